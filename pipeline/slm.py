@@ -1,0 +1,115 @@
+"""What defines one small language model (SLM) of the ensemble: weights, prompt, labels, engine limits, replicas."""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+DEFAULT_PROMPT = """\
+You check whether a statement is supported by a context. Reply with Yes or No only.
+
+Context:
+{% for passage in context %}{{ passage }}
+{% endfor %}
+Question: {{ question }}
+
+Statement: {{ sentence }}
+
+Is the statement supported by the context? Reply Yes or No."""
+
+Words = Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+class Value(StrEnum):
+    """The number of an SLM that is normalised."""
+
+    P_YES = "p_yes"
+    P_YES_SHARE = "p_yes_share"
+    LOG_ODDS = "log_odds"
+
+
+class Replicas(BaseModel):
+    """Actor pool of one SLM: Ray Data scales it between min and max.
+
+    Attributes:
+        min: Replicas that are started at once and kept.
+        max: Replicas that it may grow to.
+        num_cpus: Logical CPUs that one replica reserves in Ray; a fraction is fine.
+        num_gpus: GPUs that one replica reserves; 0.25 puts four replicas on a card.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    min: int = Field(1, ge=1)
+    max: int = Field(1, ge=1)
+    num_cpus: float = Field(0.5, ge=0)
+    num_gpus: float = Field(0, ge=0)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "Replicas":
+        if self.max < self.min:
+            raise ValueError(f"max ({self.max}) is below min ({self.min})")
+        return self
+
+
+class Slm(BaseModel):
+    """One SLM.
+
+    Attributes:
+        name: Its name in `members`; unique in a job.
+        model: `embedded`, a hub id, a local folder, or a GGUF file.
+        revision: Commit or tag of a hub id.
+        trust_remote_code: Run code that comes with the model; needed by some hub models, off unless asked for.
+        engine: vllm, or transformers (slow; the reference).
+        dtype: Type of weights and activations.
+        system: System message; None leaves the chat template's own.
+        prompt: Jinja template (sandboxed) of the user message, with `context` (list of passages), `question` and
+            `sentence`. Put `sentence` last: all sentences of a response then share their prefix.
+        chat: Wrap the prompt in the model's chat template; false sends it as it stands.
+        yes: Words that mean "supported". Every spelling that is one token counts (with and without a leading space).
+        no: Words that mean "not supported". A model whose Yes means "ungrounded" has them swapped.
+        value: Which number is normalised: p_yes, p_yes_share = P(yes) / (P(yes) + P(no)), or
+            log_odds = log P(yes) - log P(no).
+        whole_response: Also ask about the whole response (the paper's P(yes) baseline).
+        max_model_len: Window in tokens; None takes the model's own, at most 8192.
+        max_num_batched_tokens: Tokens an engine step may hold.
+        max_num_seqs: Prompts an engine step may hold.
+        block_size: Prefix-cache block; None is 32 on CPU (its smallest) and vLLM's default on GPU.
+        enforce_eager: No compilation: starts faster; compiled CPU code runs faster on long jobs.
+        gpu_memory_utilization: Share of the GPU that one replica takes.
+        kv_cache_gib: Size of the KV cache on CPU.
+        threads: CPU threads of one replica; None shares the machine's cores among the replicas.
+        replicas: Its actor pool.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+    name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9._-]+$")
+    model: str = "embedded"
+    revision: str | None = None
+    trust_remote_code: bool = False
+    engine: Literal["vllm", "transformers"] = "vllm"
+    dtype: Literal["auto", "bfloat16", "float16", "float32"] = "bfloat16"
+    system: str | None = None
+    prompt: str = DEFAULT_PROMPT
+    chat: bool = True
+    yes: Words = ("Yes", "YES", "yes")
+    no: Words = ("No", "NO", "no")
+    value: Value = Value.LOG_ODDS
+    whole_response: bool = False
+    max_model_len: int | None = Field(None, ge=64)
+    max_num_batched_tokens: int = Field(8192, ge=64)
+    max_num_seqs: int = Field(256, ge=1)
+    block_size: int | None = Field(None, ge=1)
+    enforce_eager: bool = True
+    gpu_memory_utilization: float = Field(0.9, gt=0, le=1)
+    kv_cache_gib: float = Field(1.0, gt=0)
+    threads: int | None = Field(None, ge=1)
+    replicas: Replicas = Replicas()
+
+    @model_validator(mode="after")
+    def _labels_differ(self) -> "Slm":
+        both = set(self.yes) & set(self.no)
+        if both:
+            raise ValueError(f"yes and no share the words {sorted(both)}")
+        return self

@@ -1,0 +1,21 @@
+"""Decide: a response is supported if its score is above the threshold, s_i > tau; else it is hallucinated."""
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from schemas.columns import HALLUCINATED, SUPPORTED
+
+
+def verdicts(scores: npt.NDArray[np.float64], threshold: float) -> pa.Array:
+    """Verdict a response.
+
+    Args:
+        scores: One score a response, NaN where there is none.
+        threshold: tau.
+
+    Returns:
+        String array: supported where score > tau, hallucinated where not, null where there is no score.
+    """
+    words = np.where(scores > threshold, SUPPORTED, HALLUCINATED)
+    return pa.array(words.astype(object), type=pa.string(), mask=np.isnan(scores))

@@ -1,0 +1,117 @@
+"""The Arrow schemas of the three datasets: logs, raw and scored. Nothing else defines a column.
+
+In every one of them a row is a response; its sentences are list columns.
+"""
+
+from enum import StrEnum
+
+import pyarrow as pa
+
+SCHEMA_VERSION = 1
+
+
+class Status(StrEnum):
+    """Why a row has, or has not, a score."""
+
+    OK = "ok"
+    NO_QUESTION = "no_question"
+    NO_CONTEXT = "no_context"
+    NO_RESPONSE = "no_response"
+    EMPTY_RESPONSE = "empty_response"
+    TOO_LONG = "too_long"
+    UNREADABLE = "unreadable"
+
+
+LOGS = pa.schema(
+    [
+        pa.field("row_key", pa.int64(), nullable=False),
+        pa.field("row_id", pa.string(), nullable=False),
+        pa.field("question", pa.string()),
+        pa.field("context", pa.list_(pa.string())),
+        pa.field("response", pa.string()),
+        pa.field("status", pa.string(), nullable=False),
+        pa.field("error", pa.string()),
+    ]
+)
+"""A log row as the plan reads it. `row_key` is file number * 2**32 + row number in the file: unique by construction,
+it is what checkpoints and the balance of rows count. `row_id` is the user's. `context` is a list of passages."""
+
+SPAN = pa.struct([("text", pa.string()), ("start", pa.int32()), ("end", pa.int32())])
+"""A sentence with its character offsets [start, end) into the response."""
+
+MEMBER = pa.struct(
+    [
+        ("name", pa.string()),
+        ("sentence_scores", pa.list_(pa.float32())),
+        ("response_score", pa.float32()),
+        ("log_p_yes", pa.list_(pa.float32())),
+        ("log_p_no", pa.list_(pa.float32())),
+    ]
+)
+"""What one member of the ensemble says: a value a sentence, higher = better supported. `response_score` is the
+member's value for the whole response, null where it was not asked for. log P are null for a member that is no SLM."""
+
+USAGE = pa.struct(
+    [
+        ("name", pa.string()),
+        ("prompts", pa.int32()),
+        ("tokens_computed", pa.int64()),
+        ("tokens_reused", pa.int64()),
+        ("engine_seconds", pa.float64()),
+    ]
+)
+"""What a member spent on a row. A prompt shared with another row of the same call is counted once, on the first."""
+
+RAW_FIELDS = [
+    pa.field("sentences", pa.list_(SPAN)),
+    pa.field("members", pa.list_(MEMBER)),
+    pa.field("usage", pa.list_(USAGE)),
+    pa.field("context_windows", pa.int32()),
+]
+
+SCORED_SENTENCE = pa.struct([*SPAN, ("score", pa.float64()), ("flagged", pa.bool_())])
+
+SCORED_FIELDS = [
+    pa.field("score", pa.float64()),
+    pa.field("verdict", pa.string()),
+    pa.field("threshold", pa.float64()),
+    pa.field("sentences", pa.list_(SCORED_SENTENCE)),
+    pa.field("flagged_sentences", pa.int32()),
+    pa.field("members", pa.list_(MEMBER)),
+    pa.field("status", pa.string(), nullable=False),
+    pa.field("error", pa.string()),
+    pa.field("run_id", pa.string(), nullable=False),
+]
+
+OUR_NAMES = frozenset(LOGS.names) | {f.name for f in RAW_FIELDS} | {f.name for f in SCORED_FIELDS}
+
+SUPPORTED = "supported"
+HALLUCINATED = "hallucinated"
+
+
+def passthrough_name(name: str) -> str:
+    """Name under which an input column that is not ours is carried: `input_` is put before one of our names."""
+    return f"input_{name}" if name in OUR_NAMES else name
+
+
+def logs_schema(passthrough: pa.Schema) -> pa.Schema:
+    """Schema of the rows that the plan reads: our columns, then the user's other columns."""
+    return pa.schema([*LOGS, *passthrough])
+
+
+def raw_schema(passthrough: pa.Schema) -> pa.Schema:
+    """Schema of `raw/`: row_key, row_id, the user's other columns, question to response, sentences, members, usage."""
+    key, row_id, question, context, response, status, error = LOGS
+    return pa.schema([key, row_id, question, context, response, *passthrough, *RAW_FIELDS, status, error])
+
+
+def scored_schema(passthrough: pa.Schema) -> pa.Schema:
+    """Schema of `scored/`: row_id, question, context, response, the user's other columns, then the verdict."""
+    _, row_id, question, context, response, _, _ = LOGS
+    return pa.schema([row_id, question, context, response, *passthrough, *SCORED_FIELDS])
+
+
+def passthrough_of_raw(raw: pa.Schema) -> pa.Schema:
+    """The user's other columns of a raw dataset."""
+    ours = set(raw_schema(pa.schema([])).names)
+    return pa.schema([f for f in raw if f.name not in ours])

@@ -1,0 +1,113 @@
+"""The manifest of an output folder: which input files it holds, how their rows ended, and which runs made it.
+
+It is the one record of state: a file that it calls scored is never scored again.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+MANIFEST_VERSION = 1
+
+PENDING = "pending"
+SCORED = "scored"
+UNREADABLE = "unreadable"
+
+
+@dataclass
+class InputFile:
+    """An input file; its number (place in the manifest's list) is the upper half of its rows' `row_key`.
+
+    Attributes:
+        path: Path below the input's root, such as `dt=2026-11-20/part-0.parquet`.
+        uri: Where it was read from.
+        size: Bytes when it was registered.
+        rows: Rows by its Parquet footer; None where the footer can't be read.
+        partition: Hive path of its folder; empty where there is none.
+        state: pending, scored or unreadable.
+        error: Why it is unreadable.
+    """
+
+    path: str
+    uri: str
+    size: int
+    rows: int | None
+    partition: str
+    state: str = PENDING
+    error: str | None = None
+
+
+@dataclass
+class Run:
+    """One invocation of the job.
+
+    Attributes:
+        run_id: Its id, also a column of `scored/`.
+        started: UTC, ISO 8601.
+        finished: UTC, ISO 8601; None while it runs or where it died.
+        rows: in, scored, failed, skipped (scored by an earlier run); in = scored + failed + skipped.
+        resumed: Of scored and failed, the rows that an earlier, broken run had already committed.
+        statuses: Rows scored or failed by this run, by status.
+        sentences: Sentences scored.
+        flagged: Responses with the verdict `hallucinated`; None where nothing was finalised.
+        usage: Prompts, tokens computed and reused, engine seconds, a member.
+        seconds: Wall time a step.
+        fit: mu, sigma and count a member, and where they come from.
+        threshold: Value, and where it comes from.
+        partitions: The partitions it wrote.
+        files_skipped: Unreadable files that were left out, with the reason.
+    """
+
+    run_id: str
+    started: str
+    finished: str | None = None
+    rows: dict[str, int] = field(default_factory=dict)
+    resumed: int = 0
+    statuses: dict[str, int] = field(default_factory=dict)
+    sentences: int = 0
+    flagged: int | None = None
+    usage: dict[str, dict[str, float]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    fit: dict[str, Any] = field(default_factory=dict)
+    threshold: dict[str, Any] = field(default_factory=dict)
+    partitions: list[str] = field(default_factory=list)
+    files_skipped: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Manifest:
+    """The state of an output folder.
+
+    Attributes:
+        fingerprint: What scores depend on, part by part (model, prompt, splitter, schema …).
+        files: Every input file ever registered, in the order of their numbers.
+        finalized: Partition -> id of the run that last wrote its verdicts.
+        runs: One record a run, oldest first.
+    """
+
+    fingerprint: dict[str, Any] = field(default_factory=dict)
+    files: list[InputFile] = field(default_factory=list)
+    finalized: dict[str, str] = field(default_factory=dict)
+    runs: list[Run] = field(default_factory=list)
+
+    def to_json(self) -> str:
+        """JSON text of the whole manifest."""
+        return json.dumps({"version": MANIFEST_VERSION, **asdict(self)}, indent=1)
+
+    @staticmethod
+    def from_json(text: str) -> "Manifest":
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValueError: The text is of another version.
+        """
+        data = json.loads(text)
+        version = data.pop("version", None)
+        if version != MANIFEST_VERSION:
+            raise ValueError(f"the manifest is of version {version}, this program reads version {MANIFEST_VERSION}")
+        return Manifest(
+            fingerprint=data["fingerprint"],
+            files=[InputFile(**f) for f in data["files"]],
+            finalized=data["finalized"],
+            runs=[Run(**r) for r in data["runs"]],
+        )

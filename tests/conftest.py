@@ -1,0 +1,68 @@
+"""Fixtures: the embedded model's tokenizer, a tiny model with random weights, and logs written to Parquet."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+
+REPO = Path(__file__).parent.parent
+HANDBOOK = REPO / "jobs" / "handbook" / "logs"
+
+
+@pytest.fixture(scope="session")
+def embedded() -> str:
+    """Folder of the embedded SLM, dequantised (once a machine)."""
+    from pipeline.engines.weights import prepare
+
+    return prepare("embedded")
+
+
+@pytest.fixture(scope="session")
+def tokenizer(embedded: str) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(embedded)
+
+
+@pytest.fixture(scope="session")
+def tiny_model(embedded: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A real but tiny Llama with random weights and the embedded model's tokenizer: starts fast, scores differ."""
+    import torch
+    from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    torch.manual_seed(7)
+    config = LlamaConfig(
+        vocab_size=49152, hidden_size=128, intermediate_size=256, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=1, head_dim=64, max_position_embeddings=2048, initializer_range=0.2, tie_word_embeddings=True,
+        bos_token_id=1, eos_token_id=2,
+    )  # fmt: skip
+    LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(embedded).save_pretrained(folder)
+    return str(folder)
+
+
+def write_logs(path: Path, rows: list[dict[str, Any]], **options: Any) -> Path:
+    """Write rows as a Parquet file; folders are made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows), path, **options)
+    return path
+
+
+def example_rows(count: int, start: int = 0) -> list[dict[str, Any]]:
+    """Log rows with different contexts, two to three sentences each."""
+    return [
+        {
+            "question": f"What are the hours of shop {i}?",
+            "context": [f"Shop {i} opens at {7 + i % 4} a.m. and closes at {4 + i % 5} p.m.", "Staff wear a badge."],
+            "response": f"Shop {i} opens at {7 + i % 3} a.m. It closes at {4 + i % 5} p.m." + " Staff wear a badge." * (i % 2),
+            "tenant": f"tenant-{i % 3}",
+        }
+        for i in range(start, start + count)
+    ]

@@ -1,0 +1,49 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.columns import OUR_NAMES, passthrough_name
+from schemas.manifest import InputFile, Manifest, Run
+from schemas.stats import Moments, PartitionStats
+
+floats = st.floats(allow_nan=False, allow_infinity=False)
+moments = st.builds(
+    Moments,
+    count=st.integers(0, 10**12),
+    mean=floats,
+    m2=st.floats(0, 1e300),
+    low=st.none() | floats,
+    high=st.none() | floats,
+    buckets=st.dictionaries(st.integers(-(10**7), 10**7), st.integers(1, 10**9)),
+)
+
+
+@given(st.dictionaries(st.text(min_size=1), moments), st.dictionaries(st.text(), st.integers(0, 10**12)))
+def test_stats_read_back_bit_for_bit(members: dict[str, Moments], rows: dict[str, int]) -> None:
+    stats = PartitionStats("dt=2026-11-20", members, dict.fromkeys(members, "log_odds"), rows, 3, ["a.parquet"])
+    assert PartitionStats.from_json(stats.to_json()) == stats
+
+
+def test_stats_of_another_version_are_refused() -> None:
+    text = PartitionStats("", {}, {}, {}, 0, []).to_json().replace('"version": 1', '"version": 99')
+    with pytest.raises(ValueError, match="another version"):
+        PartitionStats.from_json(text)
+
+
+def test_manifest_reads_back() -> None:
+    file = InputFile("dt=1/a.parquet", "/logs/dt=1/a.parquet", 12, 3, "dt=1")
+    run = Run("r1", "2026-11-20T00:00:00+00:00", rows={"in": 3}, usage={"m": {"prompts": 2.0}}, flagged=1)
+    manifest = Manifest({"schema": 1}, [file, replace(file, rows=None, state="unreadable", error="x")], {"dt=1": "r1"}, [run])
+    assert Manifest.from_json(manifest.to_json()) == manifest
+
+
+def test_manifest_of_another_version_is_refused() -> None:
+    with pytest.raises(ValueError, match="version 99"):
+        Manifest.from_json('{"version": 99}')
+
+
+def test_our_names_are_never_passed_through() -> None:
+    assert passthrough_name("tenant") == "tenant"
+    assert all(passthrough_name(name) == f"input_{name}" for name in OUR_NAMES)

@@ -1,0 +1,37 @@
+import ast
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).parent.parent
+ALLOWED = {"schemas": {"schemas"}, "pipeline": {"schemas", "pipeline"}, "jobs": {"schemas", "pipeline", "jobs"}, "infra": {"infra"}}
+HEAVY = {"vllm", "torch", "transformers", "spacy", "ray"}
+
+
+def modules() -> list[Path]:
+    return [path for folder in ALLOWED for path in sorted((REPO / folder).rglob("*.py"))]
+
+
+def imports(body: list[ast.stmt]) -> set[str]:
+    found: set[str] = set()
+    for node in body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            found.add((node.module or "").split(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(REPO)))
+def test_imports_go_one_way(path: Path) -> None:
+    folder = path.relative_to(REPO).parts[0]
+    tree = ast.parse(path.read_text())
+    everywhere = imports([n for n in ast.walk(tree) if isinstance(n, ast.stmt)])
+    assert not (everywhere & (set(ALLOWED) | {"tests"})) - ALLOWED[folder]
+    assert not imports(tree.body) & HEAVY, "heavy packages are imported inside the actor"
+    if folder == "schemas":
+        outside = everywhere - {"schemas", "pyarrow"}
+        assert outside <= {"json", "dataclasses", "enum", "typing"}, outside
+    if folder == "pipeline":
+        assert "ray" not in everywhere
