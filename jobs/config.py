@@ -12,6 +12,15 @@ from pipeline.prompt import check_template
 from pipeline.slm import Slm
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML in which only true and false are booleans: Yes and No are words here, labels above all."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool" or first in "tTfF"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -147,7 +156,7 @@ def load_job(path: str | None) -> Job:
     if path is None:
         return Job()
     try:
-        data: Any = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        data: Any = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
     except OSError as error:
         raise ConfigError(f"job file {path}: {error.strerror or error}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -8,7 +8,7 @@ from pipeline.errors import OutputError
 from schemas.columns import SCHEMA_VERSION
 
 _SCORING = (
-    "name", "revision", "engine", "dtype", "system", "prompt", "chat", "yes", "no", "whole_response", "max_model_len"
+    "name", "revision", "engine", "dtype", "system", "prompt", "chat", "supported", "unsupported", "whole_response", "max_model_len"
 )  # fmt: skip
 
 

@@ -94,15 +94,17 @@ def score_files(
             num_gpus=slm.replicas.num_gpus or None,
             runtime_env={"env_vars": _engine_environment()},
         )
-    dataset.write_parquet(
-        output.path("raw"),
-        filesystem=output.fs,
-        partition_cols=logs.partition_keys or None,
-        ray_remote_args={"num_cpus": LIGHT_CPUS},
-        schema=raw_schema(logs.passthrough),
-        compression="zstd",
-    )
-    context.checkpoint_config = None
+    try:
+        dataset.write_parquet(
+            output.path("raw"),
+            filesystem=output.fs,
+            partition_cols=logs.partition_keys or None,
+            ray_remote_args={"num_cpus": LIGHT_CPUS},
+            schema=raw_schema(logs.passthrough),
+            compression="zstd",
+        )
+    finally:
+        context.checkpoint_config = None
 
 
 def split_batch(table: pa.Table, splitter: tuple[str, str], question_needed: bool) -> pa.Table:

@@ -77,6 +77,7 @@ def _start(job: Job, needed_cpus: float) -> None:
             raise ConfigError(f"ray_address: no Ray cluster at {job.ray_address!r}: {error}") from error
         return
     ray.init(
+        address="local",  # never a cluster that happens to run here, nor what a killed run has left behind
         num_cpus=max(os.cpu_count() or 1, -int(-needed_cpus // 1)),
         include_dashboard=False,
         logging_level=logging.ERROR,

@@ -4,6 +4,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -124,10 +125,11 @@ def _job(job: Job, output_uri: str, console: Console, *, input_uri: str | None, 
         pending: dict[int, LogFile] = {}
         if logs is not None:
             pending = _register(job, logs, state)
-        with ray_session(job, logical_cpus(job) if pending else 1):
+        to_finalize = finalize and (logs is None or bool(pending) or bool(_without_verdict(state)))
+        with ray_session(job, logical_cpus(job) if pending else 1) if pending or to_finalize else nullcontext():
             if logs is not None:
                 _score(job, logs, pending, state, question_needed)
-            if finalize:
+            if to_finalize:
                 _finalize(job, state, everything=logs is None)
         run.finished = datetime.now(UTC).isoformat(timespec="seconds")
         state.save()
@@ -274,12 +276,10 @@ def _add_usage(total: dict[str, dict[str, float]], structs: pa.StructArray) -> N
 
 
 def _finalize(job: Job, state: _State, *, everything: bool) -> None:
-    """Finalise all partitions, or those without verdicts (new, or of a run that died before this step)."""
+    """Finalise all partitions, or those without verdicts."""
     run, started = state.run, time.perf_counter()
     partitions = raw_partitions(state.output)
-    chosen = [p for p in partitions if everything or _hive(p) not in state.manifest.finalized]
-    if not chosen:
-        return
+    chosen = list(partitions) if everything else _without_verdict(state)
     stats = fit_output(job, state.output)
     members = [slm.name for slm in job.slms]
     fits = fits_of(job.normalize, members, stats, chosen)
@@ -298,6 +298,11 @@ def _finalize(job: Job, state: _State, *, everything: bool) -> None:
     for partition in chosen:
         state.manifest.finalized[_hive(partition)] = run.run_id
     run.seconds["finalize"] = round(time.perf_counter() - started, 3)
+
+
+def _without_verdict(state: _State) -> list[str]:
+    """Partitions of `raw/` that are new, or of a run that died before it finalised them."""
+    return [p for p in raw_partitions(state.output) if _hive(p) not in state.manifest.finalized]
 
 
 def _threshold(

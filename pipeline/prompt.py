@@ -57,8 +57,8 @@ class PromptBuilder:
         self._tokenizer = tokenizer
         self._plain, self._control = plain_tokenizer(tokenizer)
         vocabulary = self._plain.get_vocab()
-        self.yes = _label_tokens(slm, "yes", slm.yes, vocabulary)
-        self.no = _label_tokens(slm, "no", slm.no, vocabulary)
+        self.yes = _label_tokens(slm, "supported", slm.supported, vocabulary)
+        self.no = _label_tokens(slm, "unsupported", slm.unsupported, vocabulary)
         check_template(slm)
         # Tokenizers that put a space before any text would see one more at the cut before the sentence.
         self._splittable = self._encode("Statement:") + self._encode(" It is") == self._encode("Statement: It is")

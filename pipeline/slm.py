@@ -11,6 +11,7 @@ You check whether a statement is supported by a context. Reply with Yes or No on
 Context:
 {% for passage in context %}{{ passage }}
 {% endfor %}
+
 Question: {{ question }}
 
 Statement: {{ sentence }}
@@ -66,8 +67,9 @@ class Slm(BaseModel):
         prompt: Jinja template (sandboxed) of the user message, with `context` (list of passages), `question` and
             `sentence`. Put `sentence` last: all sentences of a response then share their prefix.
         chat: Wrap the prompt in the model's chat template; false sends it as it stands.
-        yes: Words that mean "supported". Every spelling that is one token counts (with and without a leading space).
-        no: Words that mean "not supported". A model whose Yes means "ungrounded" has them swapped.
+        supported: Words by which it says "supported": their probability is the P(yes) of the formulas. Every spelling that
+            is one token counts, with and without a leading space.
+        unsupported: Words by which it says "not supported". For a model whose Yes means "ungrounded", swap the two.
         value: Which number is normalised: p_yes, p_yes_share = P(yes) / (P(yes) + P(no)), or
             log_odds = log P(yes) - log P(no).
         whole_response: Also ask about the whole response (the paper's P(yes) baseline).
@@ -93,8 +95,8 @@ class Slm(BaseModel):
     system: str | None = None
     prompt: str = DEFAULT_PROMPT
     chat: bool = True
-    yes: Words = ("Yes", "YES", "yes")
-    no: Words = ("No", "NO", "no")
+    supported: Words = ("Yes", "YES", "yes")
+    unsupported: Words = ("No", "NO", "no")
     value: Value = Value.LOG_ODDS
     whole_response: bool = False
     max_model_len: int | None = Field(None, ge=64)
@@ -109,7 +111,7 @@ class Slm(BaseModel):
 
     @model_validator(mode="after")
     def _labels_differ(self) -> "Slm":
-        both = set(self.yes) & set(self.no)
+        both = set(self.supported) & set(self.unsupported)
         if both:
-            raise ValueError(f"yes and no share the words {sorted(both)}")
+            raise ValueError(f"supported and unsupported share the words {sorted(both)}")
         return self

@@ -40,7 +40,7 @@ def engine_args(slm: Slm, model: str, *, cpu: bool, model_window: int) -> dict[s
         "enable_prefix_caching": True,
         "enable_chunked_prefill": True,
         "enforce_eager": slm.enforce_eager,
-        "max_logprobs": len(slm.yes + slm.no) * 4,  # up to three spellings a word
+        "max_logprobs": len(slm.supported + slm.unsupported) * 4,  # up to three spellings a word
         "disable_log_stats": True,
         "seed": 0,
     }

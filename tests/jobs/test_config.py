@@ -1,0 +1,59 @@
+from pathlib import Path
+
+import pytest
+
+from jobs.config import Job, load_job, make_job
+from pipeline.errors import ConfigError
+from tests.conftest import REPO
+
+
+def test_every_default_is_legal() -> None:
+    assert load_job(None) == Job() == make_job({})
+
+
+@pytest.mark.parametrize("path", sorted([*(REPO / "infra").glob("*job*.yaml"), REPO / "jobs" / "demo.yaml"]), ids=lambda p: p.name)
+def test_shipped_job_files_are_legal(path: Path) -> None:
+    assert load_job(str(path)).slms
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("slms: [{name: a}, {name: a}]", "names must differ"),
+        ("slms: []", "slms: "),
+        ("thresold: {value: 1}", "thresold: Extra inputs"),
+        ("threshold: {value: 1, quantile: 0.5}", "either value or quantile"),
+        ("threshold: {quantile: 7}", "threshold.quantile"),
+        ("aggregate: {positive: none}", "harmonic mean needs positive"),
+        ("aggregate: {mean: median}", "aggregate.mean"),
+        ("normalize: {source: frozen}", "frozen needs it"),
+        ("columns: {question: a, response: a}", "named twice"),
+        ("slms: [{name: a, supported: [Yes], unsupported: [Yes]}]", "share the words"),
+        ("slms: [{name: a, replicas: {min: 3, max: 2}}]", "below min"),
+        ("slms: [{name: a, prompt: 'no field'}]", "exactly once"),
+        ("- a\n- b", "must be a mapping"),
+        ("a: [", "no YAML"),
+    ],
+)
+def test_faults_are_named(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=says):
+        load_job(str(path))
+
+
+def test_all_faults_are_named_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"(?s)2 fault.*on_bad_file.*block_mib"):
+        make_job({"on_bad_file": "pray", "block_mib": 0})
+
+
+def test_yes_and_no_are_words_not_booleans(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text("slms: [{name: granite, supported: [No], unsupported: [Yes, yes], chat: false}]")
+    (slm,) = load_job(str(path)).slms
+    assert (slm.supported, slm.unsupported, slm.chat) == (("No",), ("Yes", "yes"), False)
+
+
+def test_missing_file_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"nowhere\.yaml"):
+        load_job("nowhere.yaml")

@@ -1,0 +1,91 @@
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.errors import ConfigError, ModelError
+from pipeline.prompt import PromptBuilder, check_template, needs_question, plain_tokenizer
+from pipeline.slm import Slm
+
+CONTROL = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<repo_name>", "<jupyter_code>"]
+
+
+@pytest.fixture(scope="module")
+def builder(tokenizer: Any) -> PromptBuilder:
+    return PromptBuilder(Slm(name="smollm2"), tokenizer)
+
+
+def test_prompt_is_the_chat_template_around_the_message(builder: PromptBuilder, tokenizer: Any) -> None:
+    ids = builder.prefix("When?", ["It opens at 9 a.m.", "Wear a hat."]) + builder.suffixes(
+        "When?", ["It opens at 9 a.m.", "Wear a hat."], ["It opens at nine."]
+    )[0]
+    text = tokenizer.decode(ids)
+    assert text == (
+        "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
+        "<|im_start|>user\nYou check whether a statement is supported by a context. Reply with Yes or No only.\n\n"
+        "Context:\nIt opens at 9 a.m.\nWear a hat.\n\nQuestion: When?\n\nStatement: It opens at nine.\n\n"
+        "Is the statement supported by the context? Reply Yes or No.<|im_end|>\n<|im_start|>assistant\n"
+    )
+    assert ids == tokenizer.encode(text, add_special_tokens=False)  # as the model's own tokenizer encodes the whole
+
+
+control_text = st.lists(st.sampled_from([*CONTROL, "<|", "im_end", "|>", " hello ", "\n", "Ünï", "\ue000question\ue001", "{{ x }}"]), max_size=8).map("".join)
+
+
+@settings(max_examples=60, deadline=None)
+@given(question=control_text, passages=st.lists(control_text, min_size=1, max_size=3), sentence=control_text)
+def test_log_text_never_becomes_a_control_token(
+    builder: PromptBuilder, tokenizer: Any, question: str, passages: list[str], sentence: str
+) -> None:
+    added = set(tokenizer.added_tokens_decoder)
+    clean = builder.prefix("q", ["p"] * len(passages)) + builder.suffixes("q", ["p"] * len(passages), ["s"])[0]
+    ids = builder.prefix(question, passages) + builder.suffixes(question, passages, [sentence])[0]
+    assert [i for i in ids if i in added] == [i for i in clean if i in added]
+    plain, _ = plain_tokenizer(tokenizer)
+    for text in (question, *passages, sentence):  # and nothing of the text is lost
+        assert plain.decode(plain.encode(text).ids) == text
+
+
+def test_the_tokenizer_itself_would_have_made_one(tokenizer: Any) -> None:
+    assert set(tokenizer.encode("a <|im_end|> b")) & set(tokenizer.added_tokens_decoder)
+
+
+def test_sentences_of_a_response_share_their_prefix(builder: PromptBuilder) -> None:
+    suffixes = builder.suffixes("q", ["c"], ["One.", "Two words."])
+    assert len(suffixes) == 2 and suffixes[0] != suffixes[1]
+
+
+def test_labels_are_all_single_token_spellings(builder: PromptBuilder, tokenizer: Any) -> None:
+    assert {tokenizer.decode([i]) for i in builder.yes} == {"Yes", "yes", " Yes", " yes"}  # YES is two tokens here
+    assert {tokenizer.decode([i]).strip().lower() for i in builder.no} == {"no"}
+
+
+def test_a_model_without_the_word_is_refused(tokenizer: Any) -> None:
+    with pytest.raises(ModelError, match="no single token for any of \\['Jawohlja'\\]"):
+        PromptBuilder(Slm(name="m", supported=("Jawohlja",)), tokenizer)
+
+
+def test_prompt_without_chat_template(tokenizer: Any) -> None:
+    slm = Slm(name="m", chat=False, prompt="Doc: {{ context | join(' ') }}\nClaim: {{ sentence }}\nAnswer:")
+    builder = PromptBuilder(slm, tokenizer)
+    ids = builder.prefix("unused", ["a b", "c"]) + builder.suffixes("unused", ["a b", "c"], ["d."])[0]
+    assert tokenizer.decode(ids) == "Doc: a b c\nClaim: d.\nAnswer:"
+    assert not builder.needs_question and needs_question(Slm(name="x"))
+
+
+def test_system_message_is_the_users(tokenizer: Any) -> None:
+    ids = PromptBuilder(Slm(name="m", system="Judge."), tokenizer).prefix("q", ["c"])
+    assert tokenizer.decode(ids).startswith("<|im_start|>system\nJudge.<|im_end|>")
+
+
+@pytest.mark.parametrize("prompt", ["no sentence", "{{ sentence }} and {{ sentence }}"])
+def test_prompt_needs_the_sentence_once(prompt: str) -> None:
+    with pytest.raises(ConfigError, match="exactly once"):
+        check_template(Slm(name="m", prompt=prompt))
+
+
+@pytest.mark.parametrize("prompt", ["{{ sentence", "{{ sentence.__class__.__mro__ }}", "{% for p in context %}{{ sentence }}"])
+def test_prompt_is_sandboxed_and_checked(prompt: str) -> None:
+    with pytest.raises(ConfigError):
+        check_template(Slm(name="m", prompt=prompt))

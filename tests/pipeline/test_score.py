@@ -1,0 +1,144 @@
+"""The scoring stage around an engine, with an engine whose numbers are a known function of the prompt."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pipeline.engines.protocol import EngineOutput
+from pipeline.errors import ModelError
+from pipeline.prompt import PromptBuilder
+from pipeline.score import Row, attach, member_values, score_rows
+from pipeline.slm import Slm, Value
+from schemas.columns import MEMBER, USAGE
+
+
+class CountingEngine:
+    """Honest implementation of the protocol without a model: log P depends on the prompt alone, as a real engine's does."""
+
+    def __init__(self, tokenizer: Any, max_model_len: int = 4096) -> None:
+        self.tokenizer = tokenizer
+        self.max_model_len = max_model_len
+        self.calls: list[list[tuple[int, ...]]] = []
+
+    def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
+        assert all(0 < len(p) < self.max_model_len for p in prompts)
+        self.calls.append([tuple(p) for p in prompts])
+        logits = np.array([[np.sin(hash(tuple(p)) % 1000 + label) for label in labels] for p in prompts])
+        lengths = np.array([len(p) for p in prompts])
+        return EngineOutput(logits - 5.0, lengths - lengths // 2, lengths // 2)
+
+
+@pytest.fixture(scope="module")
+def slm() -> Slm:
+    return Slm(name="m", system="s")
+
+
+@pytest.fixture(scope="module")
+def builder(slm: Slm, tokenizer: Any) -> PromptBuilder:
+    return PromptBuilder(slm, tokenizer)
+
+
+def row(i: int = 0, context: list[str] | None = None, sentences: list[str] | None = None) -> Row:
+    sentences = sentences or [f"Shop {i} opens.", "It closes."]
+    return Row("When?", context or [f"Shop {i} is open."], " ".join(sentences), sentences)
+
+
+def no_split(text: str) -> list[tuple[int, int]]:
+    return [(0, len(text))]
+
+
+def test_scores_do_not_depend_on_neighbours_or_order(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
+    rows = [row(i) for i in range(5)]
+    engine = CountingEngine(tokenizer)
+    together = score_rows(rows, slm, builder, engine, no_split)
+    backwards = score_rows(rows[::-1], slm, builder, engine, no_split)[::-1]
+    alone = [score_rows([r], slm, builder, engine, no_split)[0] for r in rows]
+    for a, b, c in zip(together, backwards, alone, strict=True):
+        assert a.log_p_yes == b.log_p_yes == c.log_p_yes and a.log_p_no == b.log_p_no == c.log_p_no
+
+
+def test_identical_prompts_are_sent_once_and_counted_once(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
+    engine = CountingEngine(tokenizer)
+    results = score_rows([row(1), row(1), row(2)], slm, builder, engine, no_split)
+    (sent,) = engine.calls
+    assert len(sent) == len(set(sent)) == 4
+    assert results[0].log_p_yes == results[1].log_p_yes
+    assert [r.prompts for r in results] == [2, 0, 2]
+    assert sum(r.tokens_computed + r.tokens_reused for r in results) == sum(map(len, sent))
+
+
+def test_prompts_that_share_a_context_stand_together(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
+    engine = CountingEngine(tokenizer)
+    score_rows([row(1), row(2), row(1, sentences=["Else.", "More."])], slm, builder, engine, no_split)
+    first = builder.prefix("When?", ["Shop 1 is open."])
+    same = [list(p[: len(first)]) == first for p in engine.calls[0]]
+    assert sum(same) == 4 and same in ([True] * 4 + [False] * 2, [False] * 2 + [True] * 4)
+
+
+def test_long_context_takes_the_best_window(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
+    passages = [f"Passage {i}: " + "the shop is open. " * 10 for i in range(8)]
+    engine = CountingEngine(tokenizer, max_model_len=256)
+    (result,) = score_rows([row(1, context=passages)], slm, builder, engine, no_split)
+    assert result.windows > 1 and len(engine.calls[0]) == 2 * result.windows
+    values = {}
+    for prompt in engine.calls[0]:
+        out = engine.label_logprobs([prompt], [*builder.yes, *builder.no]).logprobs[0]
+        yes, no = (np.logaddexp.reduce(x) for x in np.split(out, [len(builder.yes)]))
+        sentence = tokenizer.decode(prompt).split("Statement: ")[1].split("\n")[0]
+        values.setdefault(sentence, []).append(yes - no)
+    got = member_values(Value.LOG_ODDS, result.log_p_yes, result.log_p_no)
+    assert got.tolist() == pytest.approx([max(values["Shop 1 opens."]), max(values["It closes."])])
+
+
+def test_no_room_for_context_is_an_error_of_the_row_alone(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
+    engine = CountingEngine(tokenizer, max_model_len=200)
+    good, bad = score_rows([row(1), row(2, sentences=["word " * 300])], slm, builder, engine, no_split)
+    assert good.error is None and len(good.log_p_yes) == 2
+    assert bad.error and "no room for context" in bad.error and bad.log_p_yes == []
+
+
+def test_whole_response_is_scored_too_and_says_when_it_does_not_fit(builder: PromptBuilder, tokenizer: Any) -> None:
+    slm = Slm(name="m", system="s", whole_response=True)
+    engine = CountingEngine(tokenizer, max_model_len=256)
+    short, long = score_rows([row(1), row(2, sentences=["word " * 30] * 8)], slm, builder, engine, no_split)
+    assert short.response_score is not None and len(short.log_p_yes) == 2 and short.note is None
+    assert long.response_score is None and len(long.log_p_yes) == 8 and "response_score is null" in (long.note or "")
+
+
+def test_nan_is_an_error_not_a_score(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
+    class Broken(CountingEngine):
+        def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
+            out = super().label_logprobs(prompts, labels)
+            return EngineOutput(out.logprobs * np.nan, out.tokens_computed, out.tokens_reused)
+
+    with pytest.raises(ModelError, match="NaN"):
+        score_rows([row()], slm, builder, Broken(tokenizer), no_split)
+
+
+def test_values() -> None:
+    yes, no = np.log([0.6, 0.1]), np.log([0.2, 0.1])
+    assert member_values(Value.P_YES, yes, no) == pytest.approx([0.6, 0.1])
+    assert member_values(Value.P_YES_SHARE, yes, no) == pytest.approx([0.75, 0.5])
+    assert member_values(Value.LOG_ODDS, yes, no) == pytest.approx([np.log(3), 0])
+
+
+def test_attach_appends_one_member_and_leaves_failed_rows(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
+    table = pa.table(
+        {
+            "members": pa.array([[], None, []], pa.list_(MEMBER)),
+            "usage": pa.array([[], None, []], pa.list_(USAGE)),
+            "context_windows": pa.nulls(3, pa.int32()),
+            "status": ["ok", "no_context", "ok"],
+            "error": pa.array([None, "why", None], pa.string()),
+        }
+    )
+    engine = CountingEngine(tokenizer, max_model_len=200)
+    results = score_rows([row(1), row(2, sentences=["word " * 300])], slm, builder, engine, no_split)
+    got = attach(table, slm, [0, 2], results).to_pylist()
+    assert [r["status"] for r in got] == ["ok", "no_context", "too_long"]
+    assert len(got[0]["members"]) == len(got[0]["usage"]) == 1 and got[0]["context_windows"] == 1
+    assert got[1]["members"] is None and got[1]["error"] == "why"
+    assert got[2]["members"] is None and "no room" in got[2]["error"]
