@@ -259,7 +259,7 @@ class SlmScorer:
     def __call__(self, table: pa.Table) -> pa.Table:
         """Score the rows whose status is ok; leave the others as they are."""
         places = [i for i, status in enumerate(table["status"].to_pylist()) if status == Status.OK]
-        picked = table.select(["question", "context", "response", "sentences"]).take(places).to_pylist()
+        picked = table.select(["question", "context", "response", "sentences"]).take(pa.array(places, pa.int64())).to_pylist()
         rows = [
             Row(r["question"] or "", [p for p in r["context"] if p], r["response"], [s["text"] for s in r["sentences"]]) for r in picked
         ]

@@ -18,6 +18,9 @@ Span = tuple[int, int]
 MAX_SENTENCE_CHARS = 2000
 """A longer sentence (a response without punctuation) is cut at white space, so that it fits any model's window."""
 
+MAX_BLOCK_CHARS = 100_000
+"""spaCy refuses documents over 1,000,000 characters, and a parser's memory grows with them."""
+
 _SENTENCE_COMPONENTS = ("parser", "senter", "sentencizer")
 _ITEM = re.compile(r"\s*(?:[-*+•–▪◦]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|#{1,6}|\|)\s*(?=\S)")
 _MARKER = re.compile(r"\s*\(?(?:\d{1,3}|[a-zA-Z])[.)]\s*")  # a list number that stands alone
@@ -83,7 +86,7 @@ def split(nlp: Any, responses: Sequence[str]) -> list[list[Span]]:
     Returns:
         A list a response of (start, end) character offsets; empty for a response without a letter or digit.
     """
-    blocks = [(i, block) for i, text in enumerate(responses) for block in _blocks(text, nlp.max_length)]
+    blocks = [(i, block) for i, text in enumerate(responses) for block in _blocks(text)]
     docs = nlp.pipe(responses[i][start:end] for i, (start, end) in blocks)
     result: list[list[Span]] = [[] for _ in responses]
     for (i, (offset, _)), doc in zip(blocks, docs, strict=True):
@@ -93,7 +96,7 @@ def split(nlp: Any, responses: Sequence[str]) -> list[list[Span]]:
     return result
 
 
-def _blocks(text: str, max_length: int) -> Iterator[Span]:
+def _blocks(text: str) -> Iterator[Span]:
     """Cut a text into blocks of running text: paragraphs, list items, headings, table rows, lines of code."""
     start = end = None
     fenced = False
@@ -111,20 +114,24 @@ def _blocks(text: str, max_length: int) -> Iterator[Span]:
         )
         if not goes_on:
             if start is not None and end is not None:
-                yield from _chunks(start, end, max_length)
+                yield from _chunks(text, start, end)
             start = None
         if line.strip() and not fence:
             start = line_start if start is None else start
             end = position
         previous = line
     if start is not None and end is not None:
-        yield from _chunks(start, end, max_length)
+        yield from _chunks(text, start, end)
 
 
-def _chunks(start: int, end: int, max_length: int) -> Iterator[Span]:
-    """spaCy refuses texts over its max_length; only a line of a megabyte is ever cut here."""
-    for at in range(start, end, max_length):
-        yield at, min(at + max_length, end)
+def _chunks(text: str, start: int, end: int) -> Iterator[Span]:
+    """Cut a block that is too long for one spaCy document: after a full stop, else at a space, else anywhere."""
+    while end - start > MAX_BLOCK_CHARS:
+        limit = start + MAX_BLOCK_CHARS
+        stop = text.rfind(". ", start, limit) + 1 or max(text.rfind(" ", start + 1, limit), 0) or limit
+        yield start, stop
+        start = stop
+    yield start, end
 
 
 def _mend(text: str, spans: list[Span]) -> Iterator[Span]:
