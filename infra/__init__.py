@@ -1,0 +1,1 @@
+"""Where it runs: job files, containers and cluster manifests. Imports nothing."""

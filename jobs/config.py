@@ -15,10 +15,11 @@ from pipeline.slm import Slm
 class _Loader(yaml.SafeLoader):
     """YAML in which only true and false are booleans: Yes and No are words here, labels above all."""
 
-    yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool" or first in "tTfF"]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool" or first in "tTfF"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 class _Section(BaseModel):
@@ -171,7 +172,9 @@ def make_job(data: dict[str, Any], where: str = "job") -> Job:
     try:
         job = Job.model_validate(data)
     except ValidationError as error:
-        faults = [f"  {'.'.join(map(str, e['loc'])) or 'job'}: {e['msg'].removeprefix('Value error, ')}" for e in error.errors()]
+        faults = [
+            f"  {'.'.join(map(str, e['loc'])) or 'job'}: {e['msg'].removeprefix('Value error, ')}" for e in error.errors()
+        ]
         raise ConfigError("\n".join([f"{where}: {len(faults)} fault(s)", *faults])) from error
     for slm in job.slms:
         check_template(slm)

@@ -8,7 +8,8 @@ from pipeline.errors import OutputError
 from schemas.columns import SCHEMA_VERSION
 
 _SCORING = (
-    "name", "revision", "engine", "dtype", "system", "prompt", "chat", "supported", "unsupported", "whole_response", "max_model_len"
+    "name", "revision", "engine", "dtype", "system", "prompt", "chat", "supported", "unsupported",
+    "whole_response", "max_model_len",
 )  # fmt: skip
 
 
@@ -24,8 +25,7 @@ def fingerprint(job: Job) -> dict[str, Any]:
     if spacy.util.is_package(job.splitter.name):
         splitter["pipeline"] = spacy.util.get_package_version(job.splitter.name) or ""
     slms = {
-        slm.name: {"weights": identity(slm.model), **slm.model_dump(mode="json", include=set(_SCORING))}
-        for slm in job.slms
+        slm.name: {"weights": identity(slm.model), **slm.model_dump(mode="json", include=set(_SCORING))} for slm in job.slms
     }
     return {
         "schema": SCHEMA_VERSION,

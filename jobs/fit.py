@@ -68,7 +68,9 @@ def fit_output(job: Job, output: Folder) -> dict[str, PartitionStats]:
     return dict(sorted(stats.items()))
 
 
-def fits_of(settings: Normalize, members: Sequence[str], stats: dict[str, PartitionStats], run: Sequence[str]) -> dict[str, Fit]:
+def fits_of(
+    settings: Normalize, members: Sequence[str], stats: dict[str, PartitionStats], run: Sequence[str]
+) -> dict[str, Fit]:
     """mu and sigma of every member.
 
     Args:
@@ -141,9 +143,7 @@ def scores_of(batch: pa.RecordBatch, values: dict[str, str]) -> tuple[dict[str, 
         if yes.null_count:
             result[name] = structs.field("sentence_scores").flatten().to_numpy().astype(np.float64)
         else:
-            result[name] = member_values(
-                Value(value), yes.flatten().to_numpy(), structs.field("log_p_no").flatten().to_numpy()
-            )
+            result[name] = member_values(Value(value), yes.flatten().to_numpy(), structs.field("log_p_no").flatten().to_numpy())
     return result, counts
 
 

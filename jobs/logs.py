@@ -163,7 +163,9 @@ def check_row_ids(logs: Logs, files: Sequence[LogFile], columns: Columns) -> Non
         nulls += ids.null_count()
         hashes.append(ids.hash().to_numpy())
     if nulls:
-        raise InputError(f"input {logs.uri}: {nulls} rows have no {name!r}: fill it, or set columns.row_id: null to have ids made")
+        raise InputError(
+            f"input {logs.uri}: {nulls} rows have no {name!r}: fill it, or set columns.row_id: null to have ids made"
+        )
     if not hashes:
         return
     values, counts = np.unique(np.concatenate(hashes), return_counts=True)
@@ -286,7 +288,12 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind) or pa.types.is_list_view(kind))
+    return bool(
+        pa.types.is_list(kind)
+        or pa.types.is_large_list(kind)
+        or pa.types.is_fixed_size_list(kind)
+        or pa.types.is_list_view(kind)
+    )
 
 
 def _passthrough(logs: Logs, columns: Columns) -> pa.Schema:
@@ -294,9 +301,7 @@ def _passthrough(logs: Logs, columns: Columns) -> pa.Schema:
     schemas = []
     for file in logs.files:
         assert file.schema is not None
-        schemas.append(
-            pa.schema([pa.field(passthrough_name(f.name), f.type) for f in file.schema if f.name not in ours])
-        )
+        schemas.append(pa.schema([pa.field(passthrough_name(f.name), f.type) for f in file.schema if f.name not in ours]))
     try:
         merged = pa.unify_schemas(schemas, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -316,9 +321,7 @@ def _ids(logs: Logs, file: LogFile, name: str) -> pl.Series:
         raise InputError(f"{file.uri}: column {name!r} can't be read as row ids: {error}") from error
 
 
-def _to_logs(
-    table: pa.Table, file: LogFile, number: int, first_row: int, columns: Columns, passthrough: pa.Schema
-) -> pa.Table:
+def _to_logs(table: pa.Table, file: LogFile, number: int, first_row: int, columns: Columns, passthrough: pa.Schema) -> pa.Table:
     size = table.num_rows
     rows = range(first_row, first_row + size)
     question = _text(table, columns.question, size)

@@ -69,9 +69,7 @@ def response_scores(batch: pa.RecordBatch, settings: Settings) -> tuple[Floats, 
 
 def score_moments(fs: pafs.FileSystem, files: Sequence[str], settings: Settings) -> Moments:
     """Moments and sketch of a partition's response scores, for a threshold that is a quantile."""
-    return merge(
-        moments_of(response_scores(batch, settings)[0]) for batch in raw_batches(fs, files, ["members", "status"])
-    )
+    return merge(moments_of(response_scores(batch, settings)[0]) for batch in raw_batches(fs, files, ["members", "status"]))
 
 
 def finalize_partition(fs: pafs.FileSystem, files: Sequence[str], target: str, settings: Settings) -> Finalized:

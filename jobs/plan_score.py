@@ -66,9 +66,7 @@ def score_files(
         delete_checkpoint_on_success=False,  # only the manifest ends a run; see jobs.run
     )
     output.fs.create_dir(output.path("raw"), recursive=True)
-    dataset = ray.data.read_datasource(
-        _source(logs, files, job), num_cpus=LIGHT_CPUS
-    )
+    dataset = ray.data.read_datasource(_source(logs, files, job), num_cpus=LIGHT_CPUS)
     dataset = dataset.map_batches(
         partial(split_batch, splitter=(job.splitter.name, job.splitter.language), question_needed=question_needed),
         batch_size=None,
@@ -87,9 +85,7 @@ def score_files(
             batch_size=None,
             batch_format="pyarrow",
             zero_copy_batch=True,
-            compute=ActorPoolStrategy(
-                min_size=slm.replicas.min, max_size=slm.replicas.max, max_tasks_in_flight_per_actor=2
-            ),
+            compute=ActorPoolStrategy(min_size=slm.replicas.min, max_size=slm.replicas.max, max_tasks_in_flight_per_actor=2),
             num_cpus=slm.replicas.num_cpus,
             num_gpus=slm.replicas.num_gpus or None,
             runtime_env={"env_vars": _engine_environment()},
@@ -110,9 +106,7 @@ def score_files(
 def split_batch(table: pa.Table, splitter: tuple[str, str], question_needed: bool) -> pa.Table:
     """Give each row its sentences, or the status that says why it has none; empty members and usage are added."""
     rows = table.select(["question", "context", "response", "status", "error"]).to_pylist()
-    faults = [
-        (row["status"], row["error"]) if row["status"] != Status.OK else row_fault(row, question_needed) for row in rows
-    ]
+    faults = [(row["status"], row["error"]) if row["status"] != Status.OK else row_fault(row, question_needed) for row in rows]
     texts = ["" if fault else row["response"] for row, fault in zip(rows, faults, strict=True)]
     sentences: list[list[dict[str, Any]] | None] = []
     for i, (text, spans) in enumerate(zip(texts, split(_nlp(*splitter), texts), strict=True)):
@@ -179,7 +173,16 @@ def _source(logs: Logs, files: Mapping[int, LogFile], job: Job) -> Any:
         ) -> list[Any]:
             return [
                 ReadTask(
-                    partial(read_logs, logs.fs, file, number, groups, job.columns, logs.passthrough, job.on_bad_file == "skip"),
+                    partial(
+                        read_logs,
+                        logs.fs,
+                        file,
+                        number,
+                        groups,
+                        job.columns,
+                        logs.passthrough,
+                        job.on_bad_file == "skip",
+                    ),
                     BlockMetadata(num_rows=None, size_bytes=file.size, input_files=[file.uri], exec_stats=None),
                     per_task_row_limit=per_task_row_limit,
                 )

@@ -62,7 +62,14 @@ def progress(output: Folder, total: int, console: Console) -> Iterator[None]:
 
 
 def _live(count: CommittedRows, total: int, console: Console, done: threading.Event) -> None:
-    columns = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("scoring"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("rows"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("scoring", total=total)
         while not done.wait(LIVE_SECONDS):

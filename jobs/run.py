@@ -177,7 +177,15 @@ def _register(job: Job, logs: Logs, state: _State) -> dict[int, LogFile]:
     for file in fresh:
         known[file.path] = len(manifest.files)
         manifest.files.append(
-            InputFile(file.path, file.uri, file.size, file.rows, file.partition_path, UNREADABLE if file.error else PENDING, file.error)
+            InputFile(
+                file.path,
+                file.uri,
+                file.size,
+                file.rows,
+                file.partition_path,
+                UNREADABLE if file.error else PENDING,
+                file.error,
+            )
         )
     state.run.files_skipped = {f.uri: f.error or "" for f in logs.unreadable}
     state.save()
@@ -265,8 +273,10 @@ def _check_rows(found: "np.ndarray[Any, np.dtype[np.int64]]", files: Mapping[int
 def _add_usage(total: dict[str, dict[str, float]], structs: pa.StructArray) -> None:
     if not len(structs):
         return
-    sums = pa.Table.from_struct_array(structs).group_by("name").aggregate(
-        [(key, "sum") for key in ("prompts", "tokens_computed", "tokens_reused", "engine_seconds")]
+    sums = (
+        pa.Table.from_struct_array(structs)
+        .group_by("name")
+        .aggregate([(key, "sum") for key in ("prompts", "tokens_computed", "tokens_reused", "engine_seconds")])
     )
     for row in sums.to_pylist():
         entry = total.setdefault(row.pop("name"), {})
@@ -323,9 +333,7 @@ def _threshold(
     return quantile(moments, threshold.quantile), source
 
 
-def _write_scored(
-    state: _State, settings: Settings, partitions: dict[str, list[str]], stats: dict[str, PartitionStats]
-) -> int:
+def _write_scored(state: _State, settings: Settings, partitions: dict[str, list[str]], stats: dict[str, PartitionStats]) -> int:
     import ray
 
     remote = ray.remote(num_cpus=0.5)(finalize_partition)
@@ -339,9 +347,7 @@ def _write_scored(
     for partition, task in tasks.items():
         done = ray.get(task)
         flagged += done.flagged
-        rows_in = sum(
-            f.rows or 0 for f in state.manifest.files if f.partition == _hive(partition) and f.state == SCORED
-        )
+        rows_in = sum(f.rows or 0 for f in state.manifest.files if f.partition == _hive(partition) and f.state == SCORED)
         if not done.rows == rows_in == sum(stats[partition].rows.values()):
             raise BalanceError(f"partition {partition!r}: {rows_in} rows in, {done.rows} rows in scored/")
     return flagged

@@ -29,7 +29,12 @@ def print_fit(fits: Mapping[str, Fit], console: Console) -> None:
 
 def _lines(run: Run, output: str) -> list[tuple[str, str]]:
     rows = run.rows
-    lines = [("rows", f"{rows['in']:,} in = {rows['scored']:,} scored + {rows['failed']:,} failed + {rows['skipped']:,} skipped")]
+    lines = [
+        (
+            "rows",
+            f"{rows['in']:,} in = {rows['scored']:,} scored + {rows['failed']:,} failed + {rows['skipped']:,} skipped",
+        )
+    ]
     failed = {status: n for status, n in run.statuses.items() if status != "ok"}
     if failed:
         lines.append(("failed", ", ".join(f"{n:,} {status}" for status, n in sorted(failed.items()))))
@@ -43,17 +48,23 @@ def _lines(run: Run, output: str) -> list[tuple[str, str]]:
         share = f" ({run.flagged / judged:.1%} of the scored)" if rows["scored"] else ""
         lines.append(("flagged", f"{run.flagged:,} responses{share}"))
         lines.append(("threshold", f"{run.threshold['value']:.6g}: {run.threshold['source']}"))
-        lines.append(("fit", f"{run.fit['source']}: " + ", ".join(
-            f"{name} mu {fit['mu']:.4g} sigma {fit['sigma']:.4g}" for name, fit in run.fit["members"].items()
-        )))
+        lines.append(
+            (
+                "fit",
+                f"{run.fit['source']}: "
+                + ", ".join(f"{name} mu {fit['mu']:.4g} sigma {fit['sigma']:.4g}" for name, fit in run.fit["members"].items()),
+            )
+        )
     for name, used in run.usage.items():
         tokens = used["tokens_computed"] + used["tokens_reused"]
         reused = used["tokens_reused"] / tokens if tokens else 0.0
-        lines.append((
-            f"tokens {name}",
-            f"{used['tokens_computed']:,.0f} computed, {used['tokens_reused']:,.0f} reused ({reused:.0%}), "
-            f"{used['prompts']:,.0f} prompts, {used['engine_seconds']:.1f} engine seconds",
-        ))
+        lines.append(
+            (
+                f"tokens {name}",
+                f"{used['tokens_computed']:,.0f} computed, {used['tokens_reused']:,.0f} reused ({reused:.0%}), "
+                f"{used['prompts']:,.0f} prompts, {used['engine_seconds']:.1f} engine seconds",
+            )
+        )
     seconds = run.seconds.get("score", 0.0)
     done = rows["scored"] + rows["failed"] - run.resumed
     if seconds and done > 0:

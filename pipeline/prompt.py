@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from jinja2 import TemplateError
@@ -139,7 +140,7 @@ class PromptBuilder:
         """Encode a text in which a control token's own spelling is a plain vocabulary entry: cut inside each spelling."""
         pattern = "|".join(re.escape(token) for token in sorted(self._control, key=len, reverse=True))
         cuts = [0, *(m.start() + 1 for m in re.finditer(pattern, text)), len(text)]
-        parts = [text[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+        parts = [text[a:b] for a, b in pairwise(cuts)]
         ids = [i for e in self._plain.encode_batch(parts, add_special_tokens=False) for i in e.ids]
         if not set(self._control.values()).isdisjoint(ids):
             raise ModelError(f"SLM {self._slm.name!r}: its tokenizer turns plain text into control tokens; it can't be used")

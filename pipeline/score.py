@@ -72,9 +72,9 @@ def member_values(value: Value, log_p_yes: npt.ArrayLike, log_p_no: npt.ArrayLik
     yes, no = np.asarray(log_p_yes, dtype=np.float64), np.asarray(log_p_no, dtype=np.float64)
     match value:
         case Value.P_YES:
-            return np.exp(yes)
+            return np.asarray(np.exp(yes))
         case Value.P_YES_SHARE:
-            return np.exp(yes - np.logaddexp(yes, no))
+            return np.asarray(np.exp(yes - np.logaddexp(yes, no)))
         case Value.LOG_ODDS:
             return yes - no
 
@@ -144,7 +144,9 @@ def _plan(row: Row, slm: Slm, builder: PromptBuilder, limit: int, sentences_of: 
     plan.whole = slm.whole_response
     plan.prompts, plan.windows = _prompts(row, texts, builder, limit, sentences_of)
     if plan.whole and not plan.prompts:
-        plan.note = f"SLM {slm.name!r}: the whole response does not fit its window of {limit + 1} tokens, so response_score is null"
+        plan.note = (
+            f"SLM {slm.name!r}: the whole response does not fit its window of {limit + 1} tokens, so response_score is null"
+        )
         plan.whole = False
         plan.prompts, plan.windows = _prompts(row, row.sentences, builder, limit, sentences_of)
     if not plan.prompts:
@@ -168,9 +170,7 @@ def _prompts(
             room = budget - SLACK * max(len(w) for w in windows)
             if room < MIN_CONTEXT_TOKENS:
                 return [], 0
-            windows = cut_context(
-                row.context, room, count=builder.count, sentences=sentences_of, token_ends=builder.token_ends
-            )
+            windows = cut_context(row.context, room, count=builder.count, sentences=sentences_of, token_ends=builder.token_ends)
             fits = all(len(builder.prefix(row.question, window)) + longest <= limit for window in windows)
             budget -= 0 if fits else max(1, budget // 10)
     by_text: list[list[tuple[int, ...]]] = [[] for _ in texts]
@@ -261,8 +261,8 @@ class SlmScorer:
         places = [i for i, status in enumerate(table["status"].to_pylist()) if status == Status.OK]
         picked = table.select(["question", "context", "response", "sentences"]).take(pa.array(places, pa.int64())).to_pylist()
         rows = [
-            Row(r["question"] or "", [p for p in r["context"] if p], r["response"], [s["text"] for s in r["sentences"]]) for r in picked
+            Row(r["question"] or "", [p for p in r["context"] if p], r["response"], [s["text"] for s in r["sentences"]])
+            for r in picked
         ]
         results = score_rows(rows, self._slm, self._builder, self._engine, self._sentences_of) if rows else []
         return attach(table, self._slm, places, results)
-

@@ -135,7 +135,8 @@ def _chunks(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _mend(text: str, spans: list[Span]) -> Iterator[Span]:
-    """Join at ends that are none (before a small letter, "No." before 4, a bare list number), part at ends that spaCy's rules hide ("a.m. The")."""
+    """Join at ends that are none (before a small letter, "No." before 4, a bare list number); part at ends that spaCy's rules
+    hide ("a.m. The")."""
     joined: list[Span] = []
     for start, end in spans:
         if joined:

@@ -1,6 +1,7 @@
 """Contexts longer than a model's window: overlapping windows of whole passages or sentences. Nothing is truncated."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from pipeline.split import Span
@@ -79,7 +80,7 @@ def _cut_passage(
     spans = sentences(passage) or [(0, len(passage))]
     # From one sentence's start to the next one's, so that no character between them is lost.
     starts = [0, *(start for start, _ in spans[1:]), len(passage)]
-    pieces = list(zip(starts, starts[1:], strict=False))
+    pieces = list(pairwise(starts))
     units: list[Unit] = []
     for (start, end), size in zip(pieces, count([passage[a:b] for a, b in pieces]), strict=True):
         if size <= budget:

@@ -4,7 +4,12 @@ from pathlib import Path
 import pytest
 
 REPO = Path(__file__).parent.parent
-ALLOWED = {"schemas": {"schemas"}, "pipeline": {"schemas", "pipeline"}, "jobs": {"schemas", "pipeline", "jobs"}, "infra": {"infra"}}
+ALLOWED = {
+    "schemas": {"schemas"},
+    "pipeline": {"schemas", "pipeline"},
+    "jobs": {"schemas", "pipeline", "jobs"},
+    "infra": {"infra"},
+}
 HEAVY = {"vllm", "torch", "transformers", "spacy", "ray"}
 
 

@@ -1,0 +1,1 @@
+"""The bundled employee-handbook logs (`logs/`), their source (`items/`) and its builder."""

@@ -32,7 +32,10 @@ SCHEMA = pa.schema(
         ("response", pa.string()),
         ("label", pa.string()),
         ("hallucinated", pa.bool_()),
-        ("sentence_labels", pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32()), ("supported", pa.bool_())]))),
+        (
+            "sentence_labels",
+            pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32()), ("supported", pa.bool_())])),
+        ),
     ]
 )
 
@@ -56,7 +59,7 @@ def respond(sentences: list[dict[str, str]]) -> tuple[str, list[dict[str, Any]]]
         (truth, words), *_ = sentence.items()
         if text:
             text += "\n" if words.startswith("- ") else " "
-        labels.append({"start": len(text), "end": len(text) + len(words), "supported": truth == "ok"})
+        labels.append({"start": len(text), "end": len(text) + len(words), "supported": truth == "supported"})
         text += words
     return text, labels
 

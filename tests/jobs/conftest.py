@@ -21,7 +21,12 @@ def environment(**extra: str) -> dict[str, str]:
 def ragassay(*args: str | Path, env: dict[str, str] | None = None, timeout: float = 600) -> subprocess.CompletedProcess[str]:
     """Run a command; a traceback is never a way to end."""
     done = subprocess.run(
-        [*COMMAND, *map(str, args)], capture_output=True, text=True, timeout=timeout, env=environment(**(env or {})), check=False
+        [*COMMAND, *map(str, args)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env=environment(**(env or {})),
+        check=False,
     )
     assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
     return done

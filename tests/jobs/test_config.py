@@ -11,7 +11,9 @@ def test_every_default_is_legal() -> None:
     assert load_job(None) == Job() == make_job({})
 
 
-@pytest.mark.parametrize("path", sorted([*(REPO / "infra").glob("*job*.yaml"), REPO / "jobs" / "demo.yaml"]), ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "path", sorted([*(REPO / "infra").glob("*job*.yaml"), REPO / "jobs" / "demo.yaml"]), ids=lambda p: p.name
+)
 def test_shipped_job_files_are_legal(path: Path) -> None:
     assert load_job(str(path)).slms
 

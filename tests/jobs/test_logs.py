@@ -39,7 +39,12 @@ def test_a_row_has_the_same_id_however_its_file_was_named(hive: Path, monkeypatc
     ids = [r["row_id"] for r in rows_of(load(hive))]
     assert ids == [f"dt=2026-11-01/a.parquet#{i}" for i in range(3)] + [f"dt=2026-11-02/a.parquet#{i}" for i in range(2)]
     monkeypatch.chdir(hive.parent)
-    for name in ("logs/dt=2026-11-02", "logs/dt=2026-11-02/a.parquet", "logs/dt=*-02/*.parquet", "logs/**/dt=2026-11-02/?.parquet"):
+    for name in (
+        "logs/dt=2026-11-02",
+        "logs/dt=2026-11-02/a.parquet",
+        "logs/dt=*-02/*.parquet",
+        "logs/**/dt=2026-11-02/?.parquet",
+    ):
         assert [r["row_id"] for r in rows_of(load(name))] == ids[3:]
 
 
@@ -83,9 +88,15 @@ def test_string_kinds_are_all_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "says"),
     [
-        ([{"query": "q", "docs": ["c"], "answer": "a"}], r"no column 'question' .*'context' .*'response' .*it has query, docs, answer"),
+        (
+            [{"query": "q", "docs": ["c"], "answer": "a"}],
+            r"no column 'question' .*'context' .*'response' .*it has query, docs, answer",
+        ),
         ([{"question": 1, "context": ["c"], "response": "a"}], "'question' .* must be a string, and is int64"),
-        ([{"question": "q", "context": [{"t": "c"}], "response": "a"}], "'context' .* must be a string or a list of strings"),
+        (
+            [{"question": "q", "context": [{"t": "c"}], "response": "a"}],
+            "'context' .* must be a string or a list of strings",
+        ),
         ([{"question": 1, "context": ["c"], "response": 2.0}], r"(?s)2 fault.*'question'.*'response'"),
     ],
 )
@@ -128,7 +139,9 @@ def test_doubled_and_missing_ids_are_named(tmp_path: Path) -> None:
         check_row_ids(logs, logs.files, Columns())
 
 
-@pytest.mark.parametrize(("place", "says"), [("nowhere", "does not exist"), ("", r"no \.parquet file"), ("*.parquet", r"no \.parquet")])
+@pytest.mark.parametrize(
+    ("place", "says"), [("nowhere", "does not exist"), ("", r"no \.parquet file"), ("*.parquet", r"no \.parquet")]
+)
 def test_nothing_there(tmp_path: Path, place: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
         find_logs(str(tmp_path / place) if place else str(tmp_path))
@@ -143,7 +156,9 @@ def test_unreadable_files_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_a_broken_data_page_loses_no_row(tmp_path: Path) -> None:
-    path = write_logs(tmp_path / "a.parquet", example_rows(600), row_group_size=300, compression="none", write_page_checksum=True)
+    path = write_logs(
+        tmp_path / "a.parquet", example_rows(600), row_group_size=300, compression="none", write_page_checksum=True
+    )
     column = pq.ParquetFile(path).metadata.row_group(1).column(2)  # the responses of the second row group
     data = bytearray(path.read_bytes())
     middle = (column.dictionary_page_offset or column.data_page_offset) + column.total_compressed_size // 2

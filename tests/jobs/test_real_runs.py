@@ -32,7 +32,11 @@ def committed(output: Path) -> int:
 
 def start(*args: str | Path, log: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [*COMMAND, *map(str, args)], stdout=log.open("wb"), stderr=subprocess.STDOUT, env=environment(), start_new_session=True
+        [*COMMAND, *map(str, args)],
+        stdout=log.open("wb"),
+        stderr=subprocess.STDOUT,
+        env=environment(),
+        start_new_session=True,
     )
 
 
@@ -49,7 +53,10 @@ def handbook_day(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Two days of the bundled logs, scored by the embedded SLM."""
     folder = tmp_path_factory.mktemp("handbook")
     config = write_job(
-        folder / "job.yaml", slms=[{"name": "smollm2", "whole_response": True}], threshold={"quantile": 0.5}, block_mib=0.05
+        folder / "job.yaml",
+        slms=[{"name": "smollm2", "whole_response": True}],
+        threshold={"quantile": 0.5},
+        block_mib=0.05,
     )
     done = ragassay("run", HANDBOOK / "dt=2026-11-0[23]" / "*.parquet", folder / "out", "--config", config)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -64,7 +71,9 @@ def test_logs_come_out_scored_and_partitioned(handbook_day: tuple[Path, Path]) -
     assert sorted(p.name for p in (output / "scored").iterdir()) == ["dt=2026-11-02", "dt=2026-11-03"]
     for row in rows:
         log = logs[row["row_id"]]
-        assert all(row[name] == log[name] for name in ("question", "context", "response", "label", "sentence_labels", "logged_at"))
+        assert all(
+            row[name] == log[name] for name in ("question", "context", "response", "label", "sentence_labels", "logged_at")
+        )
         assert row["status"] == "ok" and row["error"] is None and np.isfinite(row["score"])
         assert row["verdict"] == ("supported" if row["score"] > row["threshold"] else "hallucinated")
         assert len(row["sentences"]) >= len(log["sentence_labels"])
@@ -93,8 +102,12 @@ def test_manifest_balances_and_reuse_is_counted(handbook_day: tuple[Path, Path])
 
 def test_polars_and_duckdb_read_it_without_help(handbook_day: tuple[Path, Path]) -> None:
     pattern = f"{handbook_day[0]}/scored/**/*.parquet"
-    by_polars = pl.scan_parquet(pattern, hive_partitioning=True).select(pl.len(), pl.col("flagged_sentences").sum()).collect().row(0)
-    by_duckdb = duckdb.sql(f"select count(*), sum(flagged_sentences) from read_parquet('{pattern}', hive_partitioning=true)").fetchone()
+    by_polars = (
+        pl.scan_parquet(pattern, hive_partitioning=True).select(pl.len(), pl.col("flagged_sentences").sum()).collect().row(0)
+    )
+    by_duckdb = duckdb.sql(
+        f"select count(*), sum(flagged_sentences) from read_parquet('{pattern}', hive_partitioning=true)"
+    ).fetchone()
     assert by_polars == by_duckdb and by_polars[0] == 120
 
 
@@ -124,7 +137,10 @@ def test_other_settings_need_no_model(handbook_day: tuple[Path, Path], tmp_path:
     slms = [{"name": "smollm2", "whole_response": True, "value": "p_yes"}]
     for threshold in (-100.0, 100.0):
         config = write_job(
-            tmp_path / "other.yaml", slms=slms, aggregate={"mean": "min", "positive": "none"}, threshold={"value": threshold}
+            tmp_path / "other.yaml",
+            slms=slms,
+            aggregate={"mean": "min", "positive": "none"},
+            threshold={"value": threshold},
         )
         done = ragassay("finalize", output, "--config", config, env={"RAGASSAY_HOME": str(tmp_path / "no-models-here")})
         assert done.returncode == 0, done.stderr
@@ -151,7 +167,10 @@ def test_two_pools_on_two_cores(tiny_model: str, tmp_path: Path) -> None:
     assert len(rows) == 40 and all([m["name"] for m in r["members"]] == ["smollm2", "tiny"] for r in rows)
     fits = manifest(tmp_path / "out")["runs"][-1]["fit"]["members"]
     for row in rows:
-        z = np.mean([(np.array(m["sentence_scores"]) - fits[m["name"]]["mu"]) / fits[m["name"]]["sigma"] for m in row["members"]], axis=0)
+        z = np.mean(
+            [(np.array(m["sentence_scores"]) - fits[m["name"]]["mu"]) / fits[m["name"]]["sigma"] for m in row["members"]],
+            axis=0,
+        )
         assert [s["score"] for s in row["sentences"]] == pytest.approx(z, abs=1e-4)
 
 
@@ -249,7 +268,12 @@ def test_row_order_changes_nothing(tmp_path: Path) -> None:
     results = []
     for name, logs, block in (("a", rows, 0.5), ("b", shuffled, 0.01)):
         write_logs(tmp_path / f"{name}.parquet", logs)
-        config = write_job(tmp_path / "job.yaml", slms=[{"name": "smollm2", "dtype": "float32"}], block_mib=block, threshold={"value": 0.5})
+        config = write_job(
+            tmp_path / "job.yaml",
+            slms=[{"name": "smollm2", "dtype": "float32"}],
+            block_mib=block,
+            threshold={"value": 0.5},
+        )
         done = ragassay("run", tmp_path / f"{name}.parquet", tmp_path / name, "--config", config)
         assert done.returncode == 0, done.stdout + done.stderr
         results.append({r["row_id"]: r for r in read_rows(tmp_path / name)})

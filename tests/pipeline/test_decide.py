@@ -38,7 +38,9 @@ def test_means_are_ordered_and_row_by_row(responses: list[list[float]]) -> None:
         if not sentences:
             assert all(math.isnan(v[i]) for v in all_means.values())
             continue
-        low, har, geo, ari, high = (all_means[m][i] for m in (Mean.MIN, Mean.HARMONIC, Mean.GEOMETRIC, Mean.ARITHMETIC, Mean.MAX))
+        low, har, geo, ari, high = (
+            all_means[m][i] for m in (Mean.MIN, Mean.HARMONIC, Mean.GEOMETRIC, Mean.ARITHMETIC, Mean.MAX)
+        )
         slack = 1e-9 * high
         assert low <= har + slack <= geo + 2 * slack <= ari + 3 * slack <= high + 4 * slack
         alone = aggregate(np.array(sentences), np.array([len(sentences)]), Mean.HARMONIC)
@@ -59,7 +61,7 @@ def test_fit_is_mean_and_population_deviation() -> None:
 
 @pytest.mark.parametrize("values", [[], [0.7], [0.1 + 0.2] * 7])
 def test_fit_of_equal_values_says_which_model(values: list[float]) -> None:
-    with pytest.raises(FitError, match="'smollm2'.*(sigma = 0|no scored sentence)"):
+    with pytest.raises(FitError, match=r"'smollm2'.*(sigma = 0|no scored sentence)"):
         fit_member("smollm2", moments_of(values))
 
 
@@ -81,4 +83,9 @@ def test_policies_keep_order_and_are_positive(values: list[float]) -> None:
 
 
 def test_verdict_needs_more_than_the_threshold() -> None:
-    assert verdicts(np.array([0.4, 0.5, 0.6, np.nan]), 0.5).to_pylist() == ["hallucinated", "hallucinated", "supported", None]
+    assert verdicts(np.array([0.4, 0.5, 0.6, np.nan]), 0.5).to_pylist() == [
+        "hallucinated",
+        "hallucinated",
+        "supported",
+        None,
+    ]

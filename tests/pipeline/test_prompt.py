@@ -17,9 +17,10 @@ def builder(tokenizer: Any) -> PromptBuilder:
 
 
 def test_prompt_is_the_chat_template_around_the_message(builder: PromptBuilder, tokenizer: Any) -> None:
-    ids = builder.prefix("When?", ["It opens at 9 a.m.", "Wear a hat."]) + builder.suffixes(
-        "When?", ["It opens at 9 a.m.", "Wear a hat."], ["It opens at nine."]
-    )[0]
+    ids = (
+        builder.prefix("When?", ["It opens at 9 a.m.", "Wear a hat."])
+        + builder.suffixes("When?", ["It opens at 9 a.m.", "Wear a hat."], ["It opens at nine."])[0]
+    )
     text = tokenizer.decode(ids)
     assert text == (
         "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
@@ -30,7 +31,10 @@ def test_prompt_is_the_chat_template_around_the_message(builder: PromptBuilder, 
     assert ids == tokenizer.encode(text, add_special_tokens=False)  # as the model's own tokenizer encodes the whole
 
 
-control_text = st.lists(st.sampled_from([*CONTROL, "<|", "im_end", "|>", " hello ", "\n", "Ünï", "\ue000question\ue001", "{{ x }}"]), max_size=8).map("".join)
+control_text = st.lists(
+    st.sampled_from([*CONTROL, "<|", "im_end", "|>", " hello ", "\n", "Ünï", "\ue000question\ue001", "{{ x }}"]),
+    max_size=8,
+).map("".join)
 
 
 @settings(max_examples=60, deadline=None)

@@ -49,7 +49,23 @@ def test_cases(nlp: Any, text: str) -> None:
 
 
 texts = st.lists(
-    st.sampled_from(["The fee is $5.", "9 a.m.", "- item", "1.", "\n", "\n\n", " ", "Dr. Lee", "no", "é😀", "| a | b |", "?!", "x" * 90]),
+    st.sampled_from(
+        [
+            "The fee is $5.",
+            "9 a.m.",
+            "- item",
+            "1.",
+            "\n",
+            "\n\n",
+            " ",
+            "Dr. Lee",
+            "no",
+            "é😀",
+            "| a | b |",
+            "?!",
+            "x" * 90,
+        ]
+    ),
     max_size=14,
 ).map(" ".join) | st.text(max_size=80)
 

@@ -1,4 +1,5 @@
 import re
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +37,11 @@ def test_long_passages_are_cut_at_sentences_then_at_tokens() -> None:
 
 
 @given(
-    st.lists(st.lists(st.sampled_from(["aa", "b.", "ccc", "d. e"]), min_size=1, max_size=30).map(" ".join), min_size=1, max_size=6),
+    st.lists(
+        st.lists(st.sampled_from(["aa", "b.", "ccc", "d. e"]), min_size=1, max_size=30).map(" ".join),
+        min_size=1,
+        max_size=6,
+    ),
     st.integers(1, 20),
 )
 def test_every_word_is_in_a_window_and_every_window_fits(context: list[str], budget: int) -> None:
@@ -57,4 +62,4 @@ def test_pack_takes_every_unit_in_order(sizes: list[int], budget: int) -> None:
     windows = pack(units, budget)
     assert list(dict.fromkeys(u for w in windows for u in w)) == units
     assert all(sum(u.tokens for u in w) <= budget for w in windows)
-    assert all(len(set(a) & set(b)) <= 1 for a, b in zip(windows, windows[1:], strict=False))
+    assert all(len(set(a) & set(b)) <= 1 for a, b in pairwise(windows))

