@@ -2,9 +2,11 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 from rich.console import Console
@@ -20,13 +22,15 @@ PLAIN_SECONDS = 15.0
 class CommittedRows:
     """Counts the rows in the checkpoint files that Ray has committed; each file is read once."""
 
-    def __init__(self, output: Folder) -> None:
+    def __init__(self, output: Folder, files: Iterable[int]) -> None:
         """Start counting.
 
         Args:
             output: The output folder.
+            files: Numbers of the input files whose rows count.
         """
         self._output = output
+        self._files = pa.array(list(files), pa.int64())
         self._rows: dict[str, int] = {}
 
     def __call__(self) -> int:
@@ -35,21 +39,21 @@ class CommittedRows:
         for info in self._output.fs.get_file_info(selector):
             committed = info.path.endswith(".parquet") and not info.path.endswith(".pending.parquet")
             if committed and info.path not in self._rows:
-                with pq.ParquetFile(info.path, filesystem=self._output.fs) as file:
-                    self._rows[info.path] = file.metadata.num_rows
+                keys = pq.read_table(info.path, filesystem=self._output.fs, partitioning=None)["row_key"]
+                mine = pc.is_in(pc.shift_right(keys, 32), self._files)
+                self._rows[info.path] = pc.sum(mine).as_py() or 0
         return sum(self._rows.values())
 
 
 @contextmanager
-def progress(output: Folder, total: int, console: Console) -> Iterator[None]:
+def progress(count: CommittedRows, total: int, console: Console) -> Iterator[None]:
     """Show progress of a block of code that commits rows.
 
     Args:
-        output: The output folder.
+        count: Counts them.
         total: Rows to commit, those of an earlier, broken run included.
         console: Where to; a terminal gets a live bar.
     """
-    count = CommittedRows(output)
     done = threading.Event()
     target = _live if console.is_terminal else _plain
     thread = threading.Thread(target=target, args=(count, total, console, done), daemon=True)

@@ -3,7 +3,7 @@
 import secrets
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -156,17 +156,19 @@ def _register(job: Job, logs: Logs, state: _State) -> dict[int, LogFile]:
     print_now = fingerprint(job)
     if manifest.files:
         check_fingerprint(manifest.fingerprint, print_now, state.output.uri)
-    fresh = []
+    fresh, mended = [], []
     for file in [*logs.files, *logs.unreadable]:
-        if file.path not in known:
+        old = manifest.files[known[file.path]] if file.path in known else None
+        if old is None:
             fresh.append(file)
-            continue
-        old = manifest.files[known[file.path]]
-        if (old.uri, old.size) != (file.uri, file.size):
+        elif old.state == UNREADABLE:
+            mended.append(file)
+        elif (old.uri, old.size) != (file.uri, file.size):
             raise OutputError(
                 f"input file {file.uri} ({file.size} bytes) is not the {old.uri} ({old.size} bytes) that output "
                 f"{state.output.uri} knows as {file.path!r}: give changed logs a new file name, or another OUTPUT"
             )
+    _refuse_unfinished(state, {f.path for f in logs.files})
     to_score = [f for f in logs.files if f.path not in known or manifest.files[known[f.path]].state != SCORED]
     check_row_ids(logs, to_score, job.columns)
     if to_score:
@@ -174,22 +176,36 @@ def _register(job: Job, logs: Logs, state: _State) -> dict[int, LogFile]:
         for slm in job.slms:
             _check_model(slm)
     manifest.fingerprint = print_now
+    for file in mended:
+        manifest.files[known[file.path]] = _entry(file)
     for file in fresh:
         known[file.path] = len(manifest.files)
-        manifest.files.append(
-            InputFile(
-                file.path,
-                file.uri,
-                file.size,
-                file.rows,
-                file.partition_path,
-                UNREADABLE if file.error else PENDING,
-                file.error,
-            )
-        )
+        manifest.files.append(_entry(file))
     state.run.files_skipped = {f.uri: f.error or "" for f in logs.unreadable}
     state.save()
     return {known[f.path]: f for f in to_score}
+
+
+def _entry(file: LogFile) -> InputFile:
+    state = UNREADABLE if file.error else PENDING
+    return InputFile(file.path, file.uri, file.size, file.rows, file.partition_path, state, file.error)
+
+
+def _refuse_unfinished(state: _State, paths: Collection[str]) -> None:
+    """A broken run's rows stand in `raw/`, and only its checkpoint knows which: it has to be ended before anything else.
+
+    Raises:
+        OutputError: There is one, over other files than these.
+    """
+    files = state.manifest.files
+    left = [n for n, f in enumerate(files) if f.state == PENDING and f.path not in paths]
+    rows = CommittedRows(state.output, left)() if left else 0
+    if rows:
+        more = f" and {len(left) - 1} more files" if len(left) > 1 else ""
+        raise OutputError(
+            f"output {state.output.uri} holds {rows} rows of a run that broke off over {files[left[0]].uri}{more}: "
+            "finish it first, with `ragassay run` and an INPUT that has those files"
+        )
 
 
 def _check_model(slm: Slm) -> None:
@@ -213,9 +229,9 @@ def _score(job: Job, logs: Logs, pending: dict[int, LogFile], state: _State, que
     files = {number: file for number, file in pending.items() if file.rows}
     total = sum(file.rows or 0 for file in files.values())
     if files:
-        run.resumed = CommittedRows(state.output)()
+        run.resumed = CommittedRows(state.output, files)()
         state.console.print(f"{total} rows to score" + (f", {run.resumed} of them already committed" if run.resumed else ""))
-        with progress(state.output, total, state.console):
+        with progress(CommittedRows(state.output, files), total, state.console):
             score_files(job, logs, files, state.output, question_needed=question_needed)
     all_rows = sum(file.rows or 0 for file in logs.files)
     statuses, usage, sentences = _count_raw(state.output, files)
@@ -288,6 +304,7 @@ def _add_usage(total: dict[str, dict[str, float]], structs: pa.StructArray) -> N
 def _finalize(job: Job, state: _State, *, everything: bool) -> None:
     """Finalise all partitions, or those without verdicts."""
     run, started = state.run, time.perf_counter()
+    _refuse_unfinished(state, ())
     partitions = raw_partitions(state.output)
     chosen = list(partitions) if everything else _without_verdict(state)
     stats = fit_output(job, state.output)

@@ -3,7 +3,9 @@
 import os
 import random
 import signal
+import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -230,6 +232,10 @@ def test_killed_driver_resumes_without_scoring_twice(tiny_model: str, tmp_path: 
     saved = committed(output)
     assert 300 < saved < total
     assert manifest(output)["runs"][-1]["finished"] is None
+    write_logs(tmp_path / "other" / "dt=3" / "a.parquet", example_rows(1))
+    for args in (("run", tmp_path / "other", output), ("finalize", output)):
+        refused = ragassay(*args, "--config", config)
+        assert refused.returncode == 1 and "run that broke off" in refused.stderr
 
     done = ragassay("run", tmp_path / "logs", output, "--config", config)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -288,6 +294,21 @@ def test_row_order_changes_nothing(tmp_path: Path) -> None:
             assert row["verdict"] == b[row_id]["verdict"]
 
 
+def test_an_unreadable_file_is_scored_once_it_is_mended(tiny_model: str, tmp_path: Path) -> None:
+    write_logs(tmp_path / "logs" / "a.parquet", example_rows(3))
+    (tmp_path / "logs" / "b.parquet").write_text("no parquet")
+    config = write_job(tmp_path / "job.yaml", slms=[tiny(tiny_model, engine="transformers")], on_bad_file="skip")
+    first = ragassay("run", tmp_path / "logs", tmp_path / "out", "--config", config)
+    assert first.returncode == 0 and "3 in = 3 scored" in first.stdout and "b.parquet" in first.stdout
+    write_logs(tmp_path / "logs" / "b.parquet", example_rows(2, start=3))
+    second = ragassay("run", tmp_path / "logs", tmp_path / "out", "--config", config)
+    assert second.returncode == 0 and "5 in = 2 scored + 0 failed + 3 skipped" in second.stdout
+    assert len({r["row_id"] for r in read_rows(tmp_path / "out")}) == 5
+    write_logs(tmp_path / "logs" / "b.parquet", example_rows(3, start=3))
+    changed = ragassay("run", tmp_path / "logs", tmp_path / "out", "--config", config)
+    assert changed.returncode == 1 and "give changed logs a new file name" in changed.stderr
+
+
 def test_a_lock_keeps_a_second_run_out(handbook_day: tuple[Path, Path]) -> None:
     from jobs.storage import locked, open_folder
 
@@ -295,3 +316,45 @@ def test_a_lock_keeps_a_second_run_out(handbook_day: tuple[Path, Path]) -> None:
     with locked(open_folder(str(output))):
         done = ragassay("run", HANDBOOK, output, "--config", config)
     assert done.returncode == 1 and "in use by another run" in done.stderr
+
+
+def test_object_store_in_and_out(tiny_model: str, tmp_path: Path) -> None:
+    """Logs and output on a real S3 server over HTTP; partitions, checkpoint, lock and a second night included."""
+    import boto3
+    from pyarrow import fs as pafs
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    endpoint = f"http://127.0.0.1:{port}"
+    keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"}
+    server = subprocess.Popen([Path(sys.executable).with_name("moto_server"), "-p", str(port)], stderr=subprocess.DEVNULL)
+    try:
+        client = boto3.client(
+            "s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test"
+        )
+        for _ in range(100):
+            try:
+                client.create_bucket(Bucket="audit")
+                break
+            except Exception:
+                time.sleep(0.2)
+        for day in (1, 2):
+            path = write_logs(tmp_path / f"{day}.parquet", example_rows(20, start=day * 100))
+            client.upload_file(str(path), "audit", f"logs/dt=2026-11-0{day}/a.parquet")
+        query = f"?endpoint_override={endpoint}&region=us-east-1"
+        config = write_job(tmp_path / "job.yaml", slms=[tiny(tiny_model)], block_mib=0.004)
+        args = ("run", f"s3://audit/logs{query}", f"s3://audit/out{query}", "--config", config)
+        done = ragassay(*args, env=keys)
+        assert done.returncode == 0, done.stdout + done.stderr
+        again = ragassay(*args, env=keys)
+        assert again.returncode == 0 and "40 skipped" in again.stdout, again.stderr
+        fs = pafs.S3FileSystem(access_key="test", secret_key="test", endpoint_override=endpoint, region="us-east-1")
+        table = pq.read_table("audit/out/scored", filesystem=fs)
+        assert table.num_rows == len(set(table["row_id"].to_pylist())) == 40 and set(table["status"].to_pylist()) == {"ok"}
+        assert set(table["dt"].cast("string").to_pylist()) == {"2026-11-01", "2026-11-02"}
+        left = [o["Key"] for o in client.list_objects_v2(Bucket="audit", Prefix="out/")["Contents"]]
+        assert not [key for key in left if "_checkpoint/" in key or key.endswith("_lock")]
+    finally:
+        server.terminate()
+        server.wait()

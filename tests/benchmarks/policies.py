@@ -1,0 +1,94 @@
+"""Which value, mean and positivity policy tells labelled responses apart best: AUROC of every combination.
+
+    python -m tests.benchmarks.policies OUTPUT [--split train]
+
+OUTPUT is scored logs with a column `label` (correct, partial, wrong), such as the bundled ones. Needs no model.
+"""
+
+import argparse
+import itertools
+from typing import Any
+
+import numpy as np
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+from scipy.stats import mannwhitneyu
+
+from pipeline.aggregate import NEED_POSITIVE, Mean, Positive, aggregate, make_positive
+from pipeline.moments import moments_of
+from pipeline.normalize import ensemble, fit_member, lowest
+from pipeline.score import member_values
+from pipeline.slm import Value
+
+EPSILONS = (0.001, 0.01, 0.1, 0.5)
+
+
+def auroc(scores: "np.ndarray[Any, Any]", good: "np.ndarray[Any, Any]") -> float:
+    """P(score of a good response > score of a bad one), ties counted half: the Mann-Whitney U statistic over n1 n0."""
+    result = mannwhitneyu(scores[good], scores[~good])
+    return float(result.statistic / (good.sum() * (~good).sum()))
+
+
+def settings() -> list[tuple[Mean, Positive, float]]:
+    """Every legal combination; epsilon matters to clip and shift only."""
+    found = []
+    for mean, policy in itertools.product(Mean, Positive):
+        if policy is Positive.NONE:
+            found += [(mean, policy, 0.0)] if mean not in NEED_POSITIVE else []
+        elif mean in NEED_POSITIVE:
+            found += [(mean, policy, e) for e in (EPSILONS if policy is not Positive.CDF else (1e-6,))]
+    return found
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("output")
+    parser.add_argument("--split")
+    options = parser.parse_args()
+    frame = pl.read_parquet(f"{options.output}/raw/**/*.parquet", hive_partitioning=True).filter(pl.col("status") == "ok")
+    if options.split:
+        frame = frame.filter(pl.col("split") == options.split)
+    rows = frame.to_dicts()
+    labels = np.array([row["label"] for row in rows])
+    counts = np.array([len(row["sentences"]) for row in rows], dtype=np.int64)
+    names = [member["name"] for member in rows[0]["members"]]
+    members = {name: [row["members"][i] for row in rows] for i, name in enumerate(names)}
+    table = Table("score", "correct / wrong", "correct / partial", title=f"AUROC, {len(rows)} responses, {', '.join(names)}")
+
+    def add(name: str, scores: "np.ndarray[Any, Any]") -> None:
+        cells = []
+        for other in ("wrong", "partial"):
+            mine = np.isin(labels, ["correct", other])
+            cells.append(f"{auroc(scores[mine], labels[mine] == 'correct'):.3f}")
+        table.add_row(name, *cells)
+
+    words = [set(" ".join(filter(None, row["context"])).lower().split()) for row in rows]
+    replies = [row["response"].lower().split() for row in rows]
+    add("baseline: length", np.array([len(row["response"]) for row in rows], dtype=float))
+    add(
+        "baseline: share of words in context",
+        np.array([np.mean([w in c for w in r]) for r, c in zip(replies, words, strict=True)]),
+    )
+    for name, parts in members.items():
+        if parts[0]["response_score"] is not None:
+            add(f"whole response, {name}", np.array([part["response_score"] for part in parts]))
+    for value in (Value.P_YES, Value.LOG_ODDS):
+        flat = {
+            name: member_values(
+                value, np.concatenate([p["log_p_yes"] for p in parts]), np.concatenate([p["log_p_no"] for p in parts])
+            )
+            for name, parts in members.items()
+        }
+        fits = {name: fit_member(name, moments_of(x)) for name, x in flat.items()}
+        z = ensemble(flat, fits)
+        for mean, policy, epsilon in settings():
+            positive = make_positive(z, policy, epsilon=epsilon, low=lowest(fits, names))
+            extra = f" {epsilon:g}" if policy in (Positive.CLIP, Positive.SHIFT) else ""
+            add(f"{value}, {mean}, {policy}{extra}", aggregate(positive, counts, mean))
+    Console(width=100).print(table)
+
+
+if __name__ == "__main__":
+    main()
