@@ -30,11 +30,12 @@ _ENDS_SENTENCE = re.compile(r"""[.!?:;。！？]["')\]*_]*\s*$""")
 # "No. 4" is no sentence end; "9 a.m. The shop" is one, though spaCy's rules keep "a.m." whole.
 _NUMBERED = re.compile(r"\b(?:No|Nos|Art|Sec|Fig|Eq|Vol|Ch|p|pp|approx|max|min|ext)\.$", re.IGNORECASE)
 _OPENER = (
-    r"(?:The|A|An|It|Its|This|That|These|Those|There|You|Your|We|Our|They|Their|He|She|I|If|When|While|After|Before|For|In|On|At|"
-    r"All|Any|Anyone|Both|Each|Every|No|Only|Please|However|Employees|Staff|Otherwise|Unless|Until|To)"
+    "(?:The|A|An|It|Its|This|That|These|Those|There|You|Your|We|Our|They|Their|He|She|I|If|When|While|After|Before|For|In|On|At|"
+    "All|Any|Anyone|Anybody|Both|Each|Every|Everyone|Nobody|No|Not|Only|Please|However|Employees|Staff|Otherwise|Unless|Until|To|"
+    "Then|Also|As|By|With|Without|From|Under|During|Once|Directly|What|Who|How|Where|Because|Although|Since|So|But|And|Or)"
 )
 _HIDDEN_END = re.compile(
-    rf"\b(?:[ap]\.m\.|etc\.|Inc\.|Ltd\.|U\.S\.)(?=\s+{_OPENER}\b(?!\.))"  # spaCy keeps these whole
+    rf"\b(?:[ap]\.m\.|etc\.|Inc\.|Ltd\.|U\.S\.|[A-Z]\.|\w+/\w+\.)(?=\s+{_OPENER}\b(?!\.))"  # spaCy keeps these whole
     r"|[。！？][”」』）]*(?=\s*\S)"  # and its English tokenizer does not part Chinese or Japanese
 )
 

@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.policies OUTPUT [--split train]
 
-OUTPUT is scored logs with a column `label` (correct, partial, wrong), such as the bundled ones. Needs no model.
+OUTPUT is scored logs with a column `label` (correct, and other words), such as the bundled ones. Needs no model.
 """
 
 import argparse
@@ -55,14 +55,13 @@ def main() -> None:
     counts = np.array([len(row["sentences"]) for row in rows], dtype=np.int64)
     names = [member["name"] for member in rows[0]["members"]]
     members = {name: [row["members"][i] for row in rows] for i, name in enumerate(names)}
-    table = Table("score", "correct / wrong", "correct / partial", title=f"AUROC, {len(rows)} responses, {', '.join(names)}")
+    others = sorted(set(labels) - {"correct"})
+    title = f"AUROC, {len(rows)} responses, {', '.join(names)}"
+    table = Table("score", *(f"correct / {other}" for other in others), title=title)
 
     def add(name: str, scores: "np.ndarray[Any, Any]") -> None:
-        cells = []
-        for other in ("wrong", "partial"):
-            mine = np.isin(labels, ["correct", other])
-            cells.append(f"{auroc(scores[mine], labels[mine] == 'correct'):.3f}")
-        table.add_row(name, *cells)
+        mine = [np.isin(labels, ["correct", other]) for other in others]
+        table.add_row(name, *(f"{auroc(scores[m], labels[m] == 'correct'):.3f}" for m in mine))
 
     words = [set(" ".join(filter(None, row["context"])).lower().split()) for row in rows]
     replies = [row["response"].lower().split() for row in rows]

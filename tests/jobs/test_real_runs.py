@@ -109,7 +109,7 @@ def test_polars_and_duckdb_read_it_without_help(handbook_day: tuple[Path, Path])
     )
     by_duckdb = duckdb.sql(
         f"select count(*), sum(flagged_sentences) from read_parquet('{pattern}', hive_partitioning=true)"
-    ).fetchone()
+    ).fetchall()[0]
     assert by_polars == by_duckdb and by_polars[0] == 120
 
 

@@ -1,0 +1,64 @@
+"""The bundled logs: what the issue promised of them, and that they are what their source says."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from jobs.handbook.build import build, items
+from pipeline.split import load_splitter, split
+from tests.conftest import HANDBOOK
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pq.read_table(HANDBOOK).to_pylist()
+    return found
+
+
+def test_parquet_is_what_the_source_says(tmp_path: Path) -> None:
+    build(tmp_path)
+    files = sorted(p.relative_to(tmp_path) for p in tmp_path.rglob("*.parquet"))
+    assert files == sorted(p.relative_to(HANDBOOK) for p in HANDBOOK.rglob("*.parquet"))
+    assert all(pq.read_table(tmp_path / f).equals(pq.read_table(HANDBOOK / f)) for f in files)
+
+
+def test_items_and_splits(rows: list[dict[str, Any]]) -> None:
+    assert len(items()) == 120 and len(rows) == 360 and len({r["row_id"] for r in rows}) == 360
+    assert Counter(r["split"] for r in rows) == {"train": 240, "test": 120}
+    assert len({r["dt"] for r in rows}) == 6
+    by_item: dict[str, set[str]] = {}
+    for row in rows:
+        by_item.setdefault(row["item"], set()).add(row["split"])
+    assert all(len(splits) == 1 for splits in by_item.values())
+    assert sum(f.stat().st_size for f in HANDBOOK.rglob("*.parquet")) < 500_000
+
+
+def test_shape_of_items(rows: list[dict[str, Any]]) -> None:
+    assert {len(r["context"]) for r in rows} == {1, 2, 3}
+    for row in rows:
+        truths = [s["supported"] for s in row["sentence_labels"]]
+        assert 2 <= len(truths) <= 4
+        assert set(truths) == {"correct": {True}, "partial": {True, False}, "wrong": {False}}[row["label"]]
+        assert row["hallucinated"] == (row["label"] != "correct")
+
+
+def test_responses_of_an_item_are_of_similar_length(rows: list[dict[str, Any]]) -> None:
+    lengths: dict[str, list[int]] = {}
+    for row in rows:
+        lengths.setdefault(row["item"], []).append(len(row["response"]))
+    assert all(max(x) <= 1.35 * min(x) for x in lengths.values())
+    mean = {
+        label: sum(len(r["response"]) for r in rows if r["label"] == label) / 120 for label in ("correct", "partial", "wrong")
+    }
+    assert max(mean.values()) <= 1.05 * min(mean.values()), "length alone must not tell the labels apart"
+
+
+def test_labelled_sentences_are_what_the_splitter_finds(rows: list[dict[str, Any]]) -> None:
+    spans = split(load_splitter("sentencizer", "en"), [r["response"] for r in rows])
+    different = [
+        r["row_id"] for r, s in zip(rows, spans, strict=True) if s != [(x["start"], x["end"]) for x in r["sentence_labels"]]
+    ]
+    assert len(different) <= 0.02 * len(rows), different

@@ -1,0 +1,73 @@
+"""The documentation can't rot: its commands exist, its job file is complete, its prompt is the default."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+from pydantic import BaseModel
+
+from jobs.cli import app
+from jobs.config import Job, load_job
+
+REPO = Path(__file__).parent.parent
+PAGES = [REPO / "README.md", *sorted((REPO / "docs").glob("*.md"))]
+
+
+def commands(name: str) -> list[list[str]]:
+    """Every use of a command in code blocks and code spans of the pages; a trailing … means that it goes on."""
+    found = []
+    for page in PAGES:
+        text = page.read_text()
+        spans = re.findall(r"`([^`\n]+)`", text) + [
+            line for block in re.findall(r"```[a-z]*\n(.*?)```", text, re.S) for line in block.split("\n")
+        ]
+        found += [span.lstrip("$ ") for span in spans if re.match(rf"(\$ )?{name} ", span.strip())]
+    return [shlex.split(line.replace("…", " "), comments=True) for line in found]
+
+
+def test_make_targets_exist() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (REPO / "Makefile").read_text(), re.M))
+    used = {command[1] for command in commands("make")}
+    assert {"demo", "test"} <= used <= targets
+
+
+def test_ragassay_commands_and_options_exist() -> None:
+    known = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    used = [c for c in commands("ragassay") if len(c) > 1]
+    assert {"run", "finalize"} <= {c[1] for c in used}
+    for command in used:
+        options = {name for parameter in known[command[1]].params for name in parameter.opts}
+        assert {word for word in command[2:] if word.startswith("--")} <= options, command
+
+
+def test_the_documented_job_file_is_complete_and_the_default() -> None:
+    path = REPO / "docs" / "job.yaml"
+    assert load_job(str(path)) == Job()
+
+    def names(model: BaseModel) -> dict[str, Any]:
+        return {
+            name: names(value) if isinstance(value, BaseModel) else [names(v) for v in value] if name == "slms" else None
+            for name, value in ((n, getattr(model, n)) for n in type(model).model_fields)
+        }
+
+    def keys(data: Any, like: Any) -> Any:
+        if isinstance(like, dict):
+            return {k: keys(v, like.get(k)) for k, v in data.items()}
+        return [keys(v, like[0]) for v in data] if isinstance(like, list) else None
+
+    expected = names(Job())
+    written = keys(yaml.safe_load(path.read_text()), expected)
+    del expected["threshold"]["value"]  # it goes instead of quantile
+    assert written == expected
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_named_files_exist(page: Path) -> None:
+    for name in re.findall(r"`((?:docs|infra|tests|jobs|requirements|pipeline|schemas)/[\w./-]+\w)`", page.read_text()):
+        assert (REPO / name).exists(), name
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+        assert (page.parent / target).exists(), target
