@@ -90,7 +90,7 @@ def finalize_partition(fs: pafs.FileSystem, files: Sequence[str], target: str, s
     part = f"{target}.part" if isinstance(fs, pafs.LocalFileSystem) else target
     rows = flagged = 0
     with fs.open_output_stream(part) as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
-        for batch in raw_batches(fs, files, None):
+        for batch in raw_batches(fs, _in_input_order(fs, files), None):
             scored = finalize_batch(batch, schema, settings)
             writer.write_batch(scored)
             rows += scored.num_rows
@@ -98,6 +98,16 @@ def finalize_partition(fs: pafs.FileSystem, files: Sequence[str], target: str, s
     if part != target:
         fs.move(part, target)
     return Finalized(rows, flagged)
+
+
+def _in_input_order(fs: pafs.FileSystem, files: Sequence[str]) -> list[str]:
+    """Raw files by their first `row_key`: blocks are runs of input rows, but they were committed as they got ready."""
+    first = {}
+    for path in files:
+        with pq.ParquetFile(path, filesystem=fs) as parquet:
+            place = parquet.schema_arrow.names.index("row_key")
+            first[path] = parquet.metadata.row_group(0).column(place).statistics.min
+    return sorted(files, key=lambda path: first[path])
 
 
 def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: Settings) -> pa.RecordBatch:

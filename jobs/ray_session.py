@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -76,6 +77,13 @@ def _start(job: Job, needed_cpus: float) -> None:
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise ConfigError(f"ray_address: no Ray cluster at {job.ray_address!r}: {error}") from error
         return
+    with _without_stderr():
+        _start_here(needed_cpus)
+
+
+def _start_here(needed_cpus: float) -> None:
+    import ray
+
     ray.init(
         address="local",  # never a cluster that happens to run here, nor what a killed run has left behind
         num_cpus=max(os.cpu_count() or 1, -int(-needed_cpus // 1)),
@@ -83,6 +91,20 @@ def _start(job: Job, needed_cpus: float) -> None:
         logging_level=logging.ERROR,
         log_to_driver=False,
     )
+
+
+@contextmanager
+def _without_stderr() -> Iterator[None]:
+    """Ray's C++ part announces on stderr that it was told to be quiet; what goes wrong comes as an exception."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    try:
+        with open(os.devnull, "wb") as nowhere:  # noqa: PTH123
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
 
 
 def _check_resources(job: Job, needed_cpus: float) -> None:

@@ -240,7 +240,7 @@ def test_killed_driver_resumes_without_scoring_twice(tiny_model: str, tmp_path: 
     done = ragassay("run", tmp_path / "logs", output, "--config", config)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = read_rows(output)
-    assert len(rows) == len({r["row_id"] for r in rows}) == total
+    assert [r["row_id"] for r in rows] == [f"dt={d}/a.parquet#{i}" for d in (1, 2) for i in range(total // 2)]  # in order
     run = manifest(output)["runs"][-1]
     assert run["resumed"] == saved and run["rows"]["scored"] == total
     # Counted: raw files carry the id of the write that made them; the second write made exactly the rest.
