@@ -76,7 +76,7 @@ def rows(number: int, item: dict[str, Any]) -> list[dict[str, Any]]:
                 "row_id": f"{item['id']}-{label}",
                 "logged_at": datetime(day.year, day.month, day.day, 8) + timedelta(minutes=minute),
                 "item": item["id"],
-                "split": "test" if number // DAYS % 3 == 2 else "train",
+                "split": "test" if (number + number // DAYS) % 3 == 2 else "train",
                 **{key: item[key] for key in ("workplace", "topic", "question", "context")},
                 "response": response,
                 "label": label,
