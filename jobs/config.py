@@ -95,11 +95,13 @@ class Threshold(_Section):
         value: tau itself.
         quantile: Share of responses to flag, 0 to 1, instead of a value.
         of: Which responses the quantile is taken of.
+        measured_on: What a value was measured on; the summary and the manifest repeat it.
     """
 
     value: float | None = None
     quantile: float | None = Field(None, ge=0, le=1)
     of: Literal["run", "history"] = "run"
+    measured_on: str | None = None
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "Threshold":

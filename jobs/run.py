@@ -339,7 +339,7 @@ def _threshold(
 
     threshold = job.threshold
     if threshold.value is not None:
-        return threshold.value, "value in the job file"
+        return threshold.value, f"value in the job file, measured on {threshold.measured_on or 'nothing it names'}"
     assert threshold.quantile is not None
     names = chosen if threshold.of == "run" else list(partitions)
     remote = ray.remote(num_cpus=0.5)(score_moments)
