@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,11 @@ def raw_partitions(output: Folder) -> dict[str, list[str]]:
     for info in output.list("raw", ".parquet"):
         partitions.setdefault(info.path[base:].rpartition("/")[0], []).append(info.path)
     return partitions
+
+
+def hive_path(place: str) -> str:
+    """Hive path with plain values: on disk pyarrow writes them URL-encoded."""
+    return "/".join(unquote(part) for part in place.split("/"))
 
 
 def fit_output(job: Job, output: Folder) -> dict[str, PartitionStats]:

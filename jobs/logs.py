@@ -316,7 +316,7 @@ def _passthrough(logs: Logs, columns: Columns) -> pa.Schema:
 def _ids(logs: Logs, file: LogFile, name: str) -> pl.Series:
     try:
         table = pq.read_table(file.fs_path, filesystem=logs.fs, columns=[name], partitioning=None)
-        return pl.Series(name, table[name].cast(pa.string()).to_pylist(), dtype=pl.String)
+        return pl.Series(name, table[name].cast(pa.string()), dtype=pl.String)
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{file.uri}: column {name!r} can't be read as row ids: {error}") from error
 

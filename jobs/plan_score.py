@@ -23,6 +23,10 @@ FILTER_CPUS = 1
 """Ray's own checkpoint filter asks for a whole logical CPU."""
 
 
+NO_PROGRESS_SECONDS = 6 * 3600
+"""Ray Data gives a run up after half an hour without a block; on a laptop one block of long texts can take longer."""
+
+
 def logical_cpus(job: Job) -> float:
     """Logical CPUs without which the plan of a job could wait for itself for ever."""
     return sum(slm.replicas.min * slm.replicas.num_cpus for slm in job.slms) + FILTER_CPUS + 4 * LIGHT_CPUS
@@ -58,6 +62,7 @@ def score_files(
     from ray.data.checkpoint import CheckpointConfig
 
     context = DataContext.get_current()
+    context.execution_no_progress_timeout_s = NO_PROGRESS_SECONDS
     context.target_max_block_size = int(job.block_mib * (1 << 20))
     context.checkpoint_config = CheckpointConfig(
         id_column="row_key",

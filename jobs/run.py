@@ -3,21 +3,17 @@
 import secrets
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import dataset as ds
 from rich.console import Console
 
+from jobs.balance import count_rows
 from jobs.config import Job
 from jobs.fingerprint import check_fingerprint, fingerprint
-from jobs.fit import fit_output, fits_of, raw_partitions
+from jobs.fit import fit_output, fits_of, hive_path, raw_partitions
 from jobs.logs import LogFile, Logs, check_logs, check_row_ids, find_logs, unreadable_message
 from jobs.plan_finalize import Settings, finalize_partition, score_moments
 from jobs.plan_score import CHECKPOINT, logical_cpus, score_files
@@ -234,7 +230,7 @@ def _score(job: Job, logs: Logs, pending: dict[int, LogFile], state: _State, que
         with progress(CommittedRows(state.output, files), total, state.console):
             score_files(job, logs, files, state.output, question_needed=question_needed)
     all_rows = sum(file.rows or 0 for file in logs.files)
-    statuses, usage, sentences = _count_raw(state.output, files)
+    statuses, usage, sentences = count_rows(state.output, files)
     run.statuses, run.usage, run.sentences = dict(statuses), usage, sentences
     scored = statuses.pop(Status.OK.value, 0)
     run.rows = {"in": all_rows, "scored": scored, "failed": sum(statuses.values()), "skipped": all_rows - total}
@@ -247,58 +243,6 @@ def _score(job: Job, logs: Logs, pending: dict[int, LogFile], state: _State, que
     state.save()
     # Only now: had the checkpoint gone first, a crash between would have scored everything again.
     state.output.delete(CHECKPOINT)
-
-
-def _count_raw(output: Folder, files: Mapping[int, LogFile]) -> tuple[Counter[str], dict[str, dict[str, float]], int]:
-    """Count the rows of these files in `raw/` against their footers, and add up statuses, usage and sentences.
-
-    Raises:
-        BalanceError: A row is missing or doubled; the files are named.
-    """
-    keys: list[pa.Array] = []
-    statuses: Counter[str] = Counter()
-    usage: dict[str, dict[str, float]] = {}
-    sentences = 0
-    paths = [info.path for info in output.list("raw", ".parquet")] if files else []
-    columns = ["row_key", "status", "usage", "sentences"]
-    for batch in ds.dataset(paths, filesystem=output.fs, format="parquet").to_batches(columns=columns) if paths else ():
-        mine = batch.filter(pc.is_in(pc.shift_right(batch["row_key"], 32), pa.array(list(files), pa.int64())))
-        keys.append(mine["row_key"])
-        statuses.update(mine["status"].to_pylist())
-        good = mine.filter(pc.equal(mine["status"], Status.OK.value))
-        sentences += pc.sum(pc.list_value_length(good["sentences"])).as_py() or 0
-        _add_usage(usage, mine["usage"].flatten())
-    found = np.concatenate([k.to_numpy() for k in keys]) if keys else np.array([], dtype=np.int64)
-    _check_rows(found, files)
-    return statuses, usage, sentences
-
-
-def _check_rows(found: "np.ndarray[Any, np.dtype[np.int64]]", files: Mapping[int, LogFile]) -> None:
-    unique = np.unique(found)
-    rows = dict(zip(*np.unique(found >> 32, return_counts=True), strict=True))
-    once = dict(zip(*np.unique(unique >> 32, return_counts=True), strict=True))
-    faults = [
-        f"{file.path}: {file.rows} rows in, {rows.get(number, 0)} out, {once.get(number, 0)} of them different"
-        for number, file in files.items()
-        if not file.rows == rows.get(number, 0) == once.get(number, 0)
-    ]
-    if faults:
-        raise BalanceError("rows in raw/ are not the rows of the input:\n  " + "\n  ".join(faults))
-
-
-def _add_usage(total: dict[str, dict[str, float]], structs: pa.StructArray) -> None:
-    if not len(structs):
-        return
-    sums = (
-        pa.Table.from_struct_array(structs)
-        .group_by("name")
-        .aggregate([(key, "sum") for key in ("prompts", "tokens_computed", "tokens_reused", "engine_seconds")])
-    )
-    for row in sums.to_pylist():
-        entry = total.setdefault(row.pop("name"), {})
-        for key, value in row.items():
-            name = key.removesuffix("_sum")
-            entry[name] = entry.get(name, 0) + value
 
 
 def _finalize(job: Job, state: _State, *, everything: bool) -> None:
@@ -319,17 +263,17 @@ def _finalize(job: Job, state: _State, *, everything: bool) -> None:
     settings = Settings(values, fits, job.aggregate, tau, run.run_id)
     run.threshold = {"value": tau, "source": source}
     run.flagged = _write_scored(state, settings, {p: partitions[p] for p in chosen}, stats)
-    run.partitions = sorted(map(_hive, chosen))
+    run.partitions = sorted(map(hive_path, chosen))
     if everything:
         _rows_of_all(state, stats)
     for partition in chosen:
-        state.manifest.finalized[_hive(partition)] = run.run_id
+        state.manifest.finalized[hive_path(partition)] = run.run_id
     run.seconds["finalize"] = round(time.perf_counter() - started, 3)
 
 
 def _without_verdict(state: _State) -> list[str]:
     """Partitions of `raw/` that are new, or of a run that died before it finalised them."""
-    return [p for p in raw_partitions(state.output) if _hive(p) not in state.manifest.finalized]
+    return [p for p in raw_partitions(state.output) if hive_path(p) not in state.manifest.finalized]
 
 
 def _threshold(
@@ -364,7 +308,7 @@ def _write_scored(state: _State, settings: Settings, partitions: dict[str, list[
     for partition, task in tasks.items():
         done = ray.get(task)
         flagged += done.flagged
-        rows_in = sum(f.rows or 0 for f in state.manifest.files if f.partition == _hive(partition) and f.state == SCORED)
+        rows_in = sum(f.rows or 0 for f in state.manifest.files if f.partition == hive_path(partition) and f.state == SCORED)
         if not done.rows == rows_in == sum(stats[partition].rows.values()):
             raise BalanceError(f"partition {partition!r}: {rows_in} rows in, {done.rows} rows in scored/")
     return flagged
@@ -379,10 +323,3 @@ def _rows_of_all(state: _State, stats: dict[str, PartitionStats]) -> None:
     state.run.statuses = dict(statuses)
     state.run.sentences = sum(part.sentences for part in stats.values())
     state.run.rows = {"in": total, "scored": ok, "failed": total - ok, "skipped": 0}
-
-
-def _hive(partition_on_disk: str) -> str:
-    """Hive path with plain values: on disk pyarrow writes them URL-encoded."""
-    from urllib.parse import unquote
-
-    return "/".join(unquote(part) for part in partition_on_disk.split("/"))

@@ -125,9 +125,9 @@ def locked(folder: Folder) -> Iterator[None]:
     try:
         yield
     finally:
+        folder.delete(LOCK)  # while it is held: a run that has opened this file meanwhile notices, and tries anew
         if lock:
             lock.release()
-        folder.delete(LOCK)
 
 
 def _claim(folder: Folder) -> None:
