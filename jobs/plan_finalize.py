@@ -28,14 +28,14 @@ class Settings:
         values: Member -> which of its numbers is used.
         fits: Member -> mu and sigma.
         aggregate: Mean and positivity policy.
-        threshold: tau.
+        threshold: tau; None while it is being found, and where no row has a score.
         run_id: Written into every row.
     """
 
     values: dict[str, str]
     fits: dict[str, Fit]
     aggregate: Aggregate
-    threshold: float
+    threshold: float | None
     run_id: str
 
 
@@ -128,7 +128,8 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: Settings)
     sentence_score = np.full(len(of_ok_row), np.nan)
     sentence_score[of_ok_row] = sentence
     flags = np.zeros(len(of_ok_row), dtype=bool)
-    flags[of_ok_row] = positive <= settings.threshold
+    tau = settings.threshold
+    flags[of_ok_row] = positive <= (np.nan if tau is None else tau)
     flat = spans.flatten()
     structs = pa.StructArray.from_arrays(
         [
@@ -146,8 +147,8 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: Settings)
 
     columns = {
         "score": pa.array(score, mask=~ok),
-        "verdict": verdicts(score, settings.threshold),
-        "threshold": pa.array(np.full(size, settings.threshold)),
+        "verdict": verdicts(score, np.nan if tau is None else tau),
+        "threshold": pa.array([tau] * size, type=pa.float64()),
         "sentences": pa.ListArray.from_arrays(pa.array(offsets), structs, mask=pc.is_null(spans)),
         "flagged_sentences": pa.array(flagged, mask=~ok),
         "run_id": pa.array([settings.run_id] * size),

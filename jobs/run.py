@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 
 from rich.console import Console
@@ -252,15 +252,17 @@ def _finalize(job: Job, state: _State, *, everything: bool) -> None:
     partitions = raw_partitions(state.output)
     chosen = list(partitions) if everything else _without_verdict(state)
     stats = fit_output(job, state.output)
+    # A night whose rows all failed has nothing to fit; its rows are written all the same, without a verdict.
+    judged = sum(stats[p].rows.get(Status.OK.value, 0) for p in chosen)
     members = [slm.name for slm in job.slms]
-    fits = fits_of(job.normalize, members, stats, chosen)
+    fits = fits_of(job.normalize, members, stats, chosen) if judged else {}
     run.fit = {"source": job.normalize.source, "members": {name: asdict(fit) for name, fit in fits.items()}}
     run.seconds["fit"] = round(time.perf_counter() - started, 3)
     started = time.perf_counter()
     values = {slm.name: slm.value.value for slm in job.slms}
-    settings = Settings(values, fits, job.aggregate, 0.0, run.run_id)
-    tau, source = _threshold(job, state, settings, partitions, chosen)
-    settings = Settings(values, fits, job.aggregate, tau, run.run_id)
+    settings = Settings(values, fits, job.aggregate, None, run.run_id)
+    tau, source = _threshold(job, state, settings, partitions, chosen) if judged else (None, "none: no row could be scored")
+    settings = replace(settings, threshold=tau)
     run.threshold = {"value": tau, "source": source}
     run.flagged = _write_scored(state, settings, {p: partitions[p] for p in chosen}, stats)
     run.partitions = sorted(map(hive_path, chosen))

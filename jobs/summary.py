@@ -47,7 +47,8 @@ def _lines(run: Run, output: str) -> list[tuple[str, str]]:
         judged = rows["scored"] or 1
         share = f" ({run.flagged / judged:.1%} of the scored)" if rows["scored"] else ""
         lines.append(("flagged", f"{run.flagged:,} responses{share}"))
-        lines.append(("threshold", f"{run.threshold['value']:.6g}: {run.threshold['source']}"))
+        tau = run.threshold["value"]
+        lines.append(("threshold", (f"{tau:.6g}: " if tau is not None else "") + run.threshold["source"]))
         lines.append(
             (
                 "fit",

@@ -1,0 +1,86 @@
+"""Plan 2 without Ray: raw rows to scored rows, a batch at a time."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import fs as pafs
+
+from jobs.config import Aggregate
+from jobs.fit import partition_stats
+from jobs.plan_finalize import Finalized, Settings, finalize_partition, score_moments
+from pipeline.errors import OutputError
+from pipeline.normalize import fit_member
+from schemas.columns import raw_schema
+
+FS = pafs.LocalFileSystem()
+VALUES = {"a": "log_odds"}
+
+
+def raw_row(key: int, odds: list[float] | None, status: str = "ok") -> dict[str, Any]:
+    sentences = [{"text": f"S{j}.", "start": 4 * j, "end": 4 * j + 3} for j in range(len(odds or [1]))]
+    member = {"name": "a", "sentence_scores": odds, "log_p_yes": odds, "log_p_no": [0.0] * len(odds or [])}
+    failed = status != "ok"
+    return {
+        "row_key": key, "row_id": f"r{key}", "question": "q", "context": ["c"], "response": "S0. S1.", "tenant": "t",
+        "sentences": None if status == "no_context" else sentences, "members": None if failed else [member], "usage": [],
+        "context_windows": None if failed else 1, "status": status, "error": "why" if failed else None,
+    }  # fmt: skip
+
+
+def write_raw(path: Path, rows: list[dict[str, Any]]) -> str:
+    schema = raw_schema(pa.schema([("tenant", pa.string())]))
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
+    return str(path)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    late = write_raw(tmp_path / "a.parquet", [raw_row(5, [3.0, -1.0]), raw_row(6, None, "no_context")])
+    early = write_raw(tmp_path / "b.parquet", [raw_row(1, None, "too_long"), raw_row(2, [1.0])])
+    return [late, early]
+
+
+def settings(files: list[str], threshold: float | None) -> Settings:
+    stats = partition_stats(FS, "", files, VALUES)
+    assert stats.rows == {"ok": 2, "no_context": 1, "too_long": 1} and stats.sentences == 3
+    return Settings(VALUES, {"a": fit_member("a", stats.members["a"])}, Aggregate(), threshold, "run-1")
+
+
+def test_by_hand_and_in_the_order_of_the_input(files: list[str], tmp_path: Path) -> None:
+    target = tmp_path / "out" / "part-0.parquet"
+    assert finalize_partition(FS, files, str(target), settings(files, 0.015)) == Finalized(rows=4, flagged=1)
+    rows = pq.read_table(target).to_pylist()
+    assert [r["row_id"] for r in rows] == ["r1", "r2", "r5", "r6"]
+    z = (3.0 - 1.0) / (8 / 3) ** 0.5  # values 3, -1, 1: mean 1, variance 8/3
+    too_long, middle, mixed, no_context = rows
+    assert (middle["score"], middle["verdict"]) == (0.01, "hallucinated")  # z = 0, clipped to epsilon
+    assert mixed["score"] == pytest.approx(2 / (1 / z + 1 / 0.01)) and mixed["verdict"] == "supported"
+    assert [s["score"] for s in mixed["sentences"]] == pytest.approx([z, -z])
+    assert [s["flagged"] for s in mixed["sentences"]] == [False, True] and mixed["flagged_sentences"] == 1
+    for row in (too_long, no_context):
+        assert row["score"] is row["verdict"] is row["flagged_sentences"] is row["members"] is None and row["error"] == "why"
+    assert too_long["sentences"] == [{"text": "S0.", "start": 0, "end": 3, "score": None, "flagged": None}]
+    assert no_context["sentences"] is None
+    assert {r["tenant"] for r in rows} == {"t"} and {r["run_id"] for r in rows} == {"run-1"}
+
+
+def test_score_moments_are_of_the_scored_rows(files: list[str]) -> None:
+    moments = score_moments(FS, files, settings(files, None))
+    assert moments.count == 2 and moments.low == 0.01
+
+
+def test_a_partition_without_a_scored_row_is_written_too(tmp_path: Path) -> None:
+    raw = write_raw(tmp_path / "a.parquet", [raw_row(1, None, "no_context"), raw_row(2, None, "too_long")])
+    done = finalize_partition(FS, [raw], str(tmp_path / "s.parquet"), Settings(VALUES, {}, Aggregate(), None, "r"))
+    assert done == Finalized(rows=2, flagged=0)
+    assert pq.read_table(tmp_path / "s.parquet")["threshold"].null_count == 2
+
+
+def test_an_unknown_member_is_named(files: list[str], tmp_path: Path) -> None:
+    wrong = replace(settings(files, 0.0), values={"b": "p_yes"})
+    with pytest.raises(OutputError, match="no member 'b'; they have \\['a'\\]"):
+        finalize_partition(FS, files, str(tmp_path / "s.parquet"), wrong)
