@@ -62,6 +62,7 @@ def score_files(
     from ray.data.checkpoint import CheckpointConfig
 
     context = DataContext.get_current()
+    context.raise_original_map_exception = True  # ours come back as what they are, see ray_session.our_error
     context.execution_no_progress_timeout_s = NO_PROGRESS_SECONDS
     context.target_max_block_size = int(job.block_mib * (1 << 20))
     context.checkpoint_config = CheckpointConfig(

@@ -47,7 +47,7 @@ def ray_session(job: Job, needed_cpus: float) -> Iterator[None]:
         yield
     except Exception as error:
         ours = our_error(error)
-        if ours is not None and ours is not error:
+        if ours is not None:
             raise ours from error
         raise
     finally:
@@ -60,9 +60,10 @@ def our_error(error: BaseException | None) -> RagassayError | None:
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         if isinstance(error, RagassayError):
-            # Ray gives a class that is also its own error, with a remote traceback as text.
+            # Ray raises a class that is ours and its own; `cause` is the one that the worker raised, plus Ray's advice.
             cause = getattr(error, "cause", error)
-            return cause if isinstance(cause, RagassayError) else error
+            ours = cause if isinstance(cause, RagassayError) else error
+            return type(ours)(str(ours).partition("\nFailed to apply UDF transform")[0])
         seen.add(id(error))
         error = getattr(error, "cause", None) or error.__cause__ or error.__context__
     return None

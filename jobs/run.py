@@ -150,7 +150,8 @@ def _register(job: Job, logs: Logs, state: _State) -> dict[int, LogFile]:
     manifest = state.manifest
     known = {f.path: number for number, f in enumerate(manifest.files)}
     print_now = fingerprint(job)
-    if manifest.files:
+    has_scores = any(f.state == SCORED for f in manifest.files)
+    if has_scores or CommittedRows(state.output, range(len(manifest.files)))():
         check_fingerprint(manifest.fingerprint, print_now, state.output.uri)
     fresh, mended = [], []
     for file in [*logs.files, *logs.unreadable]:

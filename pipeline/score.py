@@ -245,8 +245,13 @@ class SlmScorer:
         from pipeline.split import load_splitter, split
 
         self._slm = slm
-        self._engine = load_engine(slm, threads)
-        self._builder = PromptBuilder(slm, self._engine.tokenizer)
+        self._fault: ModelError | None = None
+        try:
+            self._engine = load_engine(slm, threads)
+            self._builder = PromptBuilder(slm, self._engine.tokenizer)
+        except ModelError as error:
+            # Ray passes on only the text of what a constructor raises; a call's error arrives as what it is.
+            self._fault = error
         nlp: list[Any] = []
 
         def sentences_of(text: str) -> list[Span]:
@@ -257,7 +262,13 @@ class SlmScorer:
         self._sentences_of = sentences_of
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Score the rows whose status is ok; leave the others as they are."""
+        """Score the rows whose status is ok; leave the others as they are.
+
+        Raises:
+            ModelError: The model could not be loaded, or gave NaN.
+        """
+        if self._fault:
+            raise self._fault
         places = [i for i, status in enumerate(table["status"].to_pylist()) if status == Status.OK]
         picked = table.select(["question", "context", "response", "sentences"]).take(pa.array(places, pa.int64())).to_pylist()
         rows = [

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -307,6 +308,23 @@ def test_an_unreadable_file_is_scored_once_it_is_mended(tiny_model: str, tmp_pat
     write_logs(tmp_path / "logs" / "b.parquet", example_rows(3, start=3))
     changed = ragassay("run", tmp_path / "logs", tmp_path / "out", "--config", config)
     assert changed.returncode == 1 and "give changed logs a new file name" in changed.stderr
+
+
+def test_weights_that_cannot_be_loaded_are_an_error_of_one_message(tiny_model: str, tmp_path: Path) -> None:
+    """What goes wrong in an actor reaches the user as what it is, and the same command works once it is mended."""
+    model = tmp_path / "model"
+    shutil.copytree(tiny_model, model)
+    weights = (model / "model.safetensors").read_bytes()
+    (model / "model.safetensors").write_bytes(b"no weights")
+    write_logs(tmp_path / "a.parquet", example_rows(3))
+    config = write_job(tmp_path / "job.yaml", slms=[tiny(str(model), engine="transformers")])
+    done = ragassay("run", tmp_path / "a.parquet", tmp_path / "out", "--config", config)
+    assert done.returncode == 1 and "error: SLM 'tiny': transformers can't load model" in done.stderr
+    assert "UDF" not in done.stderr
+    assert manifest(tmp_path / "out")["files"][0]["state"] == "pending"
+    (model / "model.safetensors").write_bytes(weights)
+    mended = ragassay("run", tmp_path / "a.parquet", tmp_path / "out", "--config", config)
+    assert mended.returncode == 0 and "3 scored" in mended.stdout, mended.stderr  # nothing was scored by the other weights
 
 
 def test_a_lock_keeps_a_second_run_out(handbook_day: tuple[Path, Path]) -> None:
