@@ -9,7 +9,7 @@ from schemas.columns import SCHEMA_VERSION
 
 _SCORING = (
     "name", "revision", "engine", "dtype", "system", "prompt", "chat", "supported", "unsupported",
-    "whole_response", "max_model_len",
+    "whole_response", "max_model_len", "value",
 )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from pipeline.moments import merge, moments_of
 from pipeline.normalize import Fit, fit_member
 from pipeline.score import member_values
 from pipeline.slm import Value
-from schemas.columns import Status
+from schemas.columns import Status, passthrough_of_raw
 from schemas.stats import Moments, PartitionStats
 
 Floats = npt.NDArray[np.float64]
@@ -75,13 +75,13 @@ def fit_output(job: Job, output: Folder) -> dict[str, PartitionStats]:
 
 
 def fits_of(
-    settings: Normalize, members: Sequence[str], stats: dict[str, PartitionStats], run: Sequence[str]
+    settings: Normalize, values: dict[str, str], stats: dict[str, PartitionStats], run: Sequence[str]
 ) -> dict[str, Fit]:
     """mu and sigma of every member.
 
     Args:
         settings: Where they come from.
-        members: Names of the members.
+        values: Member -> which of its numbers is used.
         stats: Statistics of every partition of the output folder.
         run: The partitions that are being finalised.
 
@@ -89,9 +89,9 @@ def fits_of(
         FitError: There are no scores, or sigma = 0; or a frozen file lacks a member.
     """
     if settings.source == "frozen":
-        return _frozen(settings.file or "", members)
+        return _frozen(settings.file or "", values)
     chosen = run if settings.source == "run" else list(stats)
-    return {m: fit_member(m, merge(stats[p].members.get(m, Moments()) for p in sorted(chosen))) for m in members}
+    return {m: fit_member(m, merge(stats[p].members.get(m, Moments()) for p in sorted(chosen))) for m in values}
 
 
 def partition_stats(fs: pafs.FileSystem, partition: str, files: Sequence[str], values: dict[str, str]) -> PartitionStats:
@@ -115,6 +115,22 @@ def raw_batches(fs: pafs.FileSystem, files: Sequence[str], columns: Sequence[str
     for path in files:
         with pq.ParquetFile(path, filesystem=fs) as parquet:
             yield from parquet.iter_batches(READ_ROWS, columns=columns)
+
+
+def raw_passthrough(fs: pafs.FileSystem, files: Sequence[str], extra: Sequence[pa.Schema] = ()) -> pa.Schema:
+    """The user's columns in raw files of one partition, and in further schemas, with types that hold them all.
+
+    Raises:
+        OutputError: A column has types that don't fit together.
+    """
+    schemas = [*(passthrough_of_raw(pq.read_schema(path, filesystem=fs)) for path in files), *extra]
+    try:
+        return pa.unify_schemas(schemas, promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise OutputError(
+            f"a column has another type than in logs that this output already holds: {error}. Cast it, rename it, or give "
+            "another OUTPUT"
+        ) from error
 
 
 def scores_of(batch: pa.RecordBatch, values: dict[str, str]) -> tuple[dict[str, Floats], npt.NDArray[np.int64]]:
@@ -153,12 +169,13 @@ def scores_of(batch: pa.RecordBatch, values: dict[str, str]) -> tuple[dict[str, 
     return result, counts
 
 
-def _frozen(path: str, members: Sequence[str]) -> dict[str, Fit]:
+def _frozen(path: str, values: dict[str, str]) -> dict[str, Fit]:
+    members = list(values)
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
         if "runs" in data:
-            data = next((run["fit"]["members"] for run in reversed(data["runs"]) if run["fit"]), {})
-        return {m: Fit(**{key: data[m][key] for key in ("mu", "sigma", "count", "low")}) for m in members}
+            data = next((run["fit"]["members"] for run in reversed(data["runs"]) if run["fit"].get("members")), {})
+        fits = {m: Fit(**{key: data[m][key] for key in ("mu", "sigma", "count", "low")}) for m in members}
     except OSError as error:
         raise FitError(f"frozen statistics {path}: {error.strerror or error}") from error
     except (ValueError, TypeError, KeyError) as error:
@@ -166,6 +183,12 @@ def _frozen(path: str, members: Sequence[str]) -> dict[str, Fit]:
             f"frozen statistics {path} must hold mu, sigma, count and low of {', '.join(members)}, or be a manifest.json: "
             f"{type(error).__name__} {error}"
         ) from error
+    for name, fit in fits.items():
+        if not (np.isfinite([fit.mu, fit.sigma, fit.low]).all() and fit.sigma > 0):
+            raise FitError(f"frozen statistics {path}: SLM {name!r} has mu {fit.mu} and sigma {fit.sigma}; sigma must be > 0")
+        if data[name].get("value", values[name]) != values[name]:
+            raise FitError(f"frozen statistics {path}: those of SLM {name!r} are of {data[name]['value']}, not {values[name]}")
+    return fits
 
 
 def _names(files: Sequence[str]) -> list[str]:

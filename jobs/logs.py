@@ -137,7 +137,10 @@ def check_logs(logs: Logs, columns: Columns, question_needed: bool) -> None:
     shown: Counter[str] = Counter()
     for file in logs.files:
         assert file.schema is not None
-        for fault in _column_faults(file.schema, wanted, question_needed):
+        faults_of_file = _column_faults(file.schema, wanted, question_needed)
+        if "row_id" in columns.model_fields_set and columns.row_id and columns.row_id not in file.schema.names:
+            faults_of_file.append(f"no column {columns.row_id!r} (columns.row_id); it has {', '.join(file.schema.names)}")
+        for fault in faults_of_file:
             shown[fault] += 1
             if shown[fault] == 1:
                 faults.append(f"{file.path}: {fault}")
@@ -148,18 +151,31 @@ def check_logs(logs: Logs, columns: Columns, question_needed: bool) -> None:
     logs.passthrough = _passthrough(logs, columns)
 
 
-def check_row_ids(logs: Logs, files: Sequence[LogFile], columns: Columns) -> None:
+def check_row_ids(logs: Logs, files: Sequence[LogFile], columns: Columns, keep_bad: bool = False) -> None:
     """Check that the user's row ids are there and unique over these files.
+
+    Args:
+        logs: The input.
+        files: Those of its files that are to be scored.
+        columns: Our columns' names.
+        keep_bad: Leave a file whose ids can't be read aside: reading it makes its rows `unreadable`.
 
     Raises:
         InputError: Ids are missing or occur twice; some are named.
     """
     hashes: list[np.ndarray[Any, np.dtype[np.uint64]]] = []
     nulls = 0
+    unreadable: list[LogFile] = []
     name = columns.row_id
     with_ids = [f for f in files if f.schema is not None and name in f.schema.names]
     for file in with_ids:
-        ids = _ids(logs, file, name or "")
+        try:
+            ids = _ids(logs, file, name or "")
+        except InputError:
+            if not keep_bad:
+                raise
+            unreadable.append(file)
+            continue
         nulls += ids.null_count()
         hashes.append(ids.hash().to_numpy())
     if nulls:
@@ -173,7 +189,7 @@ def check_row_ids(logs: Logs, files: Sequence[LogFile], columns: Columns) -> Non
     if not suspects:
         return
     seen: Counter[str] = Counter()
-    for file in with_ids:
+    for file in (f for f in with_ids if f not in unreadable):
         ids = _ids(logs, file, name or "")
         seen.update(ids.filter(ids.hash().is_in(list(suspects))).to_list())
     twice = {i: n for i, n in seen.items() if n > 1}
@@ -318,7 +334,8 @@ def _ids(logs: Logs, file: LogFile, name: str) -> pl.Series:
         table = pq.read_table(file.fs_path, filesystem=logs.fs, columns=[name], partitioning=None)
         return pl.Series(name, table[name].cast(pa.string()), dtype=pl.String)
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{file.uri}: column {name!r} can't be read as row ids: {error}") from error
+        reason = f"column {name!r}: {error}"
+        raise InputError(unreadable_message([file.uri], reason)) from error
 
 
 def _to_logs(table: pa.Table, file: LogFile, number: int, first_row: int, columns: Columns, passthrough: pa.Schema) -> pa.Table:

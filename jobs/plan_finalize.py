@@ -11,12 +11,12 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from jobs.config import Aggregate
-from jobs.fit import Floats, raw_batches, scores_of
+from jobs.fit import Floats, raw_batches, raw_passthrough, scores_of
 from pipeline.aggregate import aggregate, make_positive
 from pipeline.moments import merge, moments_of
 from pipeline.normalize import Fit, ensemble, lowest
 from pipeline.threshold import verdicts
-from schemas.columns import HALLUCINATED, SCORED_SENTENCE, Status, passthrough_of_raw, scored_schema
+from schemas.columns import HALLUCINATED, SCORED_SENTENCE, Status, scored_schema
 from schemas.stats import Moments
 
 
@@ -84,20 +84,30 @@ def finalize_partition(fs: pafs.FileSystem, files: Sequence[str], target: str, s
     Returns:
         Rows written and flagged.
     """
-    with pq.ParquetFile(files[0], filesystem=fs) as parquet:
-        schema = scored_schema(passthrough_of_raw(parquet.schema_arrow))
+    passthrough = raw_passthrough(fs, files)
+    schema = scored_schema(passthrough)
     fs.create_dir(target.rpartition("/")[0], recursive=True)
-    part = f"{target}.part" if isinstance(fs, pafs.LocalFileSystem) else target
+    part = f"{target}.part"
     rows = flagged = 0
     with fs.open_output_stream(part) as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
         for batch in raw_batches(fs, _in_input_order(fs, files), None):
-            scored = finalize_batch(batch, schema, settings)
+            scored = finalize_batch(_with_columns(batch, passthrough), schema, settings)
             writer.write_batch(scored)
             rows += scored.num_rows
             flagged += pc.sum(pc.equal(scored["verdict"], HALLUCINATED)).as_py() or 0
-    if part != target:
-        fs.move(part, target)
+    fs.move(part, target)
     return Finalized(rows, flagged)
+
+
+def _with_columns(batch: pa.RecordBatch, passthrough: pa.Schema) -> pa.RecordBatch:
+    """A batch with all columns that any raw file of its partition carries: other nights may have had more, or other types."""
+    for wanted in passthrough:
+        place = batch.schema.get_field_index(wanted.name)
+        if place < 0:
+            batch = batch.append_column(wanted, pa.nulls(batch.num_rows, wanted.type))
+        elif batch.schema.field(place).type != wanted.type:
+            batch = batch.set_column(place, wanted, batch.column(place).cast(wanted.type))
+    return batch
 
 
 def _in_input_order(fs: pafs.FileSystem, files: Sequence[str]) -> list[str]:

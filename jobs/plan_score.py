@@ -27,9 +27,12 @@ NO_PROGRESS_SECONDS = 6 * 3600
 """Ray Data gives a run up after half an hour without a block; on a laptop one block of long texts can take longer."""
 
 
-def logical_cpus(job: Job) -> float:
-    """Logical CPUs without which the plan of a job could wait for itself for ever."""
-    return sum(slm.replicas.min * slm.replicas.num_cpus for slm in job.slms) + FILTER_CPUS + 4 * LIGHT_CPUS
+def needed_resources(job: Job, scoring: bool) -> tuple[float, float]:
+    """Logical CPUs and GPUs without which a job could wait for itself for ever; without scoring, one CPU and no GPU."""
+    if not scoring:
+        return 1, 0
+    cpus = sum(slm.replicas.min * slm.replicas.num_cpus for slm in job.slms)
+    return cpus + FILTER_CPUS + 4 * LIGHT_CPUS, sum(slm.replicas.min * slm.replicas.num_gpus for slm in job.slms)
 
 
 def threads_of(slm: Slm, job: Job) -> int:

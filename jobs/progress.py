@@ -90,5 +90,5 @@ def _safely(count: CommittedRows) -> int:
     """A file may be moved while it is listed; the next look sees it."""
     try:
         return count()
-    except OSError:
+    except (OSError, pa.ArrowException):
         return 0

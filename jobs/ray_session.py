@@ -13,7 +13,7 @@ from pipeline.errors import ConfigError, RagassayError
 
 
 @contextmanager
-def ray_session(job: Job, needed_cpus: float) -> Iterator[None]:
+def ray_session(job: Job, needed_cpus: float, needed_gpus: float) -> Iterator[None]:
     """Have Ray running inside the block; Ray that was running before is left alone.
 
     On this machine Ray's logical CPUs are at least what the plan needs, so that two pools on two cores never wait for each
@@ -22,6 +22,7 @@ def ray_session(job: Job, needed_cpus: float) -> Iterator[None]:
     Args:
         job: Its `ray_address` names a cluster, or nothing.
         needed_cpus: Logical CPUs without which the plan could not move.
+        needed_gpus: GPUs likewise.
 
     Raises:
         ConfigError: The cluster can't be reached or is too small, or this machine has too few GPUs.
@@ -43,7 +44,7 @@ def ray_session(job: Job, needed_cpus: float) -> Iterator[None]:
     context.enable_progress_bars = False
     context.print_on_execution_start = False
     try:
-        _check_resources(job, needed_cpus)
+        _check_resources(needed_cpus, needed_gpus)
         yield
     except Exception as error:
         ours = our_error(error)
@@ -108,11 +109,11 @@ def _without_stderr() -> Iterator[None]:
         os.close(saved)
 
 
-def _check_resources(job: Job, needed_cpus: float) -> None:
+def _check_resources(needed_cpus: float, needed_gpus: float) -> None:
     import ray
 
     have = ray.cluster_resources()
-    needed = {"CPU": needed_cpus, "GPU": sum(slm.replicas.min * slm.replicas.num_gpus for slm in job.slms)}
+    needed = {"CPU": needed_cpus, "GPU": needed_gpus}
     for kind, amount in needed.items():
         if amount > have.get(kind, 0):
             raise ConfigError(

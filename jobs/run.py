@@ -8,15 +8,17 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 
+import pyarrow as pa
+from pyarrow import fs as pafs
 from rich.console import Console
 
 from jobs.balance import count_rows
 from jobs.config import Job
 from jobs.fingerprint import check_fingerprint, fingerprint
-from jobs.fit import fit_output, fits_of, hive_path, raw_partitions
+from jobs.fit import fit_output, fits_of, hive_path, raw_partitions, raw_passthrough
 from jobs.logs import LogFile, Logs, check_logs, check_row_ids, find_logs, unreadable_message
 from jobs.plan_finalize import Settings, finalize_partition, score_moments
-from jobs.plan_score import CHECKPOINT, logical_cpus, score_files
+from jobs.plan_score import CHECKPOINT, needed_resources, score_files
 from jobs.progress import CommittedRows, progress
 from jobs.ray_session import ray_session
 from jobs.storage import Folder, locked, open_folder
@@ -78,9 +80,10 @@ def finalize_job(job: Job, output_uri: str, console: Console) -> Run:
 def fit_job(job: Job, output_uri: str) -> dict[str, Fit]:
     """Bring `stats/` up to date and give mu and sigma of every member. See `run_job`."""
     output = _existing(output_uri)
-    with locked(output), ray_session(job, 1):
+    with locked(output), ray_session(job, *needed_resources(job, scoring=False)):
+        _refuse_unfinished(output, read_manifest(output), ())
         stats = fit_output(job, output)
-        return fits_of(job.normalize, [slm.name for slm in job.slms], stats, list(stats))
+        return fits_of(job.normalize, {slm.name: slm.value.value for slm in job.slms}, stats, list(stats))
 
 
 def read_manifest(output: Folder) -> Manifest:
@@ -122,7 +125,8 @@ def _job(job: Job, output_uri: str, console: Console, *, input_uri: str | None, 
         if logs is not None:
             pending = _register(job, logs, state)
         to_finalize = finalize and (logs is None or bool(pending) or bool(_without_verdict(state)))
-        with ray_session(job, logical_cpus(job) if pending else 1) if pending or to_finalize else nullcontext():
+        session = ray_session(job, *needed_resources(job, bool(pending))) if pending or to_finalize else nullcontext()
+        with session:
             if logs is not None:
                 _score(job, logs, pending, state, question_needed)
             if to_finalize:
@@ -153,21 +157,31 @@ def _register(job: Job, logs: Logs, state: _State) -> dict[int, LogFile]:
     has_scores = any(f.state == SCORED for f in manifest.files)
     if has_scores or CommittedRows(state.output, range(len(manifest.files)))():
         check_fingerprint(manifest.fingerprint, print_now, state.output.uri)
+    _refuse_overlap(logs, state.output)
+    by_uri = {f.uri: f.path for f in manifest.files}
     fresh, mended = [], []
     for file in [*logs.files, *logs.unreadable]:
         old = manifest.files[known[file.path]] if file.path in known else None
+        if old is None and file.uri in by_uri:
+            raise OutputError(
+                f"input file {file.uri} is known to output {state.output.uri} as {by_uri[file.uri]!r} and would be scored "
+                f"again as {file.path!r}: name INPUT as it was named before"
+            )
         if old is None:
             fresh.append(file)
         elif old.state == UNREADABLE:
             mended.append(file)
         elif (old.uri, old.size) != (file.uri, file.size):
-            raise OutputError(
-                f"input file {file.uri} ({file.size} bytes) is not the {old.uri} ({old.size} bytes) that output "
-                f"{state.output.uri} knows as {file.path!r}: give changed logs a new file name, or another OUTPUT"
-            )
-    _refuse_unfinished(state, {f.path for f in logs.files})
+            if old.state == SCORED or CommittedRows(state.output, [known[file.path]])():
+                raise OutputError(
+                    f"input file {file.uri} ({file.size} bytes) is not the {old.uri} ({old.size} bytes) of which output "
+                    f"{state.output.uri} holds scores: give changed logs a new file name, or another OUTPUT"
+                )
+            mended.append(file)
+    _refuse_unfinished(state.output, manifest, {f.path for f in logs.files})
+    _refuse_other_types(state.output, logs)
     to_score = [f for f in logs.files if f.path not in known or manifest.files[known[f.path]].state != SCORED]
-    check_row_ids(logs, to_score, job.columns)
+    check_row_ids(logs, to_score, job.columns, keep_bad=job.on_bad_file == "skip")
     if to_score:
         load_splitter(job.splitter.name, job.splitter.language)
         for slm in job.slms:
@@ -183,26 +197,50 @@ def _register(job: Job, logs: Logs, state: _State) -> dict[int, LogFile]:
     return {known[f.path]: f for f in to_score}
 
 
+def _refuse_overlap(logs: Logs, output: Folder) -> None:
+    """An output below its own input would be read as logs by the next run.
+
+    Raises:
+        InputError: A file of the input lies in the output folder.
+    """
+    inside = [f.uri for f in logs.files if f.fs_path.startswith(output.root + "/") and type(logs.fs) is type(output.fs)]
+    if inside:
+        raise InputError(f"input {logs.uri} holds files of the output folder, such as {inside[0]}: give an OUTPUT outside it")
+
+
 def _entry(file: LogFile) -> InputFile:
     state = UNREADABLE if file.error else PENDING
     return InputFile(file.path, file.uri, file.size, file.rows, file.partition_path, state, file.error)
 
 
-def _refuse_unfinished(state: _State, paths: Collection[str]) -> None:
+def _refuse_unfinished(output: Folder, manifest: Manifest, paths: Collection[str]) -> None:
     """A broken run's rows stand in `raw/`, and only its checkpoint knows which: it has to be ended before anything else.
 
     Raises:
         OutputError: There is one, over other files than these.
     """
-    files = state.manifest.files
-    left = [n for n, f in enumerate(files) if f.state == PENDING and f.path not in paths]
-    rows = CommittedRows(state.output, left)() if left else 0
-    if rows:
+    left = [n for n, f in enumerate(manifest.files) if f.state == PENDING and f.path not in paths]
+    selector = pafs.FileSelector(output.path(CHECKPOINT), allow_not_found=True)
+    if left and output.fs.get_file_info(selector):
+        rows = CommittedRows(output, left)()
         more = f" and {len(left) - 1} more files" if len(left) > 1 else ""
         raise OutputError(
-            f"output {state.output.uri} holds {rows} rows of a run that broke off over {files[left[0]].uri}{more}: "
-            "finish it first, with `ragassay run` and an INPUT that has those files"
+            f"output {output.uri} holds a run that broke off over {manifest.files[left[0]].uri}{more} ({rows} rows committed): "
+            "finish it first, with `ragassay run` and an INPUT that has those files, or give another OUTPUT"
         )
+
+
+def _refuse_other_types(output: Folder, logs: Logs) -> None:
+    """Columns that don't fit those of earlier nights in the same partition are refused before anything is scored.
+
+    Raises:
+        OutputError: There is one.
+    """
+    partitions = {f.partition_path for f in logs.files}
+    extra = pa.schema([f for f in logs.passthrough if f.name not in logs.partition_keys])
+    for place, files in raw_partitions(output).items():
+        if hive_path(place) in partitions:
+            raw_passthrough(output.fs, files, [extra])
 
 
 def _check_model(slm: Slm) -> None:
@@ -242,29 +280,34 @@ def _score(job: Job, logs: Logs, pending: dict[int, LogFile], state: _State, que
         state.manifest.finalized.pop(state.manifest.files[number].partition, None)
     run.seconds["score"] = round(time.perf_counter() - started, 3)
     state.save()
-    # Only now: had the checkpoint gone first, a crash between would have scored everything again.
-    state.output.delete(CHECKPOINT)
+    # Only now: had the checkpoint gone first, a crash between would have scored everything again. And only where no other
+    # file is pending: its uncommitted rows, if there are any, are known to the checkpoint alone.
+    if all(f.state != PENDING for f in state.manifest.files):
+        state.output.delete(CHECKPOINT)
 
 
 def _finalize(job: Job, state: _State, *, everything: bool) -> None:
     """Finalise all partitions, or those without verdicts."""
     run, started = state.run, time.perf_counter()
-    _refuse_unfinished(state, ())
+    _refuse_unfinished(state.output, state.manifest, ())
     partitions = raw_partitions(state.output)
     chosen = list(partitions) if everything else _without_verdict(state)
     stats = fit_output(job, state.output)
     # A night whose rows all failed has nothing to fit; its rows are written all the same, without a verdict.
     judged = sum(stats[p].rows.get(Status.OK.value, 0) for p in chosen)
-    members = [slm.name for slm in job.slms]
-    fits = fits_of(job.normalize, members, stats, chosen) if judged else {}
-    run.fit = {"source": job.normalize.source, "members": {name: asdict(fit) for name, fit in fits.items()}}
+    values = {slm.name: slm.value.value for slm in job.slms}
+    fits = fits_of(job.normalize, values, stats, chosen) if judged else {}
+    records = {name: {**asdict(fit), "value": values[name]} for name, fit in fits.items()}
+    run.fit = {"source": job.normalize.source, "members": records}
     run.seconds["fit"] = round(time.perf_counter() - started, 3)
     started = time.perf_counter()
-    values = {slm.name: slm.value.value for slm in job.slms}
     settings = Settings(values, fits, job.aggregate, None, run.run_id)
     tau, source = _threshold(job, state, settings, partitions, chosen) if judged else (None, "none: no row could be scored")
     settings = replace(settings, threshold=tau)
     run.threshold = {"value": tau, "source": source}
+    for partition in chosen:  # a crash from here on leaves them to be finalised anew, not half old and half new
+        state.manifest.finalized.pop(hive_path(partition), None)
+    state.save()
     run.flagged = _write_scored(state, settings, {p: partitions[p] for p in chosen}, stats)
     run.partitions = sorted(map(hive_path, chosen))
     if everything:

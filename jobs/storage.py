@@ -3,10 +3,11 @@
 import json
 import os
 import socket
+import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from pipeline.errors import InputError, OutputError
 
 LOCK = "_lock"
 CLAIM_SECONDS = 0.5  # longer than a put takes: of two that claim at once, the last put wins
+RENEW_SECONDS = 60
+LEASE_SECONDS = 600
 
 
 @dataclass(frozen=True)
@@ -106,18 +109,21 @@ def locked(folder: Folder) -> Iterator[None]:
     """Hold the lock of an output folder, so that two runs never write into it together.
 
     On a local disk it is a lock of the operating system, which ends with the process, however that ends. An object store has
-    none: there a file says who holds it, and one left by a process of this machine that is gone is taken over.
+    none: there a file says who holds it, written anew every minute, and one that has not been for LEASE_SECONDS is taken over.
 
     Raises:
         OutputError: Another run holds it, or the folder can't be written.
     """
+    with _locally(folder) if folder.is_local else _leased(folder):
+        yield
+
+
+@contextmanager
+def _locally(folder: Folder) -> Iterator[None]:
     try:
         folder.fs.create_dir(folder.root, recursive=True)
-        lock = FileLock(folder.path(LOCK), timeout=0) if folder.is_local else None
-        if lock:
-            lock.acquire()
-        else:
-            _claim(folder)
+        lock = FileLock(folder.path(LOCK), timeout=0)
+        lock.acquire()
     except Timeout as error:
         raise OutputError(f"output {folder.uri} is in use by another run on this machine: wait until it ends") from error
     except OSError as error:
@@ -126,20 +132,45 @@ def locked(folder: Folder) -> Iterator[None]:
         yield
     finally:
         folder.delete(LOCK)  # while it is held: a run that has opened this file meanwhile notices, and tries anew
-        if lock:
-            lock.release()
+        lock.release()
 
 
-def _claim(folder: Folder) -> None:
-    mine = {"host": socket.gethostname(), "pid": os.getpid(), "claim": uuid.uuid4().hex}
-    other = json.loads(folder.read(LOCK) or "{}")
-    gone = other.get("host") == mine["host"] and not Path(f"/proc/{other.get('pid')}").exists()
-    if other and not gone:
+@contextmanager
+def _leased(folder: Folder) -> Iterator[None]:
+    mine = json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "claim": uuid.uuid4().hex})
+    try:
+        folder.fs.create_dir(folder.root, recursive=True)
+        _claim(folder, mine)
+    except OSError as error:
+        raise OutputError(f"output {folder.uri} can't be written: {error}") from error
+    done = threading.Event()
+    keeper = threading.Thread(target=_keep, args=(folder, mine, done), daemon=True)
+    keeper.start()
+    try:
+        yield
+    finally:
+        done.set()
+        keeper.join(timeout=RENEW_SECONDS)
+        if folder.read(LOCK) == mine:
+            folder.delete(LOCK)
+
+
+def _keep(folder: Folder, mine: str, done: threading.Event) -> None:
+    while not done.wait(RENEW_SECONDS):
+        with suppress(OSError):  # a put that fails is tried again in a minute, long before the lease ends
+            folder.write(LOCK, mine)
+
+
+def _claim(folder: Folder, mine: str) -> None:
+    info = folder.fs.get_file_info(folder.path(LOCK))
+    age = time.time() - info.mtime.timestamp() if info.type == pafs.FileType.File else LEASE_SECONDS
+    if age < LEASE_SECONDS:
+        other = json.loads(folder.read(LOCK) or "{}")
         raise OutputError(
-            f"output {folder.uri} is in use by another run (host {other.get('host')}, process {other.get('pid')}): "
-            f"wait until it ends; if it is surely dead, delete {folder.uri}/{LOCK}"
+            f"output {folder.uri} is in use by another run (host {other.get('host')}, process {other.get('pid')}): wait until "
+            f"it ends; if it is dead, its claim ends {LEASE_SECONDS / 60:.0f} minutes after it was last renewed"
         )
-    folder.write(LOCK, json.dumps(mine))
+    folder.write(LOCK, mine)
     time.sleep(CLAIM_SECONDS)
-    if json.loads(folder.read(LOCK) or "{}") != mine:
+    if folder.read(LOCK) != mine:
         raise OutputError(f"output {folder.uri} was taken by another run at the same time: wait until that ends")

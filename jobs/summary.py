@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from pipeline.normalize import Fit
@@ -15,7 +16,7 @@ def print_summary(run: Run, output: str, console: Console) -> None:
     table.add_column(style="bold")
     table.add_column()
     for name, text in _lines(run, output):
-        table.add_row(name, text)
+        table.add_row(name, escape(text))
     console.print(table)
 
 

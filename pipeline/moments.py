@@ -73,12 +73,12 @@ def quantile(moments: Moments, q: float) -> float:
         raise ValueError(f"a quantile lies between 0 and 1, not at {q}")
     if moments.low is None or moments.high is None:
         raise ValueError("no numbers to take a quantile of")
-    rank = q * (moments.count - 1)
+    rank = math.ceil(q * moments.count)
     seen = 0
     value = moments.high
     for bucket in sorted(moments.buckets):
         seen += moments.buckets[bucket]
-        if seen > rank:
+        if seen >= max(rank, 1):
             value = _upper_edge(bucket)
             break
     return min(max(value, moments.low), moments.high)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from jinja2 import TemplateError
+from jinja2 import StrictUndefined, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from pipeline.errors import ConfigError, ModelError
@@ -22,7 +22,7 @@ from pipeline.slm import Slm
 _OPEN, _CLOSE = "\ue000", "\ue001"  # private-use characters around a placeholder's name
 _PLACEHOLDER = re.compile(f"{_OPEN}([a-z]+[0-9]*){_CLOSE}")
 _SENTENCE = f"{_OPEN}sentence{_CLOSE}"
-_JINJA = ImmutableSandboxedEnvironment(trim_blocks=True, keep_trailing_newline=True)
+_JINJA = ImmutableSandboxedEnvironment(trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
 
 Ids = list[int]
 Segment = int | str  # a control token, or text with placeholders
@@ -57,9 +57,9 @@ class PromptBuilder:
         self._slm = slm
         self._tokenizer = tokenizer
         self._plain, self._control = plain_tokenizer(tokenizer)
-        vocabulary = self._plain.get_vocab()
-        self.yes = _label_tokens(slm, "supported", slm.supported, vocabulary)
-        self.no = _label_tokens(slm, "unsupported", slm.unsupported, vocabulary)
+        self._unknown = self._plain.token_to_id(getattr(self._plain.model, "unk_token", None) or "")
+        self.yes = _label_tokens(slm, "supported", slm.supported, self._plain)
+        self.no = _label_tokens(slm, "unsupported", slm.unsupported, self._plain)
         check_template(slm)
         # Tokenizers that put a space before any text would see one more at the cut before the sentence.
         self._splittable = self._encode("Statement:") + self._encode(" It is") == self._encode("Statement: It is")
@@ -129,7 +129,7 @@ class PromptBuilder:
         return self._encode_batch([text])[0] if text else []
 
     def _encode_batch(self, texts: Sequence[str]) -> list[Ids]:
-        control = set(self._control.values())
+        control = set(self._control.values()) - {self._unknown}  # a letter that the model does not know is no control token
         encoded = self._plain.encode_batch(list(texts), add_special_tokens=False)
         return [
             ids if control.isdisjoint(ids) else self._encode_by_parts(text)
@@ -142,7 +142,7 @@ class PromptBuilder:
         cuts = [0, *(m.start() + 1 for m in re.finditer(pattern, text)), len(text)]
         parts = [text[a:b] for a, b in pairwise(cuts)]
         ids = [i for e in self._plain.encode_batch(parts, add_special_tokens=False) for i in e.ids]
-        if not set(self._control.values()).isdisjoint(ids):
+        if not (set(self._control.values()) - {self._unknown}).isdisjoint(ids):
             raise ModelError(f"SLM {self._slm.name!r}: its tokenizer turns plain text into control tokens; it can't be used")
         return ids
 
@@ -176,9 +176,18 @@ def check_template(slm: Slm) -> None:
     Raises:
         ConfigError: It does not.
     """
-    count = _render_user(slm, 2).count(_SENTENCE)
+    text = _render_user(slm, 2)
+    count = text.count(_SENTENCE)
     if count != 1:
         raise ConfigError(f"SLM {slm.name!r}: the prompt must hold {{{{ sentence }}}} exactly once, it holds it {count} times")
+    names = set(_PLACEHOLDER.findall(text))
+    if not {"passage0", "passage1"} <= names:
+        raise ConfigError(f"SLM {slm.name!r}: the prompt must hold all passages of `context`: loop over it, or join it")
+    rest = _PLACEHOLDER.sub("", text)
+    if _OPEN in rest or _CLOSE in rest or not names <= {"sentence", "question", "passage0", "passage1"}:
+        raise ConfigError(
+            f"SLM {slm.name!r}: the prompt may not change or cut question, context or sentence by filters or slices"
+        )
 
 
 def needs_question(slm: Slm) -> bool:
@@ -191,7 +200,7 @@ def _render_user(slm: Slm, passages: int) -> str:
     context = [f"{_OPEN}passage{i}{_CLOSE}" for i in range(passages)]
     try:
         return _JINJA.from_string(slm.prompt).render(context=context, **names)
-    except TemplateError as error:
+    except Exception as error:  # whatever a template's expressions raise
         raise ConfigError(f"SLM {slm.name!r}: the prompt is no valid template: {error}") from error
 
 
@@ -203,9 +212,12 @@ def _fill(text: str, fields: dict[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda match: fields[match[1]], text)
 
 
-def _label_tokens(slm: Slm, which: str, words: Sequence[str], vocabulary: dict[str, int]) -> Ids:
-    """Ids of the single-token spellings of words: as they are, and with a leading space (Ġ in BPE, ▁ in SentencePiece)."""
-    ids = {vocabulary[lead + word] for word in words for lead in ("", "Ġ", "▁") if lead + word in vocabulary}
+def _label_tokens(slm: Slm, which: str, words: Sequence[str], plain: Any) -> Ids:
+    """Ids of the single-token spellings of words, as they are and with a leading space; words that take more are left out."""
+    encoded = (plain.encode(lead + word, add_special_tokens=False).ids for word in words for lead in ("", " "))
+    named = (plain.token_to_id(lead + word) for word in words if word.isascii() for lead in ("", "Ġ", "▁"))
+    ids = {i[0] for i in encoded if len(i) == 1} | {i for i in named if i is not None}
+    ids.discard(plain.token_to_id(getattr(plain.model, "unk_token", None) or ""))
     if not ids:
         raise ModelError(
             f"SLM {slm.name!r}: model {slm.model!r} has no single token for any of {list(words)}: "

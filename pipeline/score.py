@@ -23,6 +23,9 @@ from schemas.columns import MEMBER, USAGE, Status
 MIN_CONTEXT_TOKENS = 32
 """A window with less room than this for context is no window: the row is `too_long`."""
 
+LOWEST = -1e4
+"""log P below it is set to it: a probability that rounds to 0 must not make an infinite score."""
+
 SLACK = 8
 """Tokens kept free a passage, for what a passage costs beyond its own tokens (a line break, a merge at its edge)."""
 
@@ -116,8 +119,9 @@ def score_rows(
 
     if np.isnan(output.logprobs).any():
         raise ModelError(f"SLM {slm.name!r} gave NaN for a prompt: try dtype float32; its scores can't be trusted")
-    yes = np.logaddexp.reduce(output.logprobs[:, : len(builder.yes)], axis=1)
-    no = np.logaddexp.reduce(output.logprobs[:, len(builder.yes) :], axis=1)
+    logprobs = np.maximum(output.logprobs, LOWEST)
+    yes = np.logaddexp.reduce(logprobs[:, : len(builder.yes)], axis=1)
+    no = np.logaddexp.reduce(logprobs[:, len(builder.yes) :], axis=1)
     values = member_values(slm.value, yes, no)
     place = {prompt: i for i, prompt in enumerate(prompts)}
 
@@ -159,23 +163,25 @@ def _prompts(
     row: Row, texts: list[str], builder: PromptBuilder, limit: int, sentences_of: Callable[[str], list[Span]]
 ) -> tuple[list[list[tuple[int, ...]]], int]:
     """Prompts of each text in every window; nothing where a text leaves no room for context."""
-    longest = max(len(ids) for ids in builder.suffixes(row.question, row.context, texts))
+
+    def length(context: list[str]) -> int:
+        tails = builder.suffixes(row.question, context, texts)
+        return len(builder.prefix(row.question, context)) + max(len(ids) for ids in tails)
+
     windows = [row.context]
-    prefix = builder.prefix(row.question, row.context)
-    if len(prefix) + longest > limit:
-        frame = len(builder.prefix(row.question, [""]))
-        budget = limit - longest - frame
+    if length(row.context) > limit:
+        budget = limit - length([""])
         fits = False
         while not fits:
             room = budget - SLACK * max(len(w) for w in windows)
             if room < MIN_CONTEXT_TOKENS:
                 return [], 0
             windows = cut_context(row.context, room, count=builder.count, sentences=sentences_of, token_ends=builder.token_ends)
-            fits = all(len(builder.prefix(row.question, window)) + longest <= limit for window in windows)
+            fits = all(length(window) <= limit for window in windows)
             budget -= 0 if fits else max(1, budget // 10)
     by_text: list[list[tuple[int, ...]]] = [[] for _ in texts]
     for window in windows:
-        head: Ids = builder.prefix(row.question, window) if window is not row.context else prefix
+        head: Ids = builder.prefix(row.question, window)
         for prompts, tail in zip(by_text, builder.suffixes(row.question, window, texts), strict=True):
             prompts.append((*head, *tail))
     return by_text, len(windows)

@@ -24,7 +24,7 @@ MAX_BLOCK_CHARS = 100_000
 _SENTENCE_COMPONENTS = ("parser", "senter", "sentencizer")
 _ITEM = re.compile(r"\s*(?:[-*+•–▪◦]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|#{1,6}|\|)\s*(?=\S)")
 _MARKER = re.compile(r"\s*\(?(?:\d{1,3}|[a-zA-Z])[.)]\s*")  # a list number that stands alone
-_FENCE = re.compile(r"\s*(```|~~~)")
+_FENCE = re.compile(r"\s*(?:```|~~~)\s*[\w+#.-]*\s*$")  # a claim on the same line is no fence
 _WRAPPED_LINE = 60  # a line this long that ends no sentence goes on in the next line
 _ENDS_SENTENCE = re.compile(r"""[.!?:;。！？]["')\]*_]*\s*$""")
 # "No. 4" is no sentence end; "9 a.m. The shop" is one, though spaCy's rules keep "a.m." whole.

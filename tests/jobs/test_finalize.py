@@ -80,6 +80,29 @@ def test_a_partition_without_a_scored_row_is_written_too(tmp_path: Path) -> None
     assert pq.read_table(tmp_path / "s.parquet")["threshold"].null_count == 2
 
 
+def test_nights_with_other_columns_are_all_carried(tmp_path: Path) -> None:
+    first = write_raw(tmp_path / "a.parquet", [raw_row(1, [1.0, 2.0])])
+    schema = raw_schema(pa.schema([("tenant", pa.string()), ("latency", pa.int64())]))
+    pq.write_table(pa.Table.from_pylist([{**raw_row(2, [3.0]), "latency": 7}], schema=schema), tmp_path / "b.parquet")
+    pq.write_table(pa.Table.from_pylist([raw_row(3, [0.0])], schema=raw_schema(pa.schema([]))), tmp_path / "c.parquet")
+    files = [str(tmp_path / "c.parquet"), first, str(tmp_path / "b.parquet")]
+    fits = {"a": fit_member("a", partition_stats(FS, "", files, VALUES).members["a"])}
+    finalize_partition(FS, files, str(tmp_path / "s.parquet"), Settings(VALUES, fits, Aggregate(), 0.5, "r"))
+    rows = pq.read_table(tmp_path / "s.parquet").to_pylist()
+    assert [(r["tenant"], r["latency"]) for r in rows] == [("t", None), ("t", 7), (None, None)]
+    pq.write_table(
+        pa.Table.from_pylist([{**raw_row(4, [1.0]), "tenant": 1}], schema=raw_schema(pa.schema([("tenant", pa.int64())]))),
+        tmp_path / "d.parquet",
+    )
+    with pytest.raises(OutputError, match="another type"):
+        finalize_partition(
+            FS,
+            [*files, str(tmp_path / "d.parquet")],
+            str(tmp_path / "s.parquet"),
+            Settings(VALUES, fits, Aggregate(), 0.5, "r"),
+        )
+
+
 def test_an_unknown_member_is_named(files: list[str], tmp_path: Path) -> None:
     wrong = replace(settings(files, 0.0), values={"b": "p_yes"})
     with pytest.raises(OutputError, match="no member 'b'; they have \\['a'\\]"):

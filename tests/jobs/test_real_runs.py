@@ -154,7 +154,9 @@ def test_other_settings_need_no_model(handbook_day: tuple[Path, Path], tmp_path:
 
 
 def test_another_model_or_prompt_is_refused(handbook_day: tuple[Path, Path], tmp_path: Path) -> None:
-    config = write_job(tmp_path / "other.yaml", slms=[{"name": "smollm2", "prompt": "{{ context }} {{ sentence }} Yes or No?"}])
+    config = write_job(
+        tmp_path / "other.yaml", slms=[{"name": "smollm2", "prompt": "{{ context | join }} {{ sentence }} Yes or No?"}]
+    )
     done = ragassay("run", HANDBOOK, handbook_day[0], "--config", config)
     assert done.returncode == 1
     assert "made under other settings" in done.stderr and "slms.smollm2.prompt" in done.stderr

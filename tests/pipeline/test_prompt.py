@@ -89,6 +89,25 @@ def test_prompt_needs_the_sentence_once(prompt: str) -> None:
         check_template(Slm(name="m", prompt=prompt))
 
 
+@pytest.mark.parametrize(
+    ("prompt", "says"),
+    [
+        ("{{ contexts }} {{ sentence }}", "contexts"),
+        ("{{ question }} {{ sentence }}", "all passages"),
+        ("{{ context[0] }} {{ sentence }}", "all passages"),
+        ("{{ context | join }} {{ question | upper }} {{ sentence }}", "may not change or cut"),
+        ("{{ context | join }} {{ 'a' + 1 }} {{ sentence }}", "no valid template"),
+    ],
+)
+def test_prompt_holds_every_text_whole(prompt: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        check_template(Slm(name="m", prompt=prompt))
+
+
+def test_labels_beyond_ascii_are_the_right_token(tokenizer: Any) -> None:
+    assert {tokenizer.decode([i]) for i in PromptBuilder(Slm(name="m", supported=("é",)), tokenizer).yes} == {"é", " é"}
+
+
 @pytest.mark.parametrize("prompt", ["{{ sentence", "{{ sentence.__class__.__mro__ }}", "{% for p in context %}{{ sentence }}"])
 def test_prompt_is_sandboxed_and_checked(prompt: str) -> None:
     with pytest.raises(ConfigError):

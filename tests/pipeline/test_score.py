@@ -93,6 +93,24 @@ def test_long_context_takes_the_best_window(slm: Slm, builder: PromptBuilder, to
     assert got.tolist() == pytest.approx([max(values["Shop 1 opens."]), max(values["It closes."])])
 
 
+def test_windows_of_a_tokenizer_that_puts_a_space_before_any_text() -> None:
+    """Like SentencePiece models': the prompt can't be cut before the sentence, and long contexts get windows all the same."""
+    from tokenizers import Tokenizer, models, normalizers
+    from transformers import PreTrainedTokenizerFast
+
+    words = ["<unk>", "▁", "Yes", "No", *map(chr, range(33, 127))]
+    backend = Tokenizer(models.BPE({word: i for i, word in enumerate(words)}, [], unk_token="<unk>"))
+    backend.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>")
+    slm = Slm(name="m", chat=False, prompt="{{ context | join(' ') }} Claim: {{ sentence }} True?")
+    builder = PromptBuilder(slm, tokenizer)
+    engine = CountingEngine(tokenizer, max_model_len=200)
+    long = [f"Passage {i} is open on all days but 😀 Sunday." for i in range(12)]
+    short, cut = score_rows([row(1), row(2, context=long)], slm, builder, engine, no_split)
+    assert (short.error, cut.error) == (None, None)
+    assert short.windows == 1 and cut.windows > 3 and len(cut.log_p_yes) == 2
+
+
 def test_no_room_for_context_is_an_error_of_the_row_alone(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
     engine = CountingEngine(tokenizer, max_model_len=200)
     good, bad = score_rows([row(1), row(2, sentences=["word " * 300])], slm, builder, engine, no_split)
