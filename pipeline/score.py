@@ -164,25 +164,28 @@ def _prompts(
 ) -> tuple[list[list[tuple[int, ...]]], int]:
     """Prompts of each text in every window; nothing where a text leaves no room for context."""
 
-    def length(context: list[str]) -> int:
-        tails = builder.suffixes(row.question, context, texts)
-        return len(builder.prefix(row.question, context)) + max(len(ids) for ids in tails)
+    def encode(context: list[str]) -> tuple[Ids, list[Ids]]:
+        return builder.prefix(row.question, context), builder.suffixes(row.question, context, texts)
+
+    def length(encoded: tuple[Ids, list[Ids]]) -> int:
+        return len(encoded[0]) + max(len(tail) for tail in encoded[1])
 
     windows = [row.context]
-    if length(row.context) > limit:
-        budget = limit - length([""])
+    encoded = [encode(row.context)]
+    if length(encoded[0]) > limit:
+        budget = limit - length(encode([""]))
         fits = False
         while not fits:
             room = budget - SLACK * max(len(w) for w in windows)
             if room < MIN_CONTEXT_TOKENS:
                 return [], 0
             windows = cut_context(row.context, room, count=builder.count, sentences=sentences_of, token_ends=builder.token_ends)
-            fits = all(length(window) <= limit for window in windows)
+            encoded = [encode(window) for window in windows]
+            fits = all(length(window) <= limit for window in encoded)
             budget -= 0 if fits else max(1, budget // 10)
     by_text: list[list[tuple[int, ...]]] = [[] for _ in texts]
-    for window in windows:
-        head: Ids = builder.prefix(row.question, window)
-        for prompts, tail in zip(by_text, builder.suffixes(row.question, window, texts), strict=True):
+    for head, tails in encoded:
+        for prompts, tail in zip(by_text, tails, strict=True):
             prompts.append((*head, *tail))
     return by_text, len(windows)
 
