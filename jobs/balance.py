@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.fit import hive_path, raw_batches, raw_partitions
 from jobs.logs import LogFile
+from jobs.partitions import batches, hive_path, partitions
 from jobs.storage import Folder
 from pipeline.errors import BalanceError
 from schemas.columns import Status
@@ -32,10 +32,10 @@ def count_rows(output: Folder, files: Mapping[int, LogFile]) -> tuple[Counter[st
     statuses: Counter[str] = Counter()
     usage: dict[str, dict[str, float]] = {}
     sentences = 0
-    partitions = {file.partition_path for file in files.values()}
-    paths = [p for place, found in raw_partitions(output).items() if hive_path(place) in partitions for p in found]
+    wanted = {file.partition_path for file in files.values()}
+    paths = [p for place, found in partitions(output, "raw").items() if hive_path(place) in wanted for p in found]
     numbers = pa.array(list(files), pa.int64())
-    for batch in raw_batches(output.fs, paths, ["row_key", "status", "usage", "sentences.list.element.start"]):
+    for batch in batches(output.fs, paths, ["row_key", "status", "usage", "sentences.list.element.start"]):
         mine = batch.filter(pc.is_in(pc.shift_right(batch["row_key"], 32), numbers))
         keys.append(mine["row_key"])
         statuses.update(mine["status"].to_pylist())

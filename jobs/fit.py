@@ -2,10 +2,9 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +14,7 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from jobs.config import Job, Normalize
+from jobs.partitions import batches, partitions
 from jobs.storage import Folder
 from pipeline.errors import FitError, OutputError
 from pipeline.moments import merge, moments_of
@@ -25,22 +25,6 @@ from schemas.columns import Status, passthrough_of_raw
 from schemas.stats import Moments, PartitionStats
 
 Floats = npt.NDArray[np.float64]
-
-READ_ROWS = 8192
-
-
-def raw_partitions(output: Folder) -> dict[str, list[str]]:
-    """Raw files of every partition: hive path (as on disk) -> paths on the file system."""
-    base = len(output.path("raw")) + 1
-    partitions: dict[str, list[str]] = {}
-    for info in output.list("raw", ".parquet"):
-        partitions.setdefault(info.path[base:].rpartition("/")[0], []).append(info.path)
-    return partitions
-
-
-def hive_path(place: str) -> str:
-    """Hive path with plain values: on disk pyarrow writes them URL-encoded."""
-    return "/".join(unquote(part) for part in place.split("/"))
 
 
 def fit_output(job: Job, output: Folder) -> dict[str, PartitionStats]:
@@ -54,14 +38,14 @@ def fit_output(job: Job, output: Folder) -> dict[str, PartitionStats]:
     """
     import ray
 
-    partitions = raw_partitions(output)
-    if not partitions:
+    raw = partitions(output, "raw")
+    if not raw:
         raise OutputError(f"output {output.uri} holds no scored rows: run `ragassay score INPUT {output.uri}` first")
     values = {slm.name: slm.value.value for slm in job.slms}
     stats: dict[str, PartitionStats] = {}
     tasks: dict[str, Any] = {}
     remote = ray.remote(num_cpus=0.5)(partition_stats)
-    for partition, files in partitions.items():
+    for partition, files in raw.items():
         text = output.read(_stats_path(partition))
         known = PartitionStats.from_json(text) if text else None
         if known and known.values == values and known.raw_files == _names(files):
@@ -99,7 +83,7 @@ def partition_stats(fs: pafs.FileSystem, partition: str, files: Sequence[str], v
     members: dict[str, list[Moments]] = {name: [] for name in values}
     rows: Counter[str] = Counter()
     sentences = 0
-    for batch in raw_batches(fs, files, ["members", "status"]):
+    for batch in batches(fs, files, ["members", "status"]):
         rows.update(batch["status"].to_pylist())
         scores, counts = scores_of(batch, values)
         sentences += int(counts.sum())
@@ -108,13 +92,6 @@ def partition_stats(fs: pafs.FileSystem, partition: str, files: Sequence[str], v
     return PartitionStats(
         partition, {n: merge(parts) for n, parts in members.items()}, values, dict(rows), sentences, _names(files)
     )
-
-
-def raw_batches(fs: pafs.FileSystem, files: Sequence[str], columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-    """Batches of raw rows, file by file, so that a partition of any size takes the same memory."""
-    for path in files:
-        with pq.ParquetFile(path, filesystem=fs) as parquet:
-            yield from parquet.iter_batches(READ_ROWS, columns=columns)
 
 
 def raw_passthrough(fs: pafs.FileSystem, files: Sequence[str], extra: Sequence[pa.Schema] = ()) -> pa.Schema:

@@ -11,7 +11,8 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from jobs.config import Aggregate
-from jobs.fit import Floats, raw_batches, raw_passthrough, scores_of
+from jobs.fit import Floats, raw_passthrough, scores_of
+from jobs.partitions import batches
 from pipeline.aggregate import aggregate, make_positive
 from pipeline.moments import merge, moments_of
 from pipeline.normalize import Fit, ensemble, lowest
@@ -69,7 +70,7 @@ def response_scores(batch: pa.RecordBatch, settings: Settings) -> tuple[Floats, 
 
 def score_moments(fs: pafs.FileSystem, files: Sequence[str], settings: Settings) -> Moments:
     """Moments and sketch of a partition's response scores, for a threshold that is a quantile."""
-    return merge(moments_of(response_scores(batch, settings)[0]) for batch in raw_batches(fs, files, ["members", "status"]))
+    return merge(moments_of(response_scores(batch, settings)[0]) for batch in batches(fs, files, ["members", "status"]))
 
 
 def finalize_partition(fs: pafs.FileSystem, files: Sequence[str], target: str, settings: Settings) -> Finalized:
@@ -90,7 +91,7 @@ def finalize_partition(fs: pafs.FileSystem, files: Sequence[str], target: str, s
     part = f"{target}.part"
     rows = flagged = 0
     with fs.open_output_stream(part) as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
-        for batch in raw_batches(fs, _in_input_order(fs, files), None):
+        for batch in batches(fs, _in_input_order(fs, files)):
             scored = finalize_batch(_with_columns(batch, passthrough), schema, settings)
             writer.write_batch(scored)
             rows += scored.num_rows

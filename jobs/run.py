@@ -15,8 +15,9 @@ from rich.console import Console
 from jobs.balance import count_rows
 from jobs.config import Job
 from jobs.fingerprint import check_fingerprint, fingerprint
-from jobs.fit import fit_output, fits_of, hive_path, raw_partitions, raw_passthrough
+from jobs.fit import fit_output, fits_of, raw_passthrough
 from jobs.logs import LogFile, Logs, check_logs, check_row_ids, find_logs, unreadable_message
+from jobs.partitions import hive_path, partitions
 from jobs.plan_finalize import Settings, finalize_partition, score_moments
 from jobs.plan_score import CHECKPOINT, needed_resources, score_files
 from jobs.progress import CommittedRows, progress
@@ -236,10 +237,10 @@ def _refuse_other_types(output: Folder, logs: Logs) -> None:
     Raises:
         OutputError: There is one.
     """
-    partitions = {f.partition_path for f in logs.files}
+    wanted = {f.partition_path for f in logs.files}
     extra = pa.schema([f for f in logs.passthrough if f.name not in logs.partition_keys])
-    for place, files in raw_partitions(output).items():
-        if hive_path(place) in partitions:
+    for place, files in partitions(output, "raw").items():
+        if hive_path(place) in wanted:
             raw_passthrough(output.fs, files, [extra])
 
 
@@ -290,8 +291,8 @@ def _finalize(job: Job, state: _State, *, everything: bool) -> None:
     """Finalise all partitions, or those without verdicts."""
     run, started = state.run, time.perf_counter()
     _refuse_unfinished(state.output, state.manifest, ())
-    partitions = raw_partitions(state.output)
-    chosen = list(partitions) if everything else _without_verdict(state)
+    raw = partitions(state.output, "raw")
+    chosen = list(raw) if everything else _without_verdict(state)
     stats = fit_output(job, state.output)
     # A night whose rows all failed has nothing to fit; its rows are written all the same, without a verdict.
     judged = sum(stats[p].rows.get(Status.OK.value, 0) for p in chosen)
@@ -302,13 +303,13 @@ def _finalize(job: Job, state: _State, *, everything: bool) -> None:
     run.seconds["fit"] = round(time.perf_counter() - started, 3)
     started = time.perf_counter()
     settings = Settings(values, fits, job.aggregate, None, run.run_id)
-    tau, source = _threshold(job, state, settings, partitions, chosen) if judged else (None, "none: no row could be scored")
+    tau, source = _threshold(job, state, settings, raw, chosen) if judged else (None, "none: no row could be scored")
     settings = replace(settings, threshold=tau)
     run.threshold = {"value": tau, "source": source}
     for partition in chosen:  # a crash from here on leaves them to be finalised anew, not half old and half new
         state.manifest.finalized.pop(hive_path(partition), None)
     state.save()
-    run.flagged = _write_scored(state, settings, {p: partitions[p] for p in chosen}, stats)
+    run.flagged = _write_scored(state, settings, {p: raw[p] for p in chosen}, stats)
     run.partitions = sorted(map(hive_path, chosen))
     if everything:
         _rows_of_all(state, stats)
@@ -319,11 +320,11 @@ def _finalize(job: Job, state: _State, *, everything: bool) -> None:
 
 def _without_verdict(state: _State) -> list[str]:
     """Partitions of `raw/` that are new, or of a run that died before it finalised them."""
-    return [p for p in raw_partitions(state.output) if hive_path(p) not in state.manifest.finalized]
+    return [p for p in partitions(state.output, "raw") if hive_path(p) not in state.manifest.finalized]
 
 
 def _threshold(
-    job: Job, state: _State, settings: Settings, partitions: dict[str, list[str]], chosen: Sequence[str]
+    job: Job, state: _State, settings: Settings, raw: dict[str, list[str]], chosen: Sequence[str]
 ) -> tuple[float, str]:
     import ray
 
@@ -331,16 +332,16 @@ def _threshold(
     if threshold.value is not None:
         return threshold.value, f"value in the job file, measured on {threshold.measured_on or 'nothing it names'}"
     assert threshold.quantile is not None
-    names = chosen if threshold.of == "run" else list(partitions)
+    names = chosen if threshold.of == "run" else list(raw)
     remote = ray.remote(num_cpus=0.5)(score_moments)
-    moments = merge(ray.get([remote.remote(state.output.fs, partitions[p], settings) for p in sorted(names)]))
+    moments = merge(ray.get([remote.remote(state.output.fs, raw[p], settings) for p in sorted(names)]))
     source = f"quantile {threshold.quantile:g} of the {moments.count} responses of " + (
         "this run" if threshold.of == "run" else "the whole output folder"
     )
     return quantile(moments, threshold.quantile), source
 
 
-def _write_scored(state: _State, settings: Settings, partitions: dict[str, list[str]], stats: dict[str, PartitionStats]) -> int:
+def _write_scored(state: _State, settings: Settings, raw: dict[str, list[str]], stats: dict[str, PartitionStats]) -> int:
     import ray
 
     remote = ray.remote(num_cpus=0.5)(finalize_partition)
@@ -348,7 +349,7 @@ def _write_scored(state: _State, settings: Settings, partitions: dict[str, list[
         p: remote.remote(
             state.output.fs, files, state.output.path("/".join(filter(None, ["scored", p, "part-0.parquet"]))), settings
         )
-        for p, files in partitions.items()
+        for p, files in raw.items()
     }
     flagged = 0
     for partition, task in tasks.items():

@@ -1,0 +1,41 @@
+"""The Parquet files of an output folder's datasets, `raw/` and `scored/`: partitions, and their rows in batches."""
+
+from collections.abc import Iterator, Sequence
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyarrow import fs as pafs
+from pyarrow import parquet as pq
+
+from jobs.storage import Folder
+
+READ_ROWS = 8192
+
+
+def partitions(output: Folder, dataset: str) -> dict[str, list[str]]:
+    """Files of every partition of `raw` or `scored`: hive path (as on disk) -> paths on the file system."""
+    base = len(output.path(dataset)) + 1
+    found: dict[str, list[str]] = {}
+    for info in output.list(dataset, ".parquet"):
+        found.setdefault(info.path[base:].rpartition("/")[0], []).append(info.path)
+    return found
+
+
+def hive_path(place: str) -> str:
+    """Hive path with plain values: on disk pyarrow writes them URL-encoded."""
+    return "/".join(unquote(part) for part in place.split("/"))
+
+
+def hive_keys(place: str) -> dict[str, str]:
+    """Columns that a hive path stands for: `dt=2026-11-20/tenant=a%20b` is {dt: 2026-11-20, tenant: a b}."""
+    pairs = (part.partition("=") for part in place.split("/") if "=" in part)
+    return {unquote(key): unquote(value) for key, _, value in pairs}
+
+
+def batches(
+    fs: pafs.FileSystem, files: Sequence[str], columns: Sequence[str] | None = None, rows: int = READ_ROWS
+) -> Iterator[pa.RecordBatch]:
+    """Batches of rows, file by file, so that a partition of any size takes the same memory."""
+    for path in files:
+        with pq.ParquetFile(path, filesystem=fs) as parquet:
+            yield from parquet.iter_batches(rows, columns=columns)
