@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
+from pipeline.judge import Judge
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pipeline.aggregate import NEED_POSITIVE, Mean, Positive
@@ -60,7 +61,7 @@ class Normalize(_Section):
     """Where mu and sigma come from.
 
     Attributes:
-        source: run (the partitions being finalised), history (every partition of the output folder), or frozen.
+        source: run (the partitions being finalised), history (those and the ones before them, see `History`), or frozen.
         file: For frozen: a JSON file {member: {mu, sigma, count, low}}, or the manifest.json of an earlier run.
     """
 
@@ -89,7 +90,7 @@ class Aggregate(_Section):
 
 
 class Threshold(_Section):
-    """tau: a value, or the quantile of the response scores of the run or of the whole output folder (history).
+    """tau: a value, or the quantile of the response scores of the run, or of the run and its history.
 
     Attributes:
         value: tau itself.
@@ -110,6 +111,38 @@ class Threshold(_Section):
         return self
 
 
+class History(_Section):
+    """What tonight is compared with, and fitted on where a setting says history.
+
+    Attributes:
+        partitions: How far it goes back: so many different values of the first hive key, such as days.
+    """
+
+    partitions: int = Field(30, ge=1)
+
+
+class Drift(_Section):
+    """How far tonight may be from its history before it counts as drift.
+
+    Attributes:
+        psi: Population stability index of a member's sentence values; 0.25 is the usual mark of a shift.
+        ks: Kolmogorov-Smirnov distance of the same, 0 to 1.
+        label_mass: Change of an SLM's mean P(yes) + P(no).
+        flagged: Change of the share of responses flagged.
+        error_rate: Rise of the share of rows that can't be scored.
+        sentences: Change of the sentences a response, as a share of the history's.
+        min_sentences: With fewer sentences on either side nothing is called drift.
+    """
+
+    psi: float = Field(0.25, gt=0)
+    ks: float = Field(0.2, gt=0, le=1)
+    label_mass: float = Field(0.1, gt=0, le=1)
+    flagged: float = Field(0.1, gt=0, le=1)
+    error_rate: float = Field(0.02, gt=0, le=1)
+    sentences: float = Field(0.25, gt=0)
+    min_sentences: int = Field(100, ge=1)
+
+
 class Job(_Section):
     """A whole job file.
 
@@ -120,6 +153,10 @@ class Job(_Section):
         normalize: Where mu and sigma come from.
         aggregate: Mean and positivity policy.
         threshold: tau.
+        calibration: A file of `ragassay calibrate`; it takes the place of normalize, aggregate and threshold.
+        history: What tonight is compared with.
+        drift: When it counts as drift.
+        judge: A served model that `evaluate` compares with, through an OpenAI-compatible endpoint; it gives no verdicts.
         on_bad_file: stop, or skip an unreadable Parquet file and score the rest.
         block_mib: Rows travel, and are committed, in blocks of about this size; larger is faster on GPUs, smaller
             loses less at a crash.
@@ -132,6 +169,10 @@ class Job(_Section):
     normalize: Normalize = Normalize()
     aggregate: Aggregate = Aggregate()
     threshold: Threshold = Threshold(quantile=0.2)
+    calibration: str | None = None
+    history: History = History()
+    drift: Drift = Drift()
+    judge: Judge | None = None
     on_bad_file: Literal["stop", "skip"] = "stop"
     block_mib: float = Field(0.5, gt=0)
     ray_address: str | None = None
@@ -141,6 +182,13 @@ class Job(_Section):
         names = [slm.name for slm in self.slms]
         if len(set(names)) != len(names):
             raise ValueError(f"SLM names must differ: {names}")
+        return self
+
+    @model_validator(mode="after")
+    def _calibration_stands_alone(self) -> "Job":
+        also = sorted({"normalize", "aggregate", "threshold"} & self.model_fields_set)
+        if self.calibration is not None and also:
+            raise ValueError(f"a calibration brings its own {', '.join(also)}: leave them out, or leave calibration out")
         return self
 
 

@@ -42,9 +42,9 @@ def check_fingerprint(then: dict[str, Any], now: dict[str, Any], output: str) ->
     Raises:
         OutputError: They differ; each part that does is named.
     """
-    differences = list(_differences(then, now))
-    if differences:
-        lines = [f"  {where}: was {_short(a)}, is {_short(b)}" for where, a, b in differences]
+    found = differences(then, now)
+    if found:
+        lines = [f"  {where}: was {_short(a)}, is {_short(b)}" for where, a, b in found]
         raise OutputError(
             "\n".join(
                 [
@@ -56,11 +56,12 @@ def check_fingerprint(then: dict[str, Any], now: dict[str, Any], output: str) ->
         )
 
 
-def _differences(then: Any, now: Any, where: str = "") -> list[tuple[str, Any, Any]]:
+def differences(then: Any, now: Any, where: str = "") -> list[tuple[str, Any, Any]]:
+    """The parts in which two fingerprints differ: name, value then, value now."""
     if isinstance(then, dict) and isinstance(now, dict):
         found = []
         for key in sorted(then.keys() | now.keys()):
-            found += _differences(then.get(key), now.get(key), f"{where}.{key}" if where else key)
+            found += differences(then.get(key), now.get(key), f"{where}.{key}" if where else key)
         return found
     return [] if then == now else [(where, then, now)]
 

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +14,19 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from jobs.config import Job, Normalize
-from jobs.partitions import batches, partitions
+from jobs.partitions import batches, history, partitions
+from jobs.plan_score import DRIVER_CPUS
 from jobs.storage import Folder
 from pipeline.errors import FitError, OutputError
 from pipeline.moments import merge, moments_of
 from pipeline.normalize import Fit, fit_member
 from pipeline.score import member_values
 from pipeline.slm import Value
-from schemas.columns import Status, passthrough_of_raw
+from schemas.columns import MEMBER, Status, passthrough_of_raw
 from schemas.stats import Moments, PartitionStats
 
 Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
 
 
 def fit_output(job: Job, output: Folder) -> dict[str, PartitionStats]:
@@ -44,10 +46,9 @@ def fit_output(job: Job, output: Folder) -> dict[str, PartitionStats]:
     values = {slm.name: slm.value.value for slm in job.slms}
     stats: dict[str, PartitionStats] = {}
     tasks: dict[str, Any] = {}
-    remote = ray.remote(num_cpus=0.5)(partition_stats)
+    remote = ray.remote(num_cpus=DRIVER_CPUS)(partition_stats)
     for partition, files in raw.items():
-        text = output.read(_stats_path(partition))
-        known = PartitionStats.from_json(text) if text else None
+        known = known_stats(output, partition)
         if known and known.values == values and known.raw_files == _names(files):
             stats[partition] = known
         else:
@@ -58,8 +59,17 @@ def fit_output(job: Job, output: Folder) -> dict[str, PartitionStats]:
     return dict(sorted(stats.items()))
 
 
+def known_stats(output: Folder, place: str) -> PartitionStats | None:
+    """Statistics of a partition as `stats/` holds them; None where there are none, or of another version."""
+    text = output.read(_stats_path(place))
+    try:
+        return PartitionStats.from_json(text) if text else None
+    except ValueError:
+        return None
+
+
 def fits_of(
-    settings: Normalize, values: dict[str, str], stats: dict[str, PartitionStats], run: Sequence[str]
+    settings: Normalize, values: Mapping[str, str], stats: Mapping[str, PartitionStats], run: Sequence[str], last: int
 ) -> dict[str, Fit]:
     """mu and sigma of every member.
 
@@ -68,19 +78,21 @@ def fits_of(
         values: Member -> which of its numbers is used.
         stats: Statistics of every partition of the output folder.
         run: The partitions that are being finalised.
+        last: How far a history goes back (`jobs.partitions.history`).
 
     Raises:
         FitError: There are no scores, or sigma = 0; or a frozen file lacks a member.
     """
     if settings.source == "frozen":
         return _frozen(settings.file or "", values)
-    chosen = run if settings.source == "run" else list(stats)
+    chosen = [*run, *(history(stats, run, last) if settings.source == "history" else [])]
     return {m: fit_member(m, merge(stats[p].members.get(m, Moments()) for p in sorted(chosen))) for m in values}
 
 
 def partition_stats(fs: pafs.FileSystem, partition: str, files: Sequence[str], values: dict[str, str]) -> PartitionStats:
     """Statistics of one partition, read in batches; only the score columns are read."""
     members: dict[str, list[Moments]] = {name: [] for name in values}
+    mass: dict[str, list[Moments]] = {name: [] for name in values}
     rows: Counter[str] = Counter()
     sentences = 0
     for batch in batches(fs, files, ["members", "status"]):
@@ -89,8 +101,16 @@ def partition_stats(fs: pafs.FileSystem, partition: str, files: Sequence[str], v
         sentences += int(counts.sum())
         for name, array in scores.items():
             members[name].append(moments_of(array))
+        for name, member in member_structs(batch, list(values)).items():
+            mass[name].append(_label_mass(member))
     return PartitionStats(
-        partition, {n: merge(parts) for n, parts in members.items()}, values, dict(rows), sentences, _names(files)
+        partition=partition,
+        members={name: merge(parts) for name, parts in members.items()},
+        values=values,
+        label_mass={name: merge(parts) for name, parts in mass.items()},
+        rows=dict(rows),
+        sentences=sentences,
+        raw_files=_names(files),
     )
 
 
@@ -110,8 +130,8 @@ def raw_passthrough(fs: pafs.FileSystem, files: Sequence[str], extra: Sequence[p
         ) from error
 
 
-def scores_of(batch: pa.RecordBatch, values: dict[str, str]) -> tuple[dict[str, Floats], npt.NDArray[np.int64]]:
-    """Members' values of a batch of raw rows.
+def scores_of(batch: pa.RecordBatch, values: Mapping[str, str]) -> tuple[dict[str, Floats], Counts]:
+    """Members' values of a batch of rows of `raw/` or `scored/`.
 
     Args:
         batch: Rows with `members` and `status`.
@@ -124,29 +144,50 @@ def scores_of(batch: pa.RecordBatch, values: dict[str, str]) -> tuple[dict[str, 
     Raises:
         OutputError: The rows lack one of the members.
     """
-    members = batch["members"].filter(pc.equal(batch["status"], Status.OK.value))
-    if len(members) == 0:
-        return {name: np.array([]) for name in values}, np.array([], dtype=np.int64)
-    size = len(members[0])
-    flat = members.flatten()
-    names = flat.field("name").to_numpy(zero_copy_only=False).reshape(-1, size)
+    structs = member_structs(batch, list(values))
     result: dict[str, Floats] = {}
     counts = np.array([], dtype=np.int64)
-    for name, value in values.items():
-        place = np.flatnonzero(names[0] == name)
-        if len(place) != 1 or not (names[:, place[0]] == name).all():
-            raise OutputError(f"the scored rows have no member {name!r}; they have {sorted(set(names[0]))}")
-        structs = flat.take(pa.array(np.arange(place[0], len(flat), size)))
-        counts = pc.list_value_length(structs.field("sentence_scores")).to_numpy().astype(np.int64)
-        yes = structs.field("log_p_yes")
+    for name, member in structs.items():
+        counts = pc.list_value_length(member.field("sentence_scores")).to_numpy().astype(np.int64)
+        yes = member.field("log_p_yes")
         if yes.null_count:
-            result[name] = structs.field("sentence_scores").flatten().to_numpy().astype(np.float64)
+            result[name] = member.field("sentence_scores").flatten().to_numpy().astype(np.float64)
         else:
-            result[name] = member_values(Value(value), yes.flatten().to_numpy(), structs.field("log_p_no").flatten().to_numpy())
+            no = member.field("log_p_no").flatten().to_numpy()
+            result[name] = member_values(Value(values[name]), yes.flatten().to_numpy(), no)
     return result, counts
 
 
-def _frozen(path: str, values: dict[str, str]) -> dict[str, Fit]:
+def member_structs(batch: pa.RecordBatch, names: Sequence[str]) -> dict[str, pa.StructArray]:
+    """What each member says of the rows with status ok: member -> one struct a row (`schemas.columns.MEMBER`).
+
+    Raises:
+        OutputError: The rows lack one of the members.
+    """
+    members = batch["members"].filter(pc.equal(batch["status"], Status.OK.value))
+    if len(members) == 0:
+        return {name: pa.array([], MEMBER) for name in names}
+    size = len(members[0])
+    flat = members.flatten()
+    found = flat.field("name").to_numpy(zero_copy_only=False).reshape(-1, size)
+    structs = {}
+    for name in names:
+        place = np.flatnonzero(found[0] == name)
+        if len(place) != 1 or not (found[:, place[0]] == name).all():
+            raise OutputError(f"the scored rows have no member {name!r}; they have {sorted(set(found[0]))}")
+        structs[name] = flat.take(pa.array(np.arange(place[0], len(flat), size)))
+    return structs
+
+
+def _label_mass(member: pa.StructArray) -> Moments:
+    """P(yes) + P(no) of every sentence; nothing of a member that is no SLM."""
+    if len(member) == 0 or member.field("log_p_yes").null_count:
+        return Moments()
+    yes, no = (member.field(name).flatten().to_numpy().astype(np.float64) for name in ("log_p_yes", "log_p_no"))
+    return moments_of(np.exp(np.logaddexp(yes, no)))
+
+
+def _frozen(path: str, values: Mapping[str, str]) -> dict[str, Fit]:
     members = list(values)
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"))

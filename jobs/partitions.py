@@ -1,6 +1,6 @@
 """The Parquet files of an output folder's datasets, `raw/` and `scored/`: partitions, and their rows in batches."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -30,6 +30,20 @@ def hive_keys(place: str) -> dict[str, str]:
     """Columns that a hive path stands for: `dt=2026-11-20/tenant=a%20b` is {dt: 2026-11-20, tenant: a b}."""
     pairs = (part.partition("=") for part in place.split("/") if "=" in part)
     return {unquote(key): unquote(value) for key, _, value in pairs}
+
+
+def history(places: Iterable[str], tonight: Collection[str], last: int) -> list[str]:
+    """The partitions before tonight's: of the last `last` values of the first hive key, such as the last 30 days.
+
+    Args:
+        places: Hive paths of all partitions.
+        tonight: Those of tonight, which are no history.
+        last: How many different first keys to go back.
+    """
+    end = max(tonight, default="")
+    before = sorted(place for place in places if place not in tonight and place < end)
+    nights = sorted({place.partition("/")[0] for place in before})[-last:]
+    return [place for place in before if place.partition("/")[0] in nights]
 
 
 def batches(

@@ -1,6 +1,6 @@
 """Plan 2, `finalize`: raw rows -> normalise -> ensemble -> aggregate -> threshold -> scored rows. Needs no model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
-from jobs.config import Aggregate
 from jobs.fit import Floats, raw_passthrough, scores_of
-from jobs.partitions import batches
-from pipeline.aggregate import aggregate, make_positive
+from jobs.partitions import READ_ROWS, batches
+from pipeline.calibration.probability import probabilities
 from pipeline.moments import merge, moments_of
-from pipeline.normalize import Fit, ensemble, lowest
+from pipeline.rule import Rule, apply_rule
 from pipeline.threshold import verdicts
+from schemas.calibration import ProbabilityMap
 from schemas.columns import HALLUCINATED, SCORED_SENTENCE, Status, scored_schema
 from schemas.stats import Moments
 
@@ -27,17 +27,17 @@ class Settings:
 
     Attributes:
         values: Member -> which of its numbers is used.
-        fits: Member -> mu and sigma.
-        aggregate: Mean and positivity policy.
+        rule: From values to response scores.
         threshold: tau; None while it is being found, and where no row has a score.
         run_id: Written into every row.
+        probability: From response scores to P(supported); None without a calibration.
     """
 
     values: dict[str, str]
-    fits: dict[str, Fit]
-    aggregate: Aggregate
+    rule: Rule
     threshold: float | None
     run_id: str
+    probability: ProbabilityMap | None = None
 
 
 @dataclass(frozen=True)
@@ -48,29 +48,10 @@ class Finalized:
     flagged: int
 
 
-def response_scores(batch: pa.RecordBatch, settings: Settings) -> tuple[Floats, Floats, Floats, npt.NDArray[np.int64]]:
-    """Scores of the rows with status ok.
-
-    Returns:
-        One score a response; ensemble score (eq. 5) of every sentence; the same made positive; sentences a response.
-    """
-    scores, counts = scores_of(batch, settings.values)
-    if not len(counts):
-        empty = np.array([])
-        return empty, empty, empty, counts
-    sentence = ensemble(scores, settings.fits)
-    positive = make_positive(
-        sentence,
-        settings.aggregate.positive,
-        epsilon=settings.aggregate.epsilon,
-        low=lowest(settings.fits, list(settings.values)),
-    )
-    return aggregate(positive, counts, settings.aggregate.mean), sentence, positive, counts
-
-
 def score_moments(fs: pafs.FileSystem, files: Sequence[str], settings: Settings) -> Moments:
     """Moments and sketch of a partition's response scores, for a threshold that is a quantile."""
-    return merge(moments_of(response_scores(batch, settings)[0]) for batch in batches(fs, files, ["members", "status"]))
+    scores = (scores_of(batch, settings.values) for batch in batches(fs, files, ["members", "status"]))
+    return merge(moments_of(apply_rule(settings.rule, *found).response) for found in scores)
 
 
 def finalize_partition(fs: pafs.FileSystem, files: Sequence[str], target: str, settings: Settings) -> Finalized:
@@ -91,13 +72,26 @@ def finalize_partition(fs: pafs.FileSystem, files: Sequence[str], target: str, s
     part = f"{target}.part"
     rows = flagged = 0
     with fs.open_output_stream(part) as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
-        for batch in batches(fs, _in_input_order(fs, files)):
-            scored = finalize_batch(_with_columns(batch, passthrough), schema, settings)
-            writer.write_batch(scored)
-            rows += scored.num_rows
-            flagged += pc.sum(pc.equal(scored["verdict"], HALLUCINATED)).as_py() or 0
+        for table in _row_groups(batches(fs, _in_input_order(fs, files)), schema, settings, passthrough):
+            writer.write_table(table)
+            rows += table.num_rows
+            flagged += pc.sum(pc.equal(table["verdict"], HALLUCINATED)).as_py() or 0
     fs.move(part, target)
     return Finalized(rows, flagged)
+
+
+def _row_groups(
+    raw: Iterable[pa.RecordBatch], schema: pa.Schema, settings: Settings, passthrough: pa.Schema
+) -> Iterator[pa.Table]:
+    """Scored rows in groups of READ_ROWS or a little more: a raw file may hold but a few rows."""
+    ready: list[pa.RecordBatch] = []
+    for batch in raw:
+        ready.append(finalize_batch(_with_columns(batch, passthrough), schema, settings))
+        if sum(part.num_rows for part in ready) >= READ_ROWS:
+            yield pa.Table.from_batches(ready)
+            ready = []
+    if ready:
+        yield pa.Table.from_batches(ready)
 
 
 def _with_columns(batch: pa.RecordBatch, passthrough: pa.Schema) -> pa.RecordBatch:
@@ -127,20 +121,21 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: Settings)
     A sentence is flagged if a response of that sentence alone would be hallucinated: its positive score <= tau. Its `score`
     is the ensemble's (eq. 5), which keeps the order that a positivity policy may lose.
     """
-    response, sentence, positive, counts = response_scores(batch, settings)
+    values, counts = scores_of(batch, settings.values)
+    scores = apply_rule(settings.rule, values, counts)
     ok = pc.equal(batch["status"], Status.OK.value).to_numpy(zero_copy_only=False)
     size = batch.num_rows
     score = np.full(size, np.nan)
-    score[ok] = response
+    score[ok] = scores.response
 
     spans = batch["sentences"]
     lengths = pc.fill_null(pc.list_value_length(spans), 0).to_numpy().astype(np.int64)
     of_ok_row = np.repeat(ok, lengths)
     sentence_score = np.full(len(of_ok_row), np.nan)
-    sentence_score[of_ok_row] = sentence
+    sentence_score[of_ok_row] = scores.sentence
     flags = np.zeros(len(of_ok_row), dtype=bool)
     tau = settings.threshold
-    flags[of_ok_row] = positive <= (np.nan if tau is None else tau)
+    flags[of_ok_row] = scores.positive <= (np.nan if tau is None else tau)
     flat = spans.flatten()
     structs = pa.StructArray.from_arrays(
         [
@@ -158,6 +153,7 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: Settings)
 
     columns = {
         "score": pa.array(score, mask=~ok),
+        "probability": _probability(settings.probability, score, ok),
         "verdict": verdicts(score, np.nan if tau is None else tau),
         "threshold": pa.array([tau] * size, type=pa.float64()),
         "sentences": pa.ListArray.from_arrays(pa.array(offsets), structs, mask=pc.is_null(spans)),
@@ -165,3 +161,7 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: Settings)
         "run_id": pa.array([settings.run_id] * size),
     }
     return pa.RecordBatch.from_arrays([columns[f.name] if f.name in columns else batch[f.name] for f in schema], schema=schema)
+
+
+def _probability(fitted: ProbabilityMap | None, score: Floats, ok: npt.NDArray[np.bool_]) -> pa.Array:
+    return pa.nulls(len(score), pa.float64()) if fitted is None else pa.array(probabilities(fitted, score), mask=~ok)

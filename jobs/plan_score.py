@@ -19,6 +19,9 @@ CHECKPOINT = "_checkpoint"
 LIGHT_CPUS = 0.25
 """Logical CPUs of the tasks that read, split and write: a fraction, so that SLM pools never leave them without a place."""
 
+DRIVER_CPUS = 0.5
+"""Logical CPUs of the tasks of the cheap steps, fit and finalize."""
+
 FILTER_CPUS = 1
 """Ray's own checkpoint filter asks for a whole logical CPU."""
 

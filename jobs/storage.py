@@ -104,6 +104,12 @@ def open_folder(uri: str) -> Folder:
     return Folder(fs, root.rstrip("/"), uri.rstrip("/"))
 
 
+def open_file(uri: str) -> tuple[Folder, str]:
+    """The folder of a file by path or URI, and the file's name in it; see `open_folder`."""
+    folder, _, name = uri.rpartition("/")
+    return open_folder(folder or ("/" if uri.startswith("/") else ".")), name
+
+
 @contextmanager
 def locked(folder: Folder) -> Iterator[None]:
     """Hold the lock of an output folder, so that two runs never write into it together.

@@ -1,6 +1,7 @@
 """The summary table that a run ends with."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -26,6 +27,23 @@ def print_fit(fits: Mapping[str, Fit], console: Console) -> None:
     for name, fit in fits.items():
         table.add_row(name, f"{fit.mu:.6g}", f"{fit.sigma:.6g}", str(fit.count))
     console.print(table)
+
+
+def drift_text(check: Mapping[str, Any]) -> str:
+    """What drifted, as a line; `check` is a `jobs.decide.drift.DriftCheck` as the manifest holds it."""
+    if check["note"]:
+        return f"not checked: {check['note']}"
+    drifted = [shift for shift in check["shifts"] if shift["drifted"]]
+    against = f"against {len(check['history'])} earlier partition(s)"
+    if not drifted:
+        return f"none, {against}"
+    return f"{', '.join(_shift_text(shift) for shift in drifted)}; {against}"
+
+
+def _shift_text(shift: Mapping[str, Any]) -> str:
+    name = shift["what"] + (f" of {shift['member']}" if shift["member"] else "")
+    values = f" ({shift['tonight']:.3g}, was {shift['history']:.3g})" if shift["tonight"] is not None else ""
+    return f"{name} {shift['distance']:.3g} > {shift['limit']:g}{values}"
 
 
 def _lines(run: Run, output: str) -> list[tuple[str, str]]:
@@ -57,6 +75,8 @@ def _lines(run: Run, output: str) -> list[tuple[str, str]]:
                 + ", ".join(f"{name} mu {fit['mu']:.4g} sigma {fit['sigma']:.4g}" for name, fit in run.fit["members"].items()),
             )
         )
+    if run.drift:
+        lines.append(("drift", drift_text(run.drift)))
     for name, used in run.usage.items():
         tokens = used["tokens_computed"] + used["tokens_reused"]
         reused = used["tokens_reused"] / tokens if tokens else 0.0

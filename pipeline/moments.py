@@ -79,7 +79,7 @@ def quantile(moments: Moments, q: float) -> float:
     for bucket in sorted(moments.buckets):
         seen += moments.buckets[bucket]
         if seen >= max(rank, 1):
-            value = _upper_edge(bucket)
+            value = upper_edge(bucket)
             break
     return min(max(value, moments.low), moments.high)
 
@@ -114,7 +114,8 @@ def _buckets(x: npt.NDArray[np.float64]) -> dict[int, int]:
     return {int(b): int(c) for b, c in zip(bucket, count, strict=True)}
 
 
-def _upper_edge(bucket: int) -> float:
+def upper_edge(bucket: int) -> float:
+    """The largest number that falls into a bucket."""
     if bucket == 0:
         return _TINY
     exponent = abs(bucket) - _OFFSET

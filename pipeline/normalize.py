@@ -1,6 +1,6 @@
 """Normalise each member's values by its own mean and deviation, then average over members (arXiv 2506.22486, eq. 4, 5)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,22 +50,28 @@ def fit_member(name: str, moments: Moments) -> Fit:
     return Fit(mu=moments.mean, sigma=moments.sigma, count=moments.count, low=moments.low)
 
 
-def ensemble(values: Mapping[str, Floats], fits: Mapping[str, Fit]) -> Floats:
+def ensemble(values: Mapping[str, Floats], fits: Mapping[str, Fit], weights: Mapping[str, float] | None = None) -> Floats:
     """Ensemble score of every sentence: mean over the M members of the z-scores.
 
-        s_ij = 1/M * sum_m (s_ij(m) - mu_m) / sigma_m
+        s_ij = sum_m w_m (s_ij(m) - mu_m) / sigma_m,   w_m = 1/M unless a calibration says otherwise
 
     Args:
         values: Member -> float64 array, one value a sentence, all of the same length.
         fits: Member -> its mu and sigma.
+        weights: Member -> w_m; None is equal weights.
 
     Returns:
         float64 array, one ensemble score a sentence; unbounded, higher = better supported.
     """
     z = [(x - fits[name].mu) / fits[name].sigma for name, x in values.items()]
-    return np.mean(z, axis=0)  # type: ignore[no-any-return]
+    return np.asarray(np.average(z, axis=0, weights=_in_order(values, weights)))
 
 
-def lowest(fits: Mapping[str, Fit], members: Sequence[str]) -> float:
-    """A lower bound of every ensemble score behind these fits: the mean of the members' smallest z."""
-    return float(np.mean([(fits[m].low - fits[m].mu) / fits[m].sigma for m in members]))
+def lowest(fits: Mapping[str, Fit], members: Sequence[str], weights: Mapping[str, float] | None = None) -> float:
+    """A lower bound of every ensemble score behind these fits: the (weighted) mean of the members' smallest z."""
+    z = [(fits[m].low - fits[m].mu) / fits[m].sigma for m in members]
+    return float(np.average(z, weights=_in_order(members, weights)))
+
+
+def _in_order(members: Iterable[str], weights: Mapping[str, float] | None) -> list[float] | None:
+    return None if weights is None else [weights[m] for m in members]

@@ -71,8 +71,9 @@ RAW_FIELDS = [
 
 SCORED_SENTENCE = pa.struct([*SPAN, ("score", pa.float64()), ("flagged", pa.bool_())])
 
-SCORED_FIELDS = [
+SCORED_FIELDS = [  # probability: P(supported) by a calibration, null where none was used
     pa.field("score", pa.float64()),
+    pa.field("probability", pa.float64()),
     pa.field("verdict", pa.string()),
     pa.field("threshold", pa.float64()),
     pa.field("sentences", pa.list_(SCORED_SENTENCE)),

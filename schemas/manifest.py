@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-MANIFEST_VERSION = 1
+MANIFEST_VERSION = 2
 
 PENDING = "pending"
 SCORED = "scored"
@@ -52,8 +52,9 @@ class Run:
         flagged: Responses with the verdict `hallucinated`; None where nothing was finalised.
         usage: Prompts, tokens computed and reused, engine seconds, a member.
         seconds: Wall time a step.
-        fit: mu, sigma and count a member, and where they come from.
+        fit: mu, sigma and count a member, and where they come from; mean, policy, epsilon and weights.
         threshold: Value, and where it comes from.
+        drift: What of tonight was compared with history, and what of it drifted (`jobs.decide.drift.DriftCheck`).
         partitions: The partitions it wrote.
         files_skipped: Unreadable files that were left out, with the reason.
     """
@@ -70,8 +71,24 @@ class Run:
     seconds: dict[str, float] = field(default_factory=dict)
     fit: dict[str, Any] = field(default_factory=dict)
     threshold: dict[str, Any] = field(default_factory=dict)
+    drift: dict[str, Any] = field(default_factory=dict)
     partitions: list[str] = field(default_factory=list)
     files_skipped: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Verdicts:
+    """The verdicts of a partition.
+
+    Attributes:
+        run_id: The run that last wrote them.
+        scored: Rows with a score.
+        flagged: Those of them with the verdict `hallucinated`.
+    """
+
+    run_id: str
+    scored: int
+    flagged: int
 
 
 @dataclass
@@ -81,13 +98,13 @@ class Manifest:
     Attributes:
         fingerprint: What scores depend on, part by part (model, prompt, splitter, schema …).
         files: Every input file ever registered, in the order of their numbers.
-        finalized: Partition -> id of the run that last wrote its verdicts.
+        finalized: Partition -> its verdicts.
         runs: One record a run, oldest first.
     """
 
     fingerprint: dict[str, Any] = field(default_factory=dict)
     files: list[InputFile] = field(default_factory=list)
-    finalized: dict[str, str] = field(default_factory=dict)
+    finalized: dict[str, Verdicts] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
 
     def to_json(self) -> str:
@@ -108,6 +125,6 @@ class Manifest:
         return Manifest(
             fingerprint=data["fingerprint"],
             files=[InputFile(**f) for f in data["files"]],
-            finalized=data["finalized"],
+            finalized={place: Verdicts(**v) for place, v in data["finalized"].items()},
             runs=[Run(**r) for r in data["runs"]],
         )

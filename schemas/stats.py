@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict, dataclass, field
 
-STATS_VERSION = 1
+STATS_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class PartitionStats:
         partition: Hive path such as `dt=2026-11-20`; empty for a dataset without partitions.
         members: Moments of the sentences' values, a member.
         values: Which number of the member that is (`p_yes`, `log_odds` …).
+        label_mass: Moments of P(yes) + P(no), a member that is an SLM; low mass is the sign of a model that does not follow
+            its prompt.
         rows: Rows by status.
         sentences: Sentences of the rows with status ok.
         raw_files: The raw files these statistics were made from, so that a change is noticed.
@@ -48,6 +50,7 @@ class PartitionStats:
     partition: str
     members: dict[str, Moments]
     values: dict[str, str]
+    label_mass: dict[str, Moments]
     rows: dict[str, int]
     sentences: int
     raw_files: list[str]
@@ -66,7 +69,8 @@ class PartitionStats:
         data = json.loads(text)
         if data.pop("version", None) != STATS_VERSION:
             raise ValueError(f"statistics of another version than {STATS_VERSION}")
-        data["members"] = {name: moments_from_dict(m) for name, m in data["members"].items()}
+        for key in ("members", "label_mass"):
+            data[key] = {name: moments_from_dict(m) for name, m in data[key].items()}
         return PartitionStats(**data)
 
 

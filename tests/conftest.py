@@ -4,10 +4,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+hypothesis.settings.register_profile("shared machine", deadline=None)
+hypothesis.settings.load_profile("shared machine")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 

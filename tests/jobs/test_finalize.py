@@ -9,11 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs as pafs
 
-from jobs.config import Aggregate
 from jobs.fit import partition_stats
 from jobs.plan_finalize import Finalized, Settings, finalize_partition, score_moments
+from pipeline.aggregate import Mean, Positive
 from pipeline.errors import OutputError
-from pipeline.normalize import fit_member
+from pipeline.normalize import Fit, fit_member
+from pipeline.rule import Rule
 from schemas.columns import raw_schema
 
 FS = pafs.LocalFileSystem()
@@ -47,7 +48,11 @@ def files(tmp_path: Path) -> list[str]:
 def settings(files: list[str], threshold: float | None) -> Settings:
     stats = partition_stats(FS, "", files, VALUES)
     assert stats.rows == {"ok": 2, "no_context": 1, "too_long": 1} and stats.sentences == 3
-    return Settings(VALUES, {"a": fit_member("a", stats.members["a"])}, Aggregate(), threshold, "run-1")
+    return Settings(VALUES, rule({"a": fit_member("a", stats.members["a"])}), threshold, "run-1")
+
+
+def rule(fits: dict[str, Fit]) -> Rule:
+    return Rule(fits, Mean.HARMONIC, Positive.CLIP, 0.01)
 
 
 def test_by_hand_and_in_the_order_of_the_input(files: list[str], tmp_path: Path) -> None:
@@ -75,7 +80,7 @@ def test_score_moments_are_of_the_scored_rows(files: list[str]) -> None:
 
 def test_a_partition_without_a_scored_row_is_written_too(tmp_path: Path) -> None:
     raw = write_raw(tmp_path / "a.parquet", [raw_row(1, None, "no_context"), raw_row(2, None, "too_long")])
-    done = finalize_partition(FS, [raw], str(tmp_path / "s.parquet"), Settings(VALUES, {}, Aggregate(), None, "r"))
+    done = finalize_partition(FS, [raw], str(tmp_path / "s.parquet"), Settings(VALUES, rule({}), None, "r"))
     assert done == Finalized(rows=2, flagged=0)
     assert pq.read_table(tmp_path / "s.parquet")["threshold"].null_count == 2
 
@@ -87,7 +92,7 @@ def test_nights_with_other_columns_are_all_carried(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist([raw_row(3, [0.0])], schema=raw_schema(pa.schema([]))), tmp_path / "c.parquet")
     files = [str(tmp_path / "c.parquet"), first, str(tmp_path / "b.parquet")]
     fits = {"a": fit_member("a", partition_stats(FS, "", files, VALUES).members["a"])}
-    finalize_partition(FS, files, str(tmp_path / "s.parquet"), Settings(VALUES, fits, Aggregate(), 0.5, "r"))
+    finalize_partition(FS, files, str(tmp_path / "s.parquet"), Settings(VALUES, rule(fits), 0.5, "r"))
     rows = pq.read_table(tmp_path / "s.parquet").to_pylist()
     assert [(r["tenant"], r["latency"]) for r in rows] == [("t", None), ("t", 7), (None, None)]
     pq.write_table(
@@ -99,7 +104,7 @@ def test_nights_with_other_columns_are_all_carried(tmp_path: Path) -> None:
             FS,
             [*files, str(tmp_path / "d.parquet")],
             str(tmp_path / "s.parquet"),
-            Settings(VALUES, fits, Aggregate(), 0.5, "r"),
+            Settings(VALUES, rule(fits), 0.5, "r"),
         )
 
 

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schemas.calibration import CalibratedMember, Calibration, Certificate, ProbabilityMap
 from schemas.columns import OUR_NAMES, passthrough_name
-from schemas.manifest import InputFile, Manifest, Run
+from schemas.manifest import InputFile, Manifest, Run, Verdicts
 from schemas.stats import Moments, PartitionStats
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
@@ -22,12 +23,12 @@ moments = st.builds(
 
 @given(st.dictionaries(st.text(min_size=1), moments), st.dictionaries(st.text(), st.integers(0, 10**12)))
 def test_stats_read_back_bit_for_bit(members: dict[str, Moments], rows: dict[str, int]) -> None:
-    stats = PartitionStats("dt=2026-11-20", members, dict.fromkeys(members, "log_odds"), rows, 3, ["a.parquet"])
+    stats = PartitionStats("dt=2026-11-20", members, dict.fromkeys(members, "log_odds"), members, rows, 3, ["a.parquet"])
     assert PartitionStats.from_json(stats.to_json()) == stats
 
 
 def test_stats_of_another_version_are_refused() -> None:
-    text = PartitionStats("", {}, {}, {}, 0, []).to_json().replace('"version": 1', '"version": 99')
+    text = PartitionStats("", {}, {}, {}, {}, 0, []).to_json().replace('"version": 2', '"version": 99')
     with pytest.raises(ValueError, match="another version"):
         PartitionStats.from_json(text)
 
@@ -35,13 +36,33 @@ def test_stats_of_another_version_are_refused() -> None:
 def test_manifest_reads_back() -> None:
     file = InputFile("dt=1/a.parquet", "/logs/dt=1/a.parquet", 12, 3, "dt=1")
     run = Run("r1", "2026-11-20T00:00:00+00:00", rows={"in": 3}, usage={"m": {"prompts": 2.0}}, flagged=1)
-    manifest = Manifest({"schema": 1}, [file, replace(file, rows=None, state="unreadable", error="x")], {"dt=1": "r1"}, [run])
+    files = [file, replace(file, rows=None, state="unreadable", error="x")]
+    manifest = Manifest({"schema": 1}, files, {"dt=1": Verdicts("r1", 2, 1)}, [run])
     assert Manifest.from_json(manifest.to_json()) == manifest
 
 
 def test_manifest_of_another_version_is_refused() -> None:
     with pytest.raises(ValueError, match="version 99"):
         Manifest.from_json('{"version": 99}')
+
+
+probability_maps = st.builds(
+    ProbabilityMap, st.sampled_from(["platt", "isotonic"]), floats, floats, st.tuples(floats, floats), st.tuples(floats, floats)
+)
+
+
+@given(st.none() | probability_maps, st.none() | st.just(Certificate(0.9, 0.1, 50, 49, 0.91)), floats)
+def test_calibration_reads_back_bit_for_bit(
+    probability: ProbabilityMap | None, certificate: Certificate | None, threshold: float
+) -> None:
+    members = {"a": CalibratedMember("log_odds", 0.1, 2.0, 10, -3.0, 1.0)}
+    calibration = Calibration(
+        "id", "2026-11-20T00:00:00+00:00", "f1", "supported", "label", {"correct": 2}, members, "harmonic", "clip", 0.01,
+        threshold, probability, certificate, {"ece_before": None, "ece_after": 0.1}, {"schema": 1},
+    )  # fmt: skip
+    assert Calibration.from_json(calibration.to_json()) == calibration
+    with pytest.raises(ValueError, match="version 99"):
+        Calibration.from_json('{"version": 99}')
 
 
 def test_our_names_are_never_passed_through() -> None:

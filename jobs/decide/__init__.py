@@ -1,0 +1,1 @@
+"""From scores to decisions: labels, evaluation, calibration, drift, report, export."""

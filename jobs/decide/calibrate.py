@@ -1,0 +1,271 @@
+"""`calibrate`: threshold, mean, policy, weights and probabilities that fit the labels, as a calibration."""
+
+import secrets
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import numpy as np
+import numpy.typing as npt
+
+from jobs.decide.evaluate import settings, stored_rule
+from jobs.decide.labelled import Labelled, fits_of_all, load_labelled, member_values_of
+from jobs.decide.labels import LabelSource
+from jobs.fit import scores_of
+from jobs.partitions import batches, partitions
+from jobs.plan_finalize import Settings, score_moments
+from jobs.storage import Folder
+from pipeline.aggregate import Mean, aggregate
+from pipeline.calibration.certify import certify, rows_needed
+from pipeline.calibration.probability import calibration_error, fit_probability, probabilities
+from pipeline.calibration.target import Target, best_precision, find_threshold, reached
+from pipeline.calibration.weights import fit_weights
+from pipeline.errors import ConfigError, FitError
+from pipeline.moments import merge, quantile
+from pipeline.rule import Rule, apply_rule
+from schemas.calibration import CalibratedMember, Calibration, Certificate
+from schemas.columns import SUPPORTED
+from schemas.manifest import Manifest
+
+FOLDS = 5
+SEED = 20250622
+HELPS = 2.0
+"""Another rule replaces the stored one if its AUROC over held-out folds is better by so many standard errors."""
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """A rule to try; with `fitted`, its weights are fitted to the rows at hand."""
+
+    rule: Rule
+    fitted: bool
+
+
+def calibrate(
+    output: Folder,
+    manifest: Manifest,
+    target: Target,
+    source: LabelSource | None,
+    *,
+    group: str | None = None,
+    delta: float | None = None,
+    threshold_only: bool = False,
+) -> Calibration:
+    """Fit a calibration to a finalised output.
+
+    Mean, policy and weights change only where that helps (HELPS). With `delta`, all that is fitted is fitted to one half of
+    the items, and the other half does nothing but certify.
+
+    Args:
+        output: The output folder.
+        manifest: Its manifest.
+        target: What the threshold shall reach.
+        source: Where the labels are; None for a target that needs none.
+        group: Column that makes an item; see `load_labelled`.
+        delta: Certify the target's precision, and be wrong with at most this probability; None does not certify.
+        threshold_only: Keep the stored mean, policy and weights.
+
+    Raises:
+        ConfigError: The target needs labels, or can't be certified.
+        FitError: The target can't be reached, or the labels are too few to certify it.
+        RagassayError: Labels or verdicts can't be used.
+    """
+    if source is None and (target.needs_labels or delta is not None):
+        raise ConfigError(f"target {target.text} needs labels: name their column with --label")
+    if delta is not None and target.metric != "precision":
+        raise ConfigError(f"only a precision can be certified, not {target.text}")
+    values = member_values_of(manifest)
+    stored = stored_rule(manifest, fits_of_all(output, values))
+    if source is None:
+        tau, measured = _of_all_scores(output, values, stored, target)
+        return _calibration(manifest, target, values, stored, tau, measured)
+
+    rows = load_labelled(output, values, source, group=group)
+    fitting = _half(rows) if delta is not None else np.ones(len(rows.labels), dtype=bool)
+    folds = list(_folds(rows, fitting))
+    choice = _Choice(stored, False) if threshold_only else _choose(rows, stored, folds)
+    rule = _fitted(choice, rows, fitting)
+    scores = apply_rule(rule, rows.values, rows.counts).response
+    certificate = None
+    if delta is not None:
+        tau, certificate = _certified(target, delta, rows, scores, fitting)
+        measured = {f"held_out_{name}": v for name, v in reached(target.of, scores[~fitting], rows.good[~fitting], tau).items()}
+    elif target.needs_labels:
+        found = find_threshold(target, scores, rows.good)
+        if found is None:
+            raise FitError(
+                f"no threshold reaches {target.text} for {target.of} responses on these {len(rows.labels)} labelled rows: the "
+                f"best precision there is {best_precision(target, scores, rows.good):.3f}. Ask for less, or take better SLMs"
+            )
+        tau = found
+        measured = {**_in_sample(target, scores, rows, tau), **_held_out(target, choice, rows, folds)}
+    else:
+        tau, of_all = _of_all_scores(output, values, rule, target)
+        measured = {**of_all, **_in_sample(target, scores, rows, tau)}
+    measured |= _calibration_errors(choice, rows, folds)
+    calibration = _calibration(manifest, target, values, rule, tau, measured)
+    return replace(
+        calibration,
+        label=source.column,
+        rows=dict(Counter(label.value for label in rows.labels)),
+        probability=fit_probability(scores[fitting], rows.good[fitting]),
+        certificate=certificate,
+    )
+
+
+def _calibration(
+    manifest: Manifest, target: Target, values: dict[str, str], rule: Rule, tau: float, measured: dict[str, float | None]
+) -> Calibration:
+    now = datetime.now(UTC)
+    equal = 1 / len(values)
+    return Calibration(
+        calibration_id=f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
+        created=now.isoformat(timespec="seconds"),
+        target=target.text,
+        positive_class=target.of,
+        label=None,
+        rows={},
+        members={
+            name: CalibratedMember(
+                values[name], fit.mu, fit.sigma, fit.count, fit.low, rule.weights[name] if rule.weights else equal
+            )
+            for name, fit in rule.fits.items()
+        },
+        mean=rule.mean.value,
+        positive=rule.positive.value,
+        epsilon=rule.epsilon,
+        threshold=tau,
+        probability=None,
+        certificate=None,
+        measured=measured,
+        fingerprint=manifest.fingerprint,
+    )
+
+
+def _of_all_scores(output: Folder, values: dict[str, str], rule: Rule, target: Target) -> tuple[float, dict[str, float | None]]:
+    """A threshold from every response's score: the quantile that flags the wanted share, or the mean of the history."""
+    scoring = Settings(values, rule, None, "")
+    raw = partitions(output, "raw").values()
+    moments = merge(score_moments(output.fs, files, scoring) for files in raw)
+    tau = moments.mean if target.metric == "mean" else quantile(moments, target.level)
+    flagged = 0
+    for files in raw:
+        for batch in batches(output.fs, files, ["members", "status"]):
+            flagged += int((apply_rule(rule, *scores_of(batch, values)).response <= tau).sum())
+    return tau, {"responses": float(moments.count), "flagged_of_all": flagged / moments.count}
+
+
+def _folds(rows: Labelled, mine: Bools) -> Iterator[tuple[Ints, Ints]]:
+    """Row numbers to fit on and to measure on, whole items together; only folds with both classes on both sides."""
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    places, good = np.flatnonzero(mine), rows.good[mine]
+    items = len(np.unique(rows.groups[mine]))
+    if items < 2:
+        return
+    splitter = StratifiedGroupKFold(min(FOLDS, items), shuffle=True, random_state=SEED)
+    for train, test in splitter.split(places, good, rows.groups[mine]):
+        if all(0 < good[part].sum() < len(part) for part in (train, test)):
+            yield places[train], places[test]
+
+
+def _choose(rows: Labelled, stored: Rule, folds: list[tuple[Ints, Ints]]) -> _Choice:
+    """The rule with the best AUROC over held-out folds, if it beats the stored one clearly; else the stored one."""
+    from sklearn.metrics import roc_auc_score
+
+    def over_folds(choice: _Choice) -> Floats:
+        found = []
+        for train, test in folds:
+            scores = apply_rule(_fitted(choice, rows, train), rows.values, rows.counts).response
+            found.append(roc_auc_score(rows.good[test], scores[test]))
+        return np.array(found)
+
+    if len(folds) < 2:
+        return _Choice(stored, False)
+    base = over_folds(_Choice(stored, False))
+    best, gain = _Choice(stored, False), 0.0
+    for mean, policy in settings():
+        for fitted in (False, True) if len(rows.values) > 1 else (False,):
+            choice = _Choice(replace(stored, mean=mean, positive=policy), fitted)
+            rise = over_folds(choice) - base
+            if rise.mean() > max(gain, HELPS * rise.std(ddof=1) / np.sqrt(len(rise))):
+                best, gain = choice, float(rise.mean())
+    return best
+
+
+def _fitted(choice: _Choice, rows: Labelled, mine: Ints | Bools) -> Rule:
+    """The rule, with weights fitted to these rows where it asks for that."""
+    if not choice.fitted:
+        return choice.rule
+    fits = choice.rule.fits
+    z = [aggregate((v - fits[name].mu) / fits[name].sigma, rows.counts, Mean.MIN) for name, v in rows.values.items()]
+    weights = fit_weights(np.stack(z, axis=1)[mine], rows.good[mine])
+    return replace(choice.rule, weights=dict(zip(rows.values, map(float, weights), strict=True)))
+
+
+def _half(rows: Labelled) -> Bools:
+    """Half of the items, at random."""
+    items = np.unique(rows.groups)
+    drawn = np.random.default_rng(SEED).permutation(items)[: len(items) // 2]
+    return np.isin(rows.groups, drawn)
+
+
+def _certified(target: Target, delta: float, rows: Labelled, scores: Floats, fitting: Bools) -> tuple[float, Certificate]:
+    """A certified threshold. One response an item is drawn in each half, because responses to one item are not independent."""
+    sign = 1.0 if target.of == SUPPORTED else -1.0
+    drawn = np.random.default_rng(SEED).permutation(len(scores))
+    single = np.zeros(len(scores), dtype=bool)
+    single[drawn[np.unique(rows.groups[drawn], return_index=True)[1]]] = True
+    right = rows.good if target.of == SUPPORTED else ~rows.good
+    halves = [(sign * scores[single & half], right[single & half]) for half in (fitting, ~fitting)]
+    cut, certificate = certify(halves[0], halves[1], target.level, delta)
+    if cut is None:
+        needed = rows_needed(target.level, delta)
+        raise FitError(
+            f"{target.text} can't be certified at delta {delta:g}: of the {len(halves[1][0])} independent labelled rows that "
+            f"certify (one an item, half of the items), the most promising threshold selects {certificate.selected} and "
+            f"{certificate.correct} of them are {target.of}, so the precision is only known to be at least "
+            f"{certificate.bound:.3f}. Even without one mistake {needed} selected rows are needed: label more items, ask for "
+            "less, or leave --certify out"
+        )
+    # What was certified is "score >= cut", and a response passes if its score > tau.
+    return (float(np.nextafter(cut, -np.inf)) if sign > 0 else -cut), certificate
+
+
+def _in_sample(target: Target, scores: Floats, rows: Labelled, tau: float) -> dict[str, float | None]:
+    return {f"in_sample_{name}": v for name, v in reached(target.of, scores, rows.good, tau).items()}
+
+
+def _held_out(target: Target, choice: _Choice, rows: Labelled, folds: list[tuple[Ints, Ints]]) -> dict[str, float | None]:
+    """What a threshold fitted to four folds gives on the fifth, all fifths together."""
+    tau = np.full(len(rows.labels), np.nan)
+    held = np.zeros_like(tau)
+    for train, test in folds:
+        scores = apply_rule(_fitted(choice, rows, train), rows.values, rows.counts).response
+        found = find_threshold(target, scores[train], rows.good[train])
+        # A fold that reaches the target nowhere lets nothing pass, or flags nothing.
+        nothing = np.inf if target.of == SUPPORTED else -np.inf
+        tau[test] = nothing if found is None else found
+        held[test] = scores[test]
+    there = ~np.isnan(tau)
+    if not there.any():
+        return {}
+    return {f"held_out_{name}": v for name, v in reached(target.of, held[there], rows.good[there], tau[there]).items()}
+
+
+def _calibration_errors(choice: _Choice, rows: Labelled, folds: list[tuple[Ints, Ints]]) -> dict[str, float | None]:
+    """Expected calibration error: before, of the SLMs' own P(yes) / (P(yes) + P(no)); after, of the map, on held-out folds."""
+    after = np.full(len(rows.labels), np.nan)
+    for train, test in folds:
+        scores = apply_rule(_fitted(choice, rows, train), rows.values, rows.counts).response
+        after[test] = probabilities(fit_probability(scores[train], rows.good[train]), scores[test])
+    there, own = ~np.isnan(after), ~np.isnan(rows.shares)
+    return {
+        "ece_before": calibration_error(rows.shares[own], rows.good[own]) if own.any() else None,
+        "ece_after": calibration_error(after[there], rows.good[there]) if there.any() else None,
+    }

@@ -1,0 +1,245 @@
+"""The commands that turn scores into decisions: evaluate, calibrate, drift, report, export."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from jobs.config import load_job
+from jobs.console import DRIFT_EXIT, our_errors
+from jobs.decide.export.export import Format
+from jobs.decide.labels import LabelSource
+from jobs.state import existing_output, read_manifest
+from jobs.storage import Folder, locked, open_file
+from schemas.columns import HALLUCINATED, SUPPORTED
+from schemas.manifest import Manifest
+
+app = typer.Typer()
+
+
+class Verdict(StrEnum):
+    """The two classes."""
+
+    SUPPORTED = SUPPORTED
+    HALLUCINATED = HALLUCINATED
+
+
+Output = Annotated[str, typer.Argument(help="Output folder or URI: raw/, stats/, scored/ and manifest.json.")]
+Config = Annotated[str | None, typer.Option("--config", help="Job file (YAML); every setting has a default.")]
+FailOnDrift = Annotated[
+    bool, typer.Option("--fail-on-drift", help=f"End with exit code {DRIFT_EXIT} where tonight has drifted from its history.")
+]
+Label = Annotated[
+    str | None,
+    typer.Option("--label", help="Column of the labels: booleans, or correct, partial, wrong; null is no label."),
+]
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        "--labels", help="Parquet file with row_id and the label column, such as flagged rows that reviewers filled in."
+    ),
+]
+TrueMeans = Annotated[
+    Verdict | None, typer.Option("--true-means", help="What true in the label column says of a response, if its name does not.")
+]
+IgnoreLabel = Annotated[list[str] | None, typer.Option("--ignore-label", help="A label that counts as none; can be repeated.")]
+SentenceLabels = Annotated[
+    str | None,
+    typer.Option(
+        "--sentence-labels",
+        help="Column of labelled sentences (start, end, supported) or unsupported spans (start, end); taken from "
+        "sentence_labels or spans where there is one.",
+    ),
+]
+Group = Annotated[
+    str | None,
+    typer.Option("--group", help="Column of the item that a row belongs to [default: item, else the context]."),
+]
+Slices = Annotated[list[str] | None, typer.Option("--slice", help="Look at each value of this column; can be repeated.")]
+Resamples = Annotated[int, typer.Option("--resamples", min=0, help="Bootstrap resamples behind each interval; 0 for none.")]
+
+
+@app.command()
+def evaluate(
+    output: Output,
+    label: Label = None,
+    labels: Labels = None,
+    true_means: TrueMeans = None,
+    ignore_label: IgnoreLabel = None,
+    sentence_labels: SentenceLabels = None,
+    group: Group = None,
+    slices: Slices = None,
+    resamples: Resamples = 1000,
+    config: Config = None,
+) -> None:
+    """Compare scores and verdicts with labels: the paper's table, baselines beside it; writes OUTPUT/evaluation.json."""
+    with our_errors() as console, _opened(output) as (folder, manifest):
+        from jobs.decide.evaluate import evaluate as run_evaluate
+        from jobs.decide.tables import print_evaluation
+
+        source = _needed(_source(label, labels, true_means, ignore_label, sentence_labels))
+        judge = load_job(config).judge
+        found = run_evaluate(folder, manifest, source, group=group, slices=slices or [], resamples=resamples, judge=judge)
+        print_evaluation(found, console)
+
+
+@app.command()
+def calibrate(
+    output: Output,
+    target: Annotated[str, typer.Option("--target", help="precision>=0.95, recall>=0.9, f1, flagged=0.1 or mean.")],
+    label: Label = None,
+    labels: Labels = None,
+    true_means: TrueMeans = None,
+    ignore_label: IgnoreLabel = None,
+    group: Group = None,
+    of: Annotated[Verdict, typer.Option("--of", help="Class that precision, recall and F1 are of.")] = Verdict.SUPPORTED,
+    certify: Annotated[
+        float | None,
+        typer.Option("--certify", metavar="DELTA", help="Certify the precision; it may fail to hold with this probability."),
+    ] = None,
+    threshold_only: Annotated[
+        bool, typer.Option("--threshold-only", help="Keep mean, policy and weights as the last verdicts had them.")
+    ] = False,
+    to: Annotated[str | None, typer.Option("--to", help="File to write [default: OUTPUT/calibration.json].")] = None,
+) -> None:
+    """Fit threshold, mean, policy, weights and probabilities to labels; `finalize --calibration` uses the file."""
+    with our_errors() as console, _opened(output) as (folder, manifest):
+        from jobs.calibration_file import write_calibration
+        from jobs.decide.calibrate import calibrate as run_calibrate
+        from jobs.decide.tables import print_calibration
+        from pipeline.calibration.target import parse_target
+
+        wanted = parse_target(target, of.value)
+        source = _source(label, labels, true_means, ignore_label, None)
+        found = run_calibrate(folder, manifest, wanted, source, group=group, delta=certify, threshold_only=threshold_only)
+        print_calibration(found, write_calibration(found, folder, to), output, console)
+
+
+@app.command()
+def drift(output: Output, config: Config = None, fail_on_drift: FailOnDrift = False) -> None:
+    """Compare the last partition with the history before it."""
+    with our_errors() as console, _opened(output) as (folder, manifest):
+        from jobs.decide.drift import check_drift
+        from jobs.decide.labelled import member_values_of, stats_of
+        from jobs.decide.tables import print_drift
+
+        check = check_drift(load_job(config), manifest, stats_of(folder, member_values_of(manifest)))
+        print_drift(check, console)
+        if fail_on_drift and check.drifted:
+            sys.exit(DRIFT_EXIT)
+
+
+@app.command()
+def report(
+    output: Output,
+    label: Label = None,
+    labels: Labels = None,
+    true_means: TrueMeans = None,
+    ignore_label: IgnoreLabel = None,
+    sentence_labels: SentenceLabels = None,
+    group: Group = None,
+    slices: Slices = None,
+    resamples: Resamples = 1000,
+    config: Config = None,
+    to: Annotated[str | None, typer.Option("--to", help="File to write [default: OUTPUT/report.html].")] = None,
+) -> None:
+    """Write one self-contained HTML page about OUTPUT; with --label also all that `evaluate` does."""
+    with our_errors() as console, _opened(output) as (folder, manifest):
+        from jobs.decide.drift import check_drift
+        from jobs.decide.evaluate import evaluate as run_evaluate
+        from jobs.decide.labelled import member_values_of, stats_of
+        from jobs.decide.report.gather import gather
+        from jobs.decide.report.page import render
+        from jobs.decide.tables import print_evaluation
+
+        job = load_job(config)
+        source = _source(label, labels, true_means, ignore_label, sentence_labels)
+        run = next(run for run in reversed(manifest.runs) if run.threshold)
+        drift_check = check_drift(job, manifest, stats_of(folder, member_values_of(manifest)))
+        found = gather(folder, slices or [], source.column if source and not source.file else None)
+        evaluation = None
+        if source is not None:
+            evaluation = run_evaluate(
+                folder, manifest, source, group=group, slices=slices or [], resamples=resamples, judge=job.judge
+            )
+            print_evaluation(evaluation, console)
+        where, name = open_file(to) if to else (folder, "report.html")
+        where.write(name, render(output, run, found, drift_check, evaluation))
+        console.print(f"report  {where.uri}/{name}", markup=False)
+
+
+@app.command()
+def export(
+    output: Output,
+    dest: Annotated[str, typer.Argument(help="File to write, a path or URI.")],
+    fmt: Annotated[
+        Format,
+        typer.Option(
+            "--format",
+            help="messages (JSON lines) or parquet: responses that passed. dpo: pairs to one question, of which one passed. "
+            "flagged: a row a flagged sentence, for reviewers.",
+        ),
+    ],
+    system: Annotated[str | None, typer.Option("--system", help="System message to put first.")] = None,
+    context: Annotated[bool, typer.Option("--context/--no-context", help="Put the passages into the prompt.")] = True,
+    clean: Annotated[bool, typer.Option("--clean", help="Leave out supported responses that have a flagged sentence.")] = False,
+    near_duplicates: Annotated[
+        float | None,
+        typer.Option(
+            "--near-duplicates",
+            metavar="SIMILARITY",
+            help="Of questions this similar (Jaccard, 0 to 1), keep the best response.",
+        ),
+    ] = None,
+) -> None:
+    """Write what passed as fine-tuning data, preference pairs, or what was flagged for reviewers."""
+    with our_errors() as console, _opened(output) as (folder, _):
+        from jobs.decide.export.export import export as run_export
+        from jobs.decide.tables import print_export
+
+        done = run_export(
+            folder,
+            dest,
+            fmt,
+            system=system,
+            context_in_prompt=context,
+            only_clean=clean,
+            near_duplicates=near_duplicates,
+        )
+        print_export(done, dest, console)
+
+
+@contextmanager
+def _opened(output: str) -> Iterator[tuple[Folder, Manifest]]:
+    """An output folder that nobody writes to meanwhile, and its manifest."""
+    folder = existing_output(output)
+    with locked(folder):
+        yield folder, read_manifest(folder)
+
+
+def _source(
+    label: str | None,
+    labels: str | None,
+    true_means: Verdict | None,
+    ignore_label: list[str] | None,
+    sentence_labels: str | None,
+) -> LabelSource | None:
+    from pipeline.errors import ConfigError
+
+    if label is None and labels is not None:
+        raise ConfigError("--labels names a file: say with --label which of its columns holds the labels")
+    if label is None:
+        return None
+    meaning = true_means.value if true_means else None
+    return LabelSource(label, meaning, frozenset(ignore_label or ()), sentence_labels, labels)
+
+
+def _needed(source: LabelSource | None) -> LabelSource:
+    from pipeline.errors import ConfigError
+
+    if source is None:
+        raise ConfigError("name the column of the labels: --label COLUMN")
+    return source

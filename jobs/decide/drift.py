@@ -1,0 +1,140 @@
+"""Tonight against history: what an output folder's statistics say has moved."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from jobs.config import Drift, Job
+from jobs.partitions import history, hive_path
+from pipeline.drift import kolmogorov_smirnov, population_stability
+from pipeline.moments import merge
+from schemas.columns import Status
+from schemas.manifest import Manifest, Verdicts
+from schemas.stats import PartitionStats
+
+
+@dataclass(frozen=True)
+class Shift:
+    """One thing that was compared.
+
+    Attributes:
+        what: psi, ks, label_mass, flagged, error_rate or sentences.
+        member: The SLM, for the first three; else null.
+        tonight: Its value tonight; null for psi and ks, which have none of their own.
+        history: Its value over the history; null likewise.
+        distance: How far apart the two are, in the threshold's unit.
+        limit: The threshold.
+        drifted: Whether the distance is above it.
+    """
+
+    what: str
+    member: str | None
+    tonight: float | None
+    history: float | None
+    distance: float
+    limit: float
+    drifted: bool
+
+
+@dataclass(frozen=True)
+class DriftCheck:
+    """What was compared.
+
+    Attributes:
+        tonight: Hive paths of tonight's partitions.
+        history: Those of the history.
+        sentences: Sentences of the two.
+        shifts: One a comparison; empty where there is nothing to compare.
+        note: Why nothing, or not everything, could be compared; null otherwise.
+    """
+
+    tonight: list[str]
+    history: list[str]
+    sentences: tuple[int, int]
+    shifts: list[Shift]
+    note: str | None
+
+    @property
+    def drifted(self) -> list[Shift]:
+        """The shifts above their threshold."""
+        return [shift for shift in self.shifts if shift.drifted]
+
+
+def check_drift(
+    job: Job, manifest: Manifest, stats: Mapping[str, PartitionStats], tonight: Collection[str] | None = None
+) -> DriftCheck:
+    """Compare tonight's partitions with the history before them.
+
+    Args:
+        job: Its `history` and `drift` say how far back and how much.
+        manifest: Of the output folder: verdicts a partition.
+        stats: Statistics a partition, by its path on disk.
+        tonight: Paths on disk of tonight's partitions; None takes the last.
+    """
+    if tonight is None:
+        tonight = [max(stats, default="")]
+    before = history(stats, tonight, job.history.partitions)
+    now, then = ([stats[place] for place in places] for places in (tonight, before))
+    sizes = sum(part.sentences for part in now), sum(part.sentences for part in then)
+    names = [hive_path(p) for p in sorted(tonight)], [hive_path(p) for p in before]
+    if not before:
+        return DriftCheck(*names, sizes, [], "there is no partition before tonight's to compare with")
+    if min(sizes) < job.drift.min_sentences:
+        note = f"{min(sizes)} sentences are too few to tell drift from chance (drift.min_sentences: {job.drift.min_sentences})"
+        return DriftCheck(*names, sizes, [], note)
+    shifts = [*_members(job.drift, now, then), *_rates(job.drift, now, then)]
+    flagged = [_flagged(manifest.finalized[place] for place in places if place in manifest.finalized) for places in names]
+    if flagged[0] is not None and flagged[1] is not None:
+        shifts.append(_shift("flagged", flagged[0], flagged[1], job.drift.flagged))
+    return DriftCheck(*names, sizes, shifts, None)
+
+
+def _members(limits: Drift, now: list[PartitionStats], then: list[PartitionStats]) -> list[Shift]:
+    shifts = []
+    for name in now[0].members:
+        tonight, before = (merge(part.members[name] for part in parts if name in part.members) for parts in (now, then))
+        if tonight.count and before.count:
+            for what, distance, limit in (
+                ("psi", population_stability(tonight, before), limits.psi),
+                ("ks", kolmogorov_smirnov(tonight, before), limits.ks),
+            ):
+                shifts.append(Shift(what, name, None, None, distance, limit, distance > limit))
+        mass, old_mass = (merge(part.label_mass[name] for part in parts if name in part.label_mass) for parts in (now, then))
+        if mass.count and old_mass.count:
+            shifts.append(_shift("label_mass", mass.mean, old_mass.mean, limits.label_mass, member=name))
+    return shifts
+
+
+def _rates(limits: Drift, now: list[PartitionStats], then: list[PartitionStats]) -> list[Shift]:
+    rates = []
+    for parts in (now, then):
+        statuses: Counter[str] = Counter()
+        for part in parts:
+            statuses.update(part.rows)
+        scored, total = statuses[Status.OK.value], statuses.total()
+        rates.append((1 - scored / total, sum(part.sentences for part in parts) / scored))
+    (errors, length), (old_errors, old_length) = rates
+    return [
+        Shift(
+            "error_rate",
+            None,
+            errors,
+            old_errors,
+            errors - old_errors,
+            limits.error_rate,
+            errors - old_errors > limits.error_rate,
+        ),
+        _shift("sentences", length, old_length, limits.sentences, scale=old_length),
+    ]
+
+
+def _shift(what: str, now: float, then: float, limit: float, *, scale: float = 1.0, member: str | None = None) -> Shift:
+    distance = abs(now - then) / scale
+    return Shift(what, member, now, then, distance, limit, distance > limit)
+
+
+def _flagged(parts: Iterable[Verdicts]) -> float | None:
+    """Share of the scored responses that were flagged."""
+    found = list(parts)
+    scored = sum(part.scored for part in found)
+    return sum(part.flagged for part in found) / scored if scored else None

@@ -1,0 +1,345 @@
+"""`evaluate`: how well scores and verdicts agree with labels, the paper's whole comparison on the same rows."""
+
+import itertools
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jobs.config import Normalize
+from jobs.decide.judged import ask_judge
+from jobs.decide.labelled import Labelled, fits_of_all, load_labelled, member_values_of, stats_of
+from jobs.decide.labels import Label, LabelSource
+from jobs.fit import fits_of
+from jobs.storage import Folder
+from pipeline.aggregate import NEED_POSITIVE, Mean, Positive
+from pipeline.errors import FitError
+from pipeline.judge import Judge
+from pipeline.metrics import Measure, measure
+from pipeline.moments import moments_of
+from pipeline.normalize import Fit, ensemble, fit_member
+from pipeline.rule import Rule, apply_rule
+from schemas.manifest import Manifest
+
+EVALUATION = "evaluation.json"
+EVALUATION_VERSION = 1
+RESAMPLES = 1000
+HISTOGRAM_BINS = 40
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One score of a comparison.
+
+    Attributes:
+        name: What it is.
+        rows: Responses (or sentences) that have it.
+        measures: Metric -> its value; empty where those rows are of one class only.
+    """
+
+    name: str
+    rows: int
+    measures: dict[str, Measure]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Every score on the same rows.
+
+    Attributes:
+        name: Which classes are told apart.
+        good: Rows of the positive class.
+        bad: Rows of the other.
+        lines: One a score.
+    """
+
+    name: str
+    good: int
+    bad: int
+    lines: list[Line]
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The stored scores and verdicts on the rows of one value of a column.
+
+    Attributes:
+        column: The column.
+        value: Its value.
+        rows: Labelled responses.
+        correct: Share of them that are correct.
+        flagged: Share of them with the verdict hallucinated.
+        auroc: Correct against all others; null where one class is missing.
+    """
+
+    column: str
+    value: str
+    rows: int
+    correct: float
+    flagged: float
+    auroc: Measure | None
+
+
+@dataclass(frozen=True)
+class Halves:
+    """Normalisation check: mu and sigma of one half of the data against those of the other.
+
+    Attributes:
+        halves: How the data was halved: by partition or by item.
+        fits: Member -> mu and sigma of the two halves.
+        moved: Share of the labelled responses whose verdict differs between the two; null where a half can't be fitted.
+    """
+
+    halves: str
+    fits: dict[str, list[dict[str, float]]]
+    moved: float | None
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How a score is distributed, a label at a time (the paper's Figures 6 and 7).
+
+    Attributes:
+        name: The score's name in the comparisons.
+        edges: Ends of the bins; what lies outside is counted in the first or the last.
+        counts: Label -> responses in each bin.
+        threshold: Stored tau, where the score is the one that it is used on and all rows have the same; else null.
+    """
+
+    name: str
+    edges: list[float]
+    counts: dict[str, list[int]]
+    threshold: float | None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What `evaluate` found.
+
+    Attributes:
+        created: UTC, ISO 8601.
+        label: Column of the labels.
+        labels: Rows by label.
+        unlabelled: Rows without a label.
+        unscored: Labelled rows without a score.
+        groups: Items (or contexts) that the bootstrap resamples.
+        grouped_by: Column that makes an item, or "context".
+        resamples: Bootstrap resamples.
+        comparisons: Responses: correct against wrong, against partial, against both.
+        sentences: Sentences, supported against unsupported; null without sentence labels.
+        slices: The stored scores on parts of the rows.
+        normalisation: How far verdicts depend on which half mu and sigma come from.
+        histograms: The ensemble, the whole response, and the geometric and the harmonic mean, by label.
+    """
+
+    created: str
+    label: str
+    labels: dict[str, int]
+    unlabelled: int
+    unscored: int
+    groups: int
+    grouped_by: str
+    resamples: int
+    comparisons: list[Comparison]
+    sentences: Comparison | None
+    slices: list[Slice]
+    normalisation: Halves
+    histograms: list[Histogram]
+
+    def to_json(self) -> str:
+        """JSON text."""
+        return json.dumps({"version": EVALUATION_VERSION, **asdict(self)}, indent=1)
+
+
+def evaluate(
+    output: Folder,
+    manifest: Manifest,
+    source: LabelSource,
+    *,
+    group: str | None = None,
+    slices: Sequence[str] = (),
+    resamples: int = RESAMPLES,
+    judge: Judge | None = None,
+) -> Evaluation:
+    """Compare scores and verdicts with labels, and write `evaluation.json`.
+
+    Args:
+        output: A finalised output folder.
+        manifest: Its manifest.
+        source: Where the labels are.
+        group: Column that makes an item; see `load_labelled`.
+        slices: Columns whose values are looked at one by one.
+        resamples: Bootstrap resamples; 0 leaves intervals out.
+        judge: A served model to compare with.
+
+    Returns:
+        The evaluation, as the file has it.
+
+    Raises:
+        RagassayError: Labels or verdicts can't be used.
+    """
+    values = member_values_of(manifest)
+    rows = load_labelled(output, values, source, group=group, slices=slices, texts=judge is not None)
+    fits = fits_of_all(output, values)
+    scores = response_lines(rows, stored_rule(manifest, fits))
+    if judge is not None:
+        scores[f"judge {judge.name}, whole response"] = ask_judge(judge, rows, output)
+    scores |= {"baseline: shorter response": -rows.words, "baseline: words in context": rows.overlap}
+    found = Evaluation(
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        label=source.column,
+        labels=dict(Counter(label.value for label in rows.labels)),
+        unlabelled=rows.unlabelled,
+        unscored=rows.unscored,
+        groups=int(rows.groups.max()) + 1,
+        grouped_by=rows.grouped_by,
+        resamples=resamples,
+        comparisons=[_compare(name, rows, mine, scores, resamples) for name, mine in _contests(rows.labels)],
+        sentences=_sentences(rows, fits, resamples),
+        slices=[part for column in slices for part in _slices(rows, column, resamples)],
+        normalisation=_halves(output, manifest, values, rows),
+        histograms=_histograms(rows, scores, stored_rule(manifest, fits).positive),
+    )
+    output.write(EVALUATION, found.to_json())
+    return found
+
+
+def stored_rule(manifest: Manifest, fits: Mapping[str, Fit]) -> Rule:
+    """Mean, policy and weights of the last verdicts, with these mu and sigma."""
+    record = next(run.fit for run in reversed(manifest.runs) if run.fit.get("members"))
+    return Rule(fits, Mean(record["mean"]), Positive(record["positive"]), record["epsilon"], record["weights"])
+
+
+def settings() -> list[tuple[Mean, Positive]]:
+    """Every legal pair of a mean and a positivity policy."""
+    return [
+        (mean, policy)
+        for mean, policy in itertools.product(Mean, Positive)
+        if not (mean in NEED_POSITIVE and policy is Positive.NONE)
+    ]
+
+
+def response_lines(rows: Labelled, rule: Rule) -> dict[str, Floats]:
+    """The paper's comparison: name -> a score a response, NaN where there is none.
+
+    The ensemble as finalised; each member alone; the whole response without the splitter; five means times the policies.
+    """
+    lines = {"ensemble, as finalised": rows.score}
+    if len(rows.values) > 1:
+        for name, values in rows.values.items():
+            alone = Rule({name: rule.fits[name]}, rule.mean, rule.positive, rule.epsilon)
+            lines[f"{name} alone"] = apply_rule(alone, {name: values}, rows.counts).response
+    for name, whole in rows.whole.items():
+        if not np.isnan(whole).all():
+            lines[f"{name}, whole response"] = whole
+    for mean, policy in settings():
+        other = Rule(rule.fits, mean, policy, rule.epsilon, rule.weights)
+        lines[f"{mean}, {policy}"] = apply_rule(other, rows.values, rows.counts).response
+    return lines
+
+
+def _histograms(rows: Labelled, scores: Mapping[str, Floats], policy: Positive) -> list[Histogram]:
+    whole = [name for name in scores if name.endswith(", whole response")]
+    policy = Positive.CLIP if policy is Positive.NONE else policy
+    names = ["ensemble, as finalised", *whole, f"{Mean.GEOMETRIC}, {policy}", f"{Mean.HARMONIC}, {policy}"]
+    labels = np.array(rows.labels)
+    found = []
+    for name in names:
+        there = ~np.isnan(scores[name])
+        score = scores[name][there]
+        edges = np.histogram_bin_edges(score, bins=HISTOGRAM_BINS, range=tuple(np.quantile(score, [0.005, 0.995])))
+        inside = np.clip(score, edges[0], edges[-1])
+        counts = {
+            label.value: np.histogram(inside[labels[there] == label], edges)[0].tolist() for label in Label if label in labels
+        }
+        taus = np.unique(rows.thresholds)
+        tau = float(taus[0]) if name == names[0] and len(taus) == 1 else None
+        found.append(Histogram(name, edges.tolist(), counts, tau))
+    return found
+
+
+def _contests(labels: Sequence[Label]) -> Iterable[tuple[str, Bools]]:
+    """Which rows are told apart: correct against each other label there is, and against all."""
+    array = np.array(labels)
+    others = [label for label in (Label.WRONG, Label.PARTIAL) if label in labels]
+    for label in others:
+        yield f"correct against {label}", np.isin(array, [Label.CORRECT, label])
+    if len(others) > 1:
+        yield "correct against wrong and partial", np.ones(len(array), dtype=bool)
+
+
+def _compare(name: str, rows: Labelled, mine: Bools, scores: Mapping[str, Floats], resamples: int) -> Comparison:
+    good = rows.good
+    lines = []
+    for line, score in scores.items():
+        there = mine & ~np.isnan(score)
+        passed = rows.passed[there] if line == "ensemble, as finalised" else None
+        measures = _measure(score[there], good[there], rows.groups[there], passed, resamples)
+        lines.append(Line(line, int(there.sum()), measures))
+    return Comparison(name, int((mine & good).sum()), int((mine & ~good).sum()), lines)
+
+
+def _measure(
+    score: Floats, good: Bools, groups: npt.NDArray[np.int64], passed: Bools | None, resamples: int
+) -> dict[str, Measure]:
+    if good.all() or not good.any():
+        return {}
+    return measure(score, good, np.unique(groups, return_inverse=True)[1], passed=passed, resamples=resamples)
+
+
+def _sentences(rows: Labelled, fits: Mapping[str, Fit], resamples: int) -> Comparison | None:
+    there = ~np.isnan(rows.sentence_good)
+    good = rows.sentence_good[there] == 1
+    if not len(good) or good.all() or not good.any():
+        return None
+    groups = np.unique(np.repeat(rows.groups, rows.counts)[there], return_inverse=True)[1]
+    scores = {"ensemble": ensemble(rows.values, fits)}
+    if len(rows.values) > 1:
+        scores |= {f"{name} alone": values for name, values in rows.values.items()}
+    scores |= {"baseline: shorter sentence": -rows.sentence_words, "baseline: words in context": rows.sentence_overlap}
+    lines = [Line(name, len(good), measure(score[there], good, groups, resamples=resamples)) for name, score in scores.items()]
+    return Comparison("supported against unsupported sentences", int(good.sum()), int((~good).sum()), lines)
+
+
+def _slices(rows: Labelled, column: str, resamples: int) -> list[Slice]:
+    values = np.array(rows.slices[column], dtype=object)
+    found = []
+    for value in sorted(set(rows.slices[column])):
+        mine = values == value
+        good = rows.good[mine]
+        measures = _measure(rows.score[mine], good, rows.groups[mine], None, resamples)
+        found.append(
+            Slice(
+                column, value, int(mine.sum()), float(good.mean()), float(1 - rows.passed[mine].mean()), measures.get("auroc")
+            )
+        )
+    return found
+
+
+def _halves(output: Folder, manifest: Manifest, values: dict[str, str], rows: Labelled) -> Halves:
+    stats = stats_of(output, values)
+    places = sorted(stats)
+    try:
+        if len(places) > 1:
+            how = "every other partition"
+            fits = [fits_of(Normalize(), values, stats, places[start::2], 1) for start in (0, 1)]
+        else:
+            how = "every other item of the labelled responses"
+            of_sentence = np.repeat(rows.groups, rows.counts) % 2
+            fits = [
+                {name: fit_member(name, moments_of(v[of_sentence == half])) for name, v in rows.values.items()}
+                for half in (0, 1)
+            ]
+    except FitError:
+        return Halves(how, {}, None)
+    passed = [apply_rule(stored_rule(manifest, fit), rows.values, rows.counts).response > rows.thresholds for fit in fits]
+    records: dict[str, Any] = {name: [{"mu": fit[name].mu, "sigma": fit[name].sigma} for fit in fits] for name in values}
+    return Halves(how, records, float((passed[0] != passed[1]).mean()))

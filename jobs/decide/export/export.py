@@ -1,0 +1,153 @@
+"""`export`: choose the format, check what is asked for, write, and account for every row."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from itertools import chain
+from pathlib import Path
+
+from pyarrow import fs as pafs
+
+from jobs.decide.export.examples import EXAMPLES, examples, messages
+from jobs.decide.export.flagged import REVIEW, flagged
+from jobs.decide.export.pairs import pairs
+from jobs.decide.export.rows import Options, Read, Row, Tally, rows
+from jobs.decide.export.write import write_jsonl, write_parquet
+from jobs.partitions import partitions
+from jobs.storage import Folder, open_folder
+from pipeline.errors import ConfigError, OutputError
+
+
+class Format(StrEnum):
+    """What an export is for."""
+
+    MESSAGES = "messages"
+    PARQUET = "parquet"
+    DPO = "dpo"
+    FLAGGED = "flagged"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written, and of which rows: `rows` = `used` + the sum of `left_out`.
+
+    Attributes:
+        written: Examples, pairs or sentences written.
+        passed: Rows whose verdict is supported, written or not.
+        left_out: Reason -> rows of which nothing was written.
+        used: Rows of which something was written.
+    """
+
+    written: int
+    passed: int
+    left_out: dict[str, int]
+    used: int
+
+    @property
+    def rows(self) -> int:
+        """Rows of `scored/`."""
+        return self.used + sum(self.left_out.values())
+
+
+def export(
+    output: Folder,
+    dest: str,
+    fmt: Format,
+    *,
+    system: str | None = None,
+    context_in_prompt: bool = True,
+    only_clean: bool = False,
+    near_duplicates: float | None = None,
+) -> Exported:
+    """Write the rows of `scored/` that a format asks for into one file, whole or not at all.
+
+    `messages` and `parquet` hold the supported responses. `dpo` holds a pair for each hallucinated response: it is rejected,
+    and chosen is the best-scored supported response to the same question over the same context, which the scores trust
+    most. `flagged` holds every flagged sentence, for people to fill in `supported`.
+
+    Args:
+        output: The output folder, finalised.
+        dest: File to write, a path or an object-store URI; JSON lines are compressed if it ends in `.gz`.
+        fmt: What to write.
+        system: System message to put first.
+        context_in_prompt: Put the passages before the question.
+        only_clean: Leave out supported responses that have a flagged sentence.
+        near_duplicates: Jaccard similarity of word 3-shingles, above 0 and up to 1, from which two questions count as the
+            same; of those the highest-scored response stays. Up to 1,024 words it is exact, from there an estimate.
+
+    Raises:
+        ConfigError: An option is out of range, or has no meaning for this format.
+        OutputError: There are no verdicts, nothing to write, or the file exists or can't be written.
+    """
+    options = Options(system, context_in_prompt, only_clean, near_duplicates)
+    _check_options(fmt, options)
+    target = _target(output, dest)
+    files = partitions(output, "scored")
+    if not files:
+        raise OutputError(f"output {output.uri} has no verdicts yet: run `ragassay finalize {output.uri}` first")
+    read, tally = partial(rows, output, files), Tally()
+    made = _MAKERS[fmt](read, options, tally)
+    first = next(made, None)
+    if first is None:
+        raise OutputError(_nothing(output, fmt, tally))
+    write = write_jsonl if fmt in (Format.MESSAGES, Format.DPO) else partial(write_parquet, schema=_SCHEMAS[fmt])
+    written = write(target, chain([first], made))
+    return Exported(written, tally.passed, dict(tally.left_out), tally.used)
+
+
+def _check_options(fmt: Format, options: Options) -> None:
+    similarity = options.near_duplicates
+    if similarity is not None and not 0 < similarity <= 1:
+        raise ConfigError(f"near duplicates: the similarity must be above 0 and at most 1, not {similarity:g}")
+    if similarity is not None and fmt not in (Format.MESSAGES, Format.PARQUET):
+        raise ConfigError(f"near duplicates are left out of messages and parquet only, not of {fmt}: drop the option")
+    if fmt is Format.FLAGGED and (options.system is not None or not options.context_in_prompt or options.only_clean):
+        raise ConfigError("flagged sentences have no prompt and are never clean: drop the options on system, context and clean")
+
+
+def _target(output: Folder, dest: str) -> Folder:
+    """The file to write, which is not there yet and not among an output folder's own."""
+    target = open_folder(dest)
+    try:
+        kind = target.fs.get_file_info(target.root).type
+    except OSError as error:
+        raise OutputError(f"{dest} can't be written: {error}") from error
+    if kind == pafs.FileType.Directory or dest.endswith("/"):
+        raise OutputError(f"{dest} is a folder: name a file in it")
+    if kind != pafs.FileType.NotFound:
+        raise OutputError(f"{dest} exists already: name another file, or delete it first")
+    inside = _resolved(target).removeprefix(f"{_resolved(output)}/")
+    ours = inside.partition("/")[0] in ("raw", "scored", "stats") or inside.startswith("_")
+    if inside != _resolved(target) and target.fs.type_name == output.fs.type_name and ours:
+        raise OutputError(f"{dest} lies among the output folder's own data, which it would spoil: name a file elsewhere")
+    return target
+
+
+def _resolved(folder: Folder) -> str:
+    return str(Path(folder.root).resolve()) if folder.is_local else folder.root
+
+
+def _nothing(output: Folder, fmt: Format, tally: Tally) -> str:
+    size = sum(tally.left_out.values())
+    if not size:
+        return f"output {output.uri}: scored/ has no rows: run `ragassay finalize {output.uri}` first"
+    why = ", ".join(f"{count:,} {reason}" for reason, count in tally.left_out.most_common())
+    what = {
+        Format.DPO: "no pair: that is a supported and a hallucinated response, of different text, to the same question over "
+        "the same context",
+        Format.FLAGGED: "no sentence is flagged",
+    }.get(fmt, "no row passes")
+    return (
+        f"output {output.uri}: {what} ({size:,} rows: {why}). Nothing was written; `ragassay finalize` "
+        "gives verdicts under another threshold"
+    )
+
+
+_MAKERS: dict[Format, Callable[[Read, Options, Tally], Iterator[Row]]] = {
+    Format.MESSAGES: messages,
+    Format.PARQUET: examples,
+    Format.DPO: pairs,
+    Format.FLAGGED: flagged,
+}
+_SCHEMAS = {Format.PARQUET: EXAMPLES, Format.FLAGGED: REVIEW}

@@ -1,0 +1,36 @@
+"""Answers of a served judge, kept beside the output, so that no row is paid for twice."""
+
+import hashlib
+import json
+
+import numpy as np
+import numpy.typing as npt
+from pipeline.judge import Judge, ask
+
+from jobs.decide.labelled import Labelled
+from jobs.storage import Folder
+
+CHUNK = 256
+"""Answers are written after so many, so that what breaks off loses little."""
+
+
+def ask_judge(judge: Judge, rows: Labelled, output: Folder) -> npt.NDArray[np.float64]:
+    """P(supported) of every response by a served judge; NaN where it gave none.
+
+    Answers stand in OUTPUT/judge/NAME.json under a hash of judge and texts; what is there is not asked again.
+    """
+    path = f"judge/{judge.name}.json"
+    known: dict[str, float | None] = json.loads(output.read(path) or "{}")
+    keys = [_key(judge, texts) for texts in rows.texts]
+    missing = [i for i, key in enumerate(keys) if key not in known]
+    for start in range(0, len(missing), CHUNK):
+        part = missing[start : start + CHUNK]
+        for i, answer in zip(part, ask(judge, [rows.texts[i] for i in part]), strict=True):
+            known[keys[i]] = answer.value
+        output.write(path, json.dumps(known))
+    return np.array([np.nan if known[key] is None else known[key] for key in keys], dtype=np.float64)
+
+
+def _key(judge: Judge, texts: tuple[str | None, list[str], str]) -> str:
+    asked = judge.model_dump(mode="json", include={"base_url", "model", "prompt", "supported", "unsupported", "top_logprobs"})
+    return hashlib.sha256(json.dumps([asked, *texts]).encode()).hexdigest()

@@ -1,0 +1,314 @@
+"""Load the labelled responses of a scored output: values, verdicts, labels, and what the baselines need."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet as pq
+
+from jobs.config import Normalize
+from jobs.decide.labels import SENTENCE_COLUMNS, Label, LabelSource, Reviewed, read_reviewed, sentence_truth, to_labels
+from jobs.fit import fits_of, known_stats, member_structs, scores_of
+from jobs.partitions import batches, hive_keys, hive_path, partitions
+from jobs.storage import Folder
+from pipeline.errors import InputError, OutputError
+from pipeline.metrics import group_numbers
+from pipeline.normalize import Fit
+from pipeline.overlap import share_in_context, words, words_of
+from pipeline.score import member_values
+from pipeline.slm import Value
+from schemas.columns import SUPPORTED, Status
+from schemas.manifest import Manifest
+from schemas.stats import PartitionStats
+
+Floats = npt.NDArray[np.float64]
+
+TEXT_ROWS = 1024
+"""Rows at a time where their texts are read too."""
+
+
+@dataclass
+class Labelled:
+    """Labelled responses with a score, in the order of the output.
+
+    Attributes:
+        labels: A label a response.
+        groups: Number of each response's item or context.
+        grouped_by: What that is: a column, or "context".
+        score: Stored response score.
+        passed: Whether the stored verdict is supported.
+        thresholds: Stored tau.
+        counts: Sentences a response.
+        values: Member -> a value a sentence.
+        shares: A response's mean P(yes) / (P(yes) + P(no)) over SLMs and sentences; NaN without an SLM.
+        whole: SLM -> its value of the whole response; NaN where it was not asked.
+        words: Words a response.
+        overlap: Share of a response's words that its context has.
+        sentence_words: Words a sentence.
+        sentence_overlap: Share of a sentence's words that its context has.
+        sentence_good: 1, 0, or NaN where a sentence has no label.
+        slices: Column -> a value a response, as text.
+        texts: Question, context and response, if they were asked for.
+        unlabelled: Rows without a label.
+        unscored: Labelled rows without a score.
+    """
+
+    labels: list[Label]
+    groups: npt.NDArray[np.int64]
+    grouped_by: str
+    score: Floats
+    passed: npt.NDArray[np.bool_]
+    thresholds: Floats
+    counts: npt.NDArray[np.int64]
+    values: dict[str, Floats]
+    shares: Floats
+    whole: dict[str, Floats]
+    words: Floats
+    overlap: Floats
+    sentence_words: Floats
+    sentence_overlap: Floats
+    sentence_good: Floats
+    slices: dict[str, list[str]]
+    texts: list[tuple[str | None, list[str], str]]
+    unlabelled: int
+    unscored: int
+
+    @property
+    def good(self) -> npt.NDArray[np.bool_]:
+        """Whether each response is correct; partial is not."""
+        return np.array([label is Label.CORRECT for label in self.labels])
+
+
+@dataclass
+class _Parts:
+    """What is gathered batch by batch."""
+
+    columns: dict[str, list[Any]] = field(default_factory=dict)
+    arrays: dict[str, list[Floats]] = field(default_factory=dict)
+    unlabelled: int = 0
+    unscored: int = 0
+
+    def add(self, name: str, values: Sequence[Any]) -> None:
+        self.columns.setdefault(name, []).extend(values)
+
+    def add_array(self, name: str, values: npt.ArrayLike) -> None:
+        self.arrays.setdefault(name, []).append(np.asarray(values, dtype=np.float64))
+
+    def array(self, name: str) -> Floats:
+        return np.concatenate(self.arrays.get(name, [np.array([])]))
+
+
+def member_values_of(manifest: Manifest) -> dict[str, str]:
+    """Member -> which of its numbers the output's last verdicts were made of.
+
+    Raises:
+        OutputError: It has no verdicts.
+    """
+    for run in reversed(manifest.runs):
+        if run.fit.get("members"):
+            return {name: member["value"] for name, member in run.fit["members"].items()}
+    raise OutputError("this output has no verdicts yet: run `ragassay finalize OUTPUT` first")
+
+
+def stats_of(output: Folder, values: dict[str, str]) -> dict[str, PartitionStats]:
+    """Statistics of every partition, as `finalize` left them.
+
+    Raises:
+        OutputError: Those of a partition are missing or old.
+    """
+    found: dict[str, PartitionStats] = {}
+    for place in partitions(output, "raw"):
+        stats = known_stats(output, place)
+        if stats is None or stats.values != values:
+            raise OutputError(f"statistics of partition {hive_path(place)!r} are missing or old: run `ragassay finalize` first")
+        found[place] = stats
+    return found
+
+
+def fits_of_all(output: Folder, values: dict[str, str]) -> dict[str, Fit]:
+    """mu and sigma of every member over the whole output folder."""
+    stats = stats_of(output, values)
+    return fits_of(Normalize(), values, stats, list(stats), 1)
+
+
+def load_labelled(
+    output: Folder,
+    values: dict[str, str],
+    source: LabelSource,
+    *,
+    group: str | None = None,
+    slices: Sequence[str] = (),
+    texts: bool = False,
+) -> Labelled:
+    """Load every labelled response that has a score.
+
+    Args:
+        output: The output folder, finalised.
+        values: Member -> which of its numbers is wanted.
+        source: Where the labels are.
+        group: Column whose equal values stand for one item; None takes `item` if it is there, else equal contexts.
+        slices: Further columns to load, hive keys among them.
+        texts: Keep question, context and response too.
+
+    Raises:
+        InputError: There is no such column, no label, an unknown one, or only one class.
+        OutputError: There are no verdicts.
+    """
+    files = partitions(output, "scored")
+    if not files:
+        raise OutputError(f"output {output.uri} has no verdicts yet: run `ragassay finalize {output.uri}` first")
+    reviewed = read_reviewed(source) if source.file else None
+    columns = _check_columns(output, files, source, [*slices, *([group] if group else [])], reviewed is not None)
+    if group is None and "item" in columns:
+        group = "item"
+    parts = _Parts()
+    for place, paths in files.items():
+        keys = hive_keys(place)
+        for batch in _labelled_batches(output, paths, columns, keys, source, reviewed, parts):
+            _gather(parts, batch, values, group, slices, texts)
+    labels: list[Label] = parts.columns.get("label", [])
+    _check_classes(source, labels, parts)
+    return Labelled(
+        labels=labels,
+        groups=group_numbers(parts.columns["group"]),
+        grouped_by=group or "context",
+        score=parts.array("score"),
+        passed=parts.array("passed") == 1,
+        thresholds=parts.array("threshold"),
+        counts=parts.array("count").astype(np.int64),
+        values={name: parts.array(f"value {name}") for name in values},
+        shares=parts.array("share"),
+        whole={name: parts.array(f"whole {name}") for name in values},
+        words=parts.array("words"),
+        overlap=parts.array("overlap"),
+        sentence_words=parts.array("sentence words"),
+        sentence_overlap=parts.array("sentence overlap"),
+        sentence_good=parts.array("sentence good"),
+        slices={name: parts.columns.get(f"slice {name}", []) for name in slices},
+        texts=parts.columns.get("texts", []),
+        unlabelled=parts.unlabelled,
+        unscored=parts.unscored,
+    )
+
+
+def _check_columns(
+    output: Folder, files: dict[str, list[str]], source: LabelSource, wanted: Sequence[str], from_file: bool
+) -> set[str]:
+    """Columns that the output has in any partition, hive keys included."""
+    found: set[str] = set()
+    for place, paths in files.items():
+        found |= set(hive_keys(place)) | set(pq.read_schema(paths[0], filesystem=output.fs).names)
+    needed = [*([] if from_file else [source.column, *([source.sentences] if source.sentences else [])]), *wanted]
+    for name in needed:
+        if name not in found:
+            raise InputError(f"output {output.uri} has no column {name!r}; it has {', '.join(sorted(found))}")
+    return found
+
+
+def _labelled_batches(
+    output: Folder,
+    paths: Sequence[str],
+    columns: set[str],
+    keys: dict[str, str],
+    source: LabelSource,
+    reviewed: Reviewed | None,
+    parts: _Parts,
+) -> Iterator[pa.Table]:
+    """Batches of the rows that have both a label and a score, with `label` and `sentence labels` beside their columns."""
+    named = source.sentences or next((c for c in SENTENCE_COLUMNS if c in columns), None)
+    for batch in batches(output.fs, paths, rows=TEXT_ROWS):
+        table = pa.table(batch)
+        for key, value in keys.items():
+            table = table.append_column(key, pa.array([value] * table.num_rows))
+        if reviewed is None:
+            labels = to_labels(_column(table, source.column), source)
+            sentences = _column(table, named).to_pylist() if named else [None] * table.num_rows
+        else:
+            ids = table["row_id"].to_pylist()
+            labels = [reviewed.responses.get(row_id) for row_id in ids]
+            sentences = [reviewed.sentences.get(row_id) for row_id in ids]
+        scored = pc.equal(table["status"], Status.OK.value).to_pylist()
+        parts.unlabelled += labels.count(None)
+        parts.unscored += sum(label is not None and not ok for label, ok in zip(labels, scored, strict=True))
+        keep = pa.array([i for i, label in enumerate(labels) if label is not None and scored[i]], pa.int64())
+        if len(keep):
+            parts.add("label", [labels[i] for i in keep.to_pylist()])
+            parts.add("sentence labels", [sentences[i] for i in keep.to_pylist()])
+            yield table.take(keep)
+
+
+def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
+    """A column; nulls where this partition's logs had none."""
+    return table[name] if name in table.column_names else pa.chunked_array([pa.nulls(table.num_rows)])
+
+
+def _gather(
+    parts: _Parts, table: pa.Table, values: dict[str, str], group: str | None, slices: Sequence[str], texts: bool
+) -> None:
+    batch = table.combine_chunks().to_batches()[0]
+    found, counts = scores_of(batch, values)
+    for name, array in found.items():
+        parts.add_array(f"value {name}", array)
+    parts.add_array("count", counts)
+    _gather_members(parts, batch, list(values), counts)
+    parts.add_array("score", table["score"].to_numpy())
+    parts.add_array("threshold", table["threshold"].to_numpy())
+    parts.add_array("passed", pc.equal(table["verdict"], SUPPORTED).to_numpy().astype(np.float64))
+    contexts, responses = table["context"].to_pylist(), table["response"].to_pylist()
+    parts.add(
+        "group",
+        [str(v) for v in _column(table, group).to_pylist()] if group else ["\x1f".join(filter(None, c)) for c in contexts],
+    )
+    for name in slices:
+        parts.add(f"slice {name}", [_text(v) for v in _column(table, name).to_pylist()])
+    if texts:
+        parts.add("texts", list(zip(table["question"].to_pylist(), contexts, responses, strict=True)))
+    start = len(parts.columns["label"]) - len(responses)
+    truths = zip(parts.columns["label"][start:], parts.columns["sentence labels"][start:], strict=True)
+    for context, response, sentences, (label, said) in zip(
+        contexts, responses, table["sentences"].to_pylist(), truths, strict=True
+    ):
+        there = words_of(context)
+        parts.add_array("words", np.array([len(words(response))]))
+        parts.add_array("overlap", np.array([share_in_context(response, there)]))
+        parts.add_array("sentence words", np.array([len(words(s["text"])) for s in sentences]))
+        parts.add_array("sentence overlap", np.array([share_in_context(s["text"], there) for s in sentences]))
+        truth = sentence_truth([(s["start"], s["end"]) for s in sentences], said, label)
+        parts.add_array("sentence good", np.array([np.nan if t is None else float(t) for t in truth]))
+
+
+def _gather_members(parts: _Parts, batch: pa.RecordBatch, names: Sequence[str], counts: npt.NDArray[np.int64]) -> None:
+    """Values of whole responses, and the SLMs' own P(supported)."""
+    shares = []
+    for name, member in member_structs(batch, names).items():
+        parts.add_array(f"whole {name}", member.field("response_score").to_numpy(zero_copy_only=False))
+        if member.field("log_p_yes").null_count == 0:
+            yes, no = (member.field(key).flatten().to_numpy() for key in ("log_p_yes", "log_p_no"))
+            share = member_values(Value.P_YES_SHARE, yes, no)
+            shares.append(np.add.reduceat(share, np.cumsum(counts) - counts) / counts)
+    parts.add_array("share", np.mean(shares, axis=0) if shares else np.full(len(counts), np.nan))
+
+
+def _check_classes(source: LabelSource, labels: Sequence[Label], parts: _Parts) -> None:
+    where = f"labels {source.file}" if source.file else f"label column {source.column!r}"
+    if not labels:
+        more = f"; {parts.unscored} rows have a label but no score" if parts.unscored else ""
+        raise InputError(f"{where}: none of the scored rows has a label ({parts.unlabelled} rows without one{more})")
+    found = Counter(labels)
+    if Label.CORRECT not in found or len(found) == 1:
+        raise InputError(
+            f"{where}: all {len(labels)} labelled rows are {', '.join(found)}; correct and hallucinated ones are both needed "
+            "to tell them apart"
+        )
+
+
+def _text(value: Any) -> str:
+    """A slice's value as text; a point in time is its day."""
+    if value is None:
+        return "(none)"
+    return value.date().isoformat() if hasattr(value, "date") else str(value)

@@ -1,0 +1,195 @@
+"""Labels of responses and sentences: a column of the logs, or a Parquet file that reviewers filled in."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet as pq
+
+from jobs.storage import open_file
+from pipeline.errors import InputError
+from schemas.columns import HALLUCINATED, SUPPORTED
+
+
+class Label(StrEnum):
+    """What a person says of a response."""
+
+    CORRECT = "correct"
+    PARTIAL = "partial"
+    WRONG = "wrong"
+
+
+WORDS = {
+    "correct": Label.CORRECT,
+    "supported": Label.CORRECT,
+    "partial": Label.PARTIAL,
+    "wrong": Label.WRONG,
+    "hallucinated": Label.WRONG,
+    "unsupported": Label.WRONG,
+}
+TRUE_MEANS = {
+    **dict.fromkeys(("hallucinated", "hallucination", "unsupported", "wrong"), HALLUCINATED),
+    **dict.fromkeys(("supported", "correct", "grounded", "faithful"), SUPPORTED),
+}
+SENTENCE_COLUMNS = ("sentence_labels", "spans")
+
+
+@dataclass(frozen=True)
+class LabelSource:
+    """Where labels come from.
+
+    Attributes:
+        column: Column of the labels: booleans (or 0 and 1), or the words of WORDS; null is no label.
+        true_means: What true says of a response, supported or hallucinated; None takes it from the column's name.
+        ignore: Label values that count as no label.
+        sentences: Column of sentence labels (structs of start, end, supported) or of unsupported spans (start, end); None
+            takes one of SENTENCE_COLUMNS if it is there.
+        file: Parquet file with row_id and the label column, a row a response, or, with start and end, a row a sentence;
+            None takes the labels from the logs' own columns.
+    """
+
+    column: str
+    true_means: str | None = None
+    ignore: frozenset[str] = frozenset()
+    sentences: str | None = None
+    file: str | None = None
+
+
+@dataclass(frozen=True)
+class Reviewed:
+    """Labels by row id, from a file.
+
+    Attributes:
+        responses: Row id -> label.
+        sentences: Row id -> labelled sentences (start, end, supported), where the file has a row a sentence.
+    """
+
+    responses: dict[str, Label] = field(default_factory=dict)
+    sentences: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+
+def to_labels(column: pa.Array | pa.ChunkedArray, source: LabelSource) -> list[Label | None]:
+    """Labels of a column, null and NaN as None.
+
+    Raises:
+        InputError: The type, or a value, is no label.
+    """
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = column.type
+    if pa.types.is_floating(kind):
+        column = pc.if_else(pc.is_nan(column), None, column)
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return _from_truth(column, source)
+    if not (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind) or pa.types.is_null(kind)
+    ):
+        raise InputError(f"label column {source.column!r} has type {kind}: give booleans, 0 and 1, or {_forms()}")
+    unknown = sorted({str(v) for v in pc.unique(column).to_pylist() if v is not None} - set(WORDS) - source.ignore)
+    if unknown:
+        raise InputError(
+            f"label column {source.column!r} has values that are no label: {', '.join(map(repr, unknown[:10]))}. Labels are "
+            f"{_forms()}; name values that shall count as no label with --ignore-label"
+        )
+    return [None if v is None or v in source.ignore else WORDS[v] for v in column.to_pylist()]
+
+
+def read_reviewed(source: LabelSource) -> Reviewed:
+    """Read labels from the source's file.
+
+    Raises:
+        InputError: The file can't be read, lacks a column, or says two things of one response or sentence.
+    """
+    uri = source.file or ""
+    where, name = open_file(uri)
+    try:
+        table = pq.read_table(where.path(name), filesystem=where.fs, partitioning=None)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(f"labels {uri} can't be read as Parquet: {error}") from error
+    missing = sorted({"row_id", source.column} - set(table.column_names))
+    if missing:
+        raise InputError(f"labels {uri} lack the column(s) {', '.join(missing)}; they have {', '.join(table.column_names)}")
+    ids = table["row_id"].cast(pa.string()).to_pylist()
+    labels = to_labels(table[source.column], source)
+    if {"start", "end"} <= set(table.column_names):
+        return _reviewed_sentences(uri, ids, table["start"].to_pylist(), table["end"].to_pylist(), labels)
+    responses: dict[str, Label] = {}
+    for row_id, label in zip(ids, labels, strict=True):
+        if label is not None and responses.setdefault(row_id, label) != label:
+            raise InputError(f"labels {uri} say both {responses[row_id]} and {label} of row {row_id!r}: keep one")
+    return Reviewed(responses)
+
+
+def sentence_truth(
+    spans: Sequence[tuple[int, int]], labels: Sequence[dict[str, Any]] | None, label: Label | None
+) -> list[bool | None]:
+    """Whether each sentence is supported, by labelled sentences or unsupported spans of the same response.
+
+    Args:
+        spans: Our sentences, [start, end) in the response.
+        labels: Structs of start, end and supported; or of start and end, which are unsupported.
+        label: The response's label: without any span, the sentences of a response that is not correct are unknown.
+
+    Returns:
+        True, False, or None where nothing is said of it.
+    """
+    if labels is None:
+        return [None] * len(spans)
+    are_spans = not any("supported" in part for part in labels)
+    if are_spans and not labels and label is not Label.CORRECT:
+        return [None] * len(spans)
+    truth: list[bool | None] = []
+    for start, end in spans:
+        over = [part for part in labels if part["start"] < end and start < part["end"]]
+        said = [part.get("supported", False) for part in over]
+        if False in said:
+            truth.append(False)
+        else:
+            truth.append(True if are_spans or True in said else None)
+    return truth
+
+
+def _from_truth(column: pa.Array | pa.ChunkedArray, source: LabelSource) -> list[Label | None]:
+    meaning = source.true_means or TRUE_MEANS.get(source.column.lower().removeprefix("is_"))
+    if meaning is None:
+        raise InputError(
+            f"label column {source.column!r} holds {column.type}: say with --true-means {SUPPORTED} or --true-means "
+            f"{HALLUCINATED} what true is"
+        )
+    values = column.to_pylist()
+    odd = sorted({str(v) for v in values if v is not None and v not in (0, 1)})
+    if odd:
+        raise InputError(f"label column {source.column!r} has the value(s) {', '.join(odd[:10])}: numbers must be 0 or 1")
+    return [None if v is None else Label.CORRECT if bool(v) == (meaning == SUPPORTED) else Label.WRONG for v in values]
+
+
+def _reviewed_sentences(
+    uri: str, ids: Sequence[str], starts: Sequence[int], ends: Sequence[int], labels: Sequence[Label | None]
+) -> Reviewed:
+    """A response is wrong if one of its sentences is, correct if all its sentences in the file are; else unlabelled."""
+    said: dict[str, dict[tuple[int, int], Label | None]] = {}
+    for row_id, start, end, label in zip(ids, starts, ends, labels, strict=True):
+        mine = said.setdefault(row_id, {})
+        if mine.get((start, end), label) != label:
+            raise InputError(f"labels {uri} say two things of the sentence {start} to {end} of row {row_id!r}: keep one")
+        mine[start, end] = label
+    found = Reviewed()
+    for row_id, sentences in said.items():
+        known = {place: label for place, label in sentences.items() if label is not None}
+        if known:
+            found.sentences[row_id] = [
+                {"start": start, "end": end, "supported": label is Label.CORRECT} for (start, end), label in known.items()
+            ]
+        if any(label is not Label.CORRECT for label in known.values()):
+            found.responses[row_id] = Label.WRONG
+        elif len(known) == len(sentences):
+            found.responses[row_id] = Label.CORRECT
+    return found
+
+
+def _forms() -> str:
+    return ", ".join(WORDS)

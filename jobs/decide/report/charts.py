@@ -1,0 +1,110 @@
+"""The page's charts: matplotlib SVG whose colours are the page's CSS variables, so that they follow light and dark."""
+
+import io
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jobs.decide.report.text import visible
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+INK, GRID, ACCENT, TAU = "#010101", "#020202", "#030303", "#040404"
+LABELS = {"correct": "#050505", "partial": "#060606", "wrong": "#070707"}
+VARIABLES = {
+    INK: "--ink", GRID: "--line", ACCENT: "--accent", TAU: "--tau",
+    "#050505": "--correct", "#060606": "--partial", "#070707": "--wrong",
+}  # fmt: skip
+"""Colours that stand in the SVG for the page's variables."""
+
+MOST_BARS = 20
+
+
+def shares_chart(name: str, values: Sequence[str], shares: Sequence[float], title: str) -> str:
+    """Share flagged a value: bars for a few, a line for many (days of months)."""
+    long = len(values) > MOST_BARS
+    fig, ax = _figure(2.6 if long else max(1.4, 0.55 + 0.28 * len(values)))
+    if long:
+        ax.plot(range(len(values)), shares, color=ACCENT, linewidth=1.5)
+        places = np.unique(np.linspace(0, len(values) - 1, 8).astype(int))
+        ax.set_xticks(places, [_label(values[i]) for i in places], rotation=30, ha="right", parse_math=False)
+        ax.set_ylim(0, max(0.05, *shares) * 1.1)
+        ax.yaxis.set_major_formatter(lambda v, _: f"{v:.0%}")
+    else:
+        ax.barh(range(len(values)), shares, color=ACCENT, height=0.7)
+        ax.set_yticks(range(len(values)), [_label(v) for v in values], parse_math=False)
+        ax.invert_yaxis()
+        ax.set_xlim(0, max(0.05, *shares) * 1.1)
+        ax.xaxis.set_major_formatter(lambda v, _: f"{v:.0%}")
+    return _svg(fig, name, title)
+
+
+def histogram_chart(
+    name: str, edges: Sequence[float], counts: Mapping[str, Sequence[float]], thresholds: Sequence[float], title: str
+) -> str:
+    """Responses by score: one outline a label, with the threshold drawn in.
+
+    Args:
+        name: Unique in the page.
+        edges: Ends of the bins.
+        counts: Label -> responses a bin; an empty label for all together.
+        thresholds: tau, a vertical line each; those outside the bins are left out of the picture.
+        title: For readers who don't see the picture.
+    """
+    fig, ax = _figure(2.6)
+    for label, values in counts.items():
+        colour = LABELS.get(label, ACCENT)
+        ax.stairs(values, edges, color=colour, fill=not label, alpha=0.85, linewidth=1.6, label=label or None)
+    for tau in thresholds:
+        if edges[0] <= tau <= edges[-1]:
+            ax.axvline(tau, color=TAU, linestyle="--", linewidth=1.2)
+            ax.annotate(f"tau {tau:.3g}", (tau, 1.0), xycoords=("data", "axes fraction"), color=TAU, ha="center", va="bottom")
+    ax.set_xlabel("response score")
+    ax.set_ylabel("responses")
+    if any(counts):
+        ax.legend(frameon=False, labelcolor=INK)
+    return _svg(fig, name, title)
+
+
+def _figure(height: float) -> "tuple[object, Axes]":
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context({"font.size": 9, "axes.titlesize": 10}):
+        fig = Figure(figsize=(7.2, height), layout="constrained")
+        ax = fig.add_subplot()
+    fig.patch.set_alpha(0)
+    ax.patch.set_alpha(0)
+    ax.tick_params(colors=INK, labelcolor=INK)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color(GRID)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    ax.xaxis.label.set_color(INK)
+    ax.yaxis.label.set_color(INK)
+    return fig, ax
+
+
+def _svg(fig: object, name: str, title: str) -> str:
+    """The figure as an SVG element: text stays text, colours are variables, ids don't clash with another chart's."""
+    from html import escape
+
+    from matplotlib import rc_context
+
+    buffer = io.StringIO()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "svg.id": name}), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a glyph that matplotlib's font lacks is drawn by the browser's
+        fig.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})  # type: ignore[attr-defined]
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :]
+    for colour, variable in VARIABLES.items():
+        svg = svg.replace(colour, f"var({variable})")
+    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1)
+
+
+def _label(value: str) -> str:
+    text = visible(value)
+    return text if len(text) <= 40 else text[:39] + "…"

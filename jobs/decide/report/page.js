@@ -1,0 +1,31 @@
+"use strict";
+const articles = [...document.querySelectorAll("article")];
+const search = document.getElementById("search");
+const selects = [...document.querySelectorAll(".filters select")];
+const shown = document.getElementById("shown");
+
+function filter() {
+  const words = search.value.toLowerCase();
+  let count = 0;
+  for (const article of articles) {
+    const fits = article.textContent.toLowerCase().includes(words)
+      && selects.every((select) => select.value === "" || article.dataset[select.name] === select.value.slice(1));
+    article.hidden = !fits;
+    count += fits ? 1 : 0;
+  }
+  shown.textContent = String(count);
+}
+
+function near(sentence, on) {
+  const passages = sentence.closest("article").querySelectorAll(".passage");
+  for (const passage of passages) passage.classList.toggle("near", on && passage.dataset.number === sentence.dataset.passage);
+}
+
+if (search) {
+  search.addEventListener("input", filter);
+  for (const select of selects) select.addEventListener("change", filter);
+  for (const sentence of document.querySelectorAll(".sentence")) {
+    for (const event of ["mouseenter", "focus"]) sentence.addEventListener(event, () => near(sentence, true));
+    for (const event of ["mouseleave", "blur"]) sentence.addEventListener(event, () => near(sentence, false));
+  }
+}

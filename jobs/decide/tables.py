@@ -1,0 +1,175 @@
+"""What `evaluate`, `calibrate` and `drift` print."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from jobs.decide.drift import DriftCheck
+from jobs.decide.evaluate import Comparison, Evaluation, Slice
+from jobs.decide.export.export import Exported
+from pipeline.metrics import Measure
+from schemas.calibration import Calibration
+
+COLUMNS = {
+    "auroc": "AUROC",
+    "best_f1": "best F1",
+    "best_precision": "precision, recall ≥ 0.5",
+    "average_precision": "average precision",
+    "best_f1_hallucinated": "best F1, hallucinated",
+    "average_precision_hallucinated": "average precision, hallucinated",
+    "balanced_accuracy": "balanced accuracy",
+}
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table as text, for a terminal and for the report."""
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+
+
+def evaluation_tables(found: Evaluation) -> list[TextTable]:
+    """One table a comparison: a line a score, a column a metric; then one a sliced column."""
+    comparisons = [*found.comparisons, *([found.sentences] if found.sentences else [])]
+    columns = dict.fromkeys(part.column for part in found.slices)
+    return [
+        *(_comparison_table(comparison) for comparison in comparisons),
+        *(_slices_table([part for part in found.slices if part.column == column]) for column in columns),
+    ]
+
+
+def evaluation_text(found: Evaluation) -> str:
+    """What the tables rest on."""
+    labels = ", ".join(f"{n:,} {label}" for label, n in sorted(found.labels.items()))
+    text = (
+        f"{sum(found.labels.values()):,} labelled responses ({labels}) of {found.groups:,} different {found.grouped_by}s; "
+        f"{found.unlabelled:,} rows without a label, {found.unscored:,} labelled rows without a score."
+    )
+    if not found.resamples:
+        return text
+    return (
+        f"{text} In brackets: bootstrap 95 % intervals, {found.resamples:,} resamples of whole {found.grouped_by}s. F1 and "
+        "precision are those of the best threshold, found on the same rows; balanced accuracy is that of the verdicts."
+    )
+
+
+def print_evaluation(found: Evaluation, console: Console) -> None:
+    """Print every comparison as a table, then slices and the normalisation check."""
+    console.print(evaluation_text(found), markup=False)
+    for text in evaluation_tables(found):
+        table = Table(*map(escape, text.header), title=escape(text.title), title_justify="left", box=SIMPLE_HEAD)
+        for row in text.rows:
+            table.add_row(*map(escape, row))
+        console.print(table)
+    console.print(normalisation_text(found), markup=False)
+
+
+def _comparison_table(comparison: Comparison) -> TextTable:
+    shown = [name for name in COLUMNS if any(name in line.measures for line in comparison.lines)]
+    size = comparison.good + comparison.bad
+    rows = []
+    for line in comparison.lines:
+        name = line.name if line.rows == size else f"{line.name} ({line.rows:,} rows)"
+        rows.append([name, *(_cell(line.measures.get(metric), tau=metric == "best_f1") for metric in shown)])
+    title = f"{comparison.name}: {comparison.good:,} and {comparison.bad:,} rows"
+    return TextTable(title, ["score", *(COLUMNS[name] for name in shown)], rows)
+
+
+def _slices_table(parts: Sequence[Slice]) -> TextTable:
+    rows = [[p.value, f"{p.rows:,}", f"{p.correct:.1%}", f"{p.flagged:.1%}", _cell(p.auroc)] for p in parts]
+    return TextTable(f"by {parts[0].column}", [parts[0].column, "rows", "correct", "flagged", "AUROC"], rows)
+
+
+def normalisation_text(found: Evaluation) -> str:
+    """The normalisation check as a sentence."""
+    check = found.normalisation
+    if check.moved is None:
+        return f"normalisation check ({check.halves}): a half has too little to be fitted"
+    fits = "; ".join(
+        f"{name} mu {a['mu']:.4g} and {b['mu']:.4g}, sigma {a['sigma']:.4g} and {b['sigma']:.4g}"
+        for name, (a, b) in check.fits.items()
+    )
+    return f"normalisation check ({check.halves}): {fits}; {check.moved:.1%} of the verdicts differ between the two"
+
+
+def _cell(found: Measure | None, *, tau: bool = False) -> str:
+    """A value with its interval, and its threshold where that is wanted."""
+    if found is None:
+        return ""
+    text = f"{found.value:.3f}"
+    if tau and found.threshold is not None:
+        text += f" at {found.threshold:.3g}"
+    if found.low is not None and found.high is not None:
+        text += f" [{found.low:.2f}–{found.high:.2f}]"
+    return text
+
+
+def print_calibration(found: Calibration, path: str, output: str, console: Console) -> None:
+    """Print what a calibration holds, what it was measured to give, and how to use it."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column()
+    for name, text in _calibration_lines(found):
+        table.add_row(name, escape(text))
+    table.add_row("written", escape(path))
+    table.add_row("use it", escape(f"ragassay finalize {output} --calibration {path}"))
+    console.print(table)
+
+
+def _calibration_lines(found: Calibration) -> Iterator[tuple[str, str]]:
+    of = f" of {found.positive_class} responses" if found.target.startswith(("precision", "recall", "f1")) else ""
+    yield "calibration", f"{found.calibration_id}, for {found.target}{of}"
+    if found.label is not None:
+        rows = ", ".join(f"{n:,} {label}" for label, n in sorted(found.rows.items()))
+        yield "labels", f"{found.label}: {rows}"
+    yield "threshold", f"{found.threshold:.6g}"
+    weights = ", ".join(f"{name} {member.weight:.3g}" for name, member in found.members.items())
+    yield "rule", f"{found.mean} mean, {found.positive} (epsilon {found.epsilon:g}), weights {weights}"
+    for prefix, what in (("in_sample_", "on the labelled rows"), ("held_out_", "on held-out items")):
+        part = {k.removeprefix(prefix): v for k, v in found.measured.items() if k.startswith(prefix)}
+        if part:
+            yield what, ", ".join(f"{name} {'none' if v is None else format(v, '.3f')}" for name, v in part.items())
+    if found.measured.get("flagged_of_all") is not None:
+        yield "on all rows", f"{found.measured['flagged_of_all']:.1%} of {found.measured['responses']:,.0f} responses flagged"
+    if found.certificate is not None:
+        c = found.certificate
+        yield (
+            "certified",
+            f"precision >= {c.precision:g}, wrong with probability at most {c.delta:g}: of {c.selected} selected rows that "
+            f"certify, {c.correct} are {found.positive_class} (lower bound {c.bound:.3f})",
+        )
+    if found.probability is not None:
+        before, after = found.measured.get("ece_before"), found.measured.get("ece_after")
+        errors = [f"{v:.3f} {when}" for v, when in ((before, "before"), (after, "after, on held-out items")) if v is not None]
+        yield "P(supported)", f"{found.probability.kind}; expected calibration error {', '.join(errors) or 'unknown'}"
+
+
+def print_drift(check: DriftCheck, console: Console) -> None:
+    """Print every comparison of tonight with history."""
+    against = f"{len(check.history)} partition(s) before" + (f", from {check.history[0]}" if check.history else "")
+    console.print(escape(f"{', '.join(check.tonight) or 'the only partition'} against {against}"))
+    if check.note:
+        console.print(escape(f"not checked: {check.note}"))
+        return
+    table = Table("what", "member", "tonight", "history", "distance", "limit", "", box=SIMPLE_HEAD)
+    for shift in check.shifts:
+        values = ("" if v is None else f"{v:.4g}" for v in (shift.tonight, shift.history))
+        mark = "[bold red]drifted[/bold red]" if shift.drifted else ""
+        table.add_row(shift.what, escape(shift.member or ""), *values, f"{shift.distance:.4g}", f"{shift.limit:g}", mark)
+    console.print(table)
+
+
+def print_export(done: Exported, dest: str, console: Console) -> None:
+    """Print what was written, and where every other row went."""
+    left = ", ".join(f"{n:,} {why}" for why, n in sorted(done.left_out.items(), key=lambda item: -item[1]))
+    console.print(
+        f"{done.written:,} written to {dest}, from {done.used:,} of {done.rows:,} rows"
+        + (f"; left out: {left}" if left else ""),
+        markup=False,
+    )

@@ -1,0 +1,54 @@
+"""An output folder under its lock: its manifest, and the record of the run that holds it."""
+
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from jobs.storage import Folder, open_folder
+from pipeline.errors import OutputError
+from schemas.manifest import Manifest, Run
+
+MANIFEST = "manifest.json"
+
+
+@dataclass
+class State:
+    """An output folder under its lock, and the record of the run that holds it."""
+
+    output: Folder
+    manifest: Manifest
+    run: Run
+    console: Console
+
+    def save(self) -> None:
+        """Write the manifest."""
+        self.output.write(MANIFEST, self.manifest.to_json())
+
+
+def read_manifest(output: Folder) -> Manifest:
+    """The manifest of an output folder; an empty one where there is none.
+
+    Raises:
+        OutputError: It can't be read, or the folder is not empty and not ours.
+    """
+    text = output.read(MANIFEST)
+    if text is None:
+        if output.list("", ".parquet"):
+            raise OutputError(f"output {output.uri} holds Parquet files but no {MANIFEST}: give a new or empty folder")
+        return Manifest()
+    try:
+        return Manifest.from_json(text)
+    except (ValueError, KeyError, TypeError) as error:
+        raise OutputError(f"{output.uri}/{MANIFEST} can't be read: {error}") from error
+
+
+def existing_output(uri: str) -> Folder:
+    """An output folder that holds a run.
+
+    Raises:
+        OutputError: There is none.
+    """
+    output = open_folder(uri)
+    if output.read(MANIFEST) is None:
+        raise OutputError(f"output {uri} does not exist or has no {MANIFEST}: run `ragassay run INPUT {uri}` first")
+    return output

@@ -1,0 +1,149 @@
+"""Plan 2's driver half: fit, find tau, have every partition's verdicts written, and check that no row is lost."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+from jobs.calibration_file import load_calibration, rule_of
+from jobs.config import Job
+from jobs.decide.drift import check_drift
+from jobs.fit import fit_output, fits_of
+from jobs.partitions import history, hive_path, partitions
+from jobs.plan_finalize import Finalized, Settings, finalize_partition, score_moments
+from jobs.plan_score import DRIVER_CPUS
+from jobs.register import refuse_unfinished
+from jobs.state import State
+from pipeline.errors import BalanceError
+from pipeline.moments import merge, quantile
+from pipeline.rule import Rule
+from schemas.columns import Status
+from schemas.manifest import SCORED, Verdicts
+from schemas.stats import PartitionStats
+
+
+def write_verdicts(job: Job, state: State, *, everything: bool) -> None:
+    """Finalise all partitions; or those without verdicts, which are then compared with the history before them.
+
+    Raises:
+        RagassayError: A broken run has to be ended first, nothing can be fitted, or rows would be lost.
+    """
+    run, started = state.run, time.perf_counter()
+    refuse_unfinished(state.output, state.manifest, ())
+    raw = partitions(state.output, "raw")
+    chosen = list(raw) if everything else without_verdict(state)
+    stats = fit_output(job, state.output)
+    # A night whose rows all failed has nothing to fit; its rows are written all the same, without a verdict.
+    judged = sum(stats[p].rows.get(Status.OK.value, 0) for p in chosen)
+    settings = _settings(job, state, stats, chosen) if judged else _no_settings(job, state)
+    run.seconds["fit"] = round(time.perf_counter() - started, 3)
+    started = time.perf_counter()
+    if judged and settings.threshold is None:
+        tau, source = _quantile(job, state, settings, raw, chosen)
+        settings = replace(settings, threshold=tau)
+        run.threshold = {"value": tau, "source": source}
+    for partition in chosen:  # a crash from here on leaves them to be finalised anew, not half old and half new
+        state.manifest.finalized.pop(hive_path(partition), None)
+    state.save()
+    done = _write_scored(state, settings, {p: raw[p] for p in chosen}, stats)
+    run.flagged = sum(part.flagged for part in done.values())
+    run.partitions = sorted(map(hive_path, chosen))
+    if everything:
+        _rows_of_all(state, stats)
+    for partition, part in done.items():
+        scored = stats[partition].rows.get(Status.OK.value, 0)
+        state.manifest.finalized[hive_path(partition)] = Verdicts(run.run_id, scored, part.flagged)
+    if not everything:
+        run.drift = asdict(check_drift(job, state.manifest, stats, chosen))
+    run.seconds["finalize"] = round(time.perf_counter() - started, 3)
+
+
+def without_verdict(state: State) -> list[str]:
+    """Partitions of `raw/` that are new, or of a run that died before it finalised them."""
+    return [p for p in partitions(state.output, "raw") if hive_path(p) not in state.manifest.finalized]
+
+
+def _settings(job: Job, state: State, stats: dict[str, PartitionStats], chosen: Sequence[str]) -> Settings:
+    """How scores become verdicts, by the job file or by a calibration; a threshold that is a quantile is still open."""
+    values = {slm.name: slm.value.value for slm in job.slms}
+    run = state.run
+    if job.calibration is not None:
+        calibration = load_calibration(job.calibration, state.manifest, values)
+        rule = rule_of(calibration)
+        run.fit = _fit_record(f"calibration {calibration.calibration_id}", rule, values)
+        run.threshold = {
+            "value": calibration.threshold,
+            "source": f"calibration {calibration.calibration_id}, made for {calibration.target}",
+            "calibration": calibration.calibration_id,
+        }
+        return Settings(values, rule, calibration.threshold, run.run_id, calibration.probability)
+    fits = fits_of(job.normalize, values, stats, chosen, job.history.partitions)
+    rule = Rule(fits, job.aggregate.mean, job.aggregate.positive, job.aggregate.epsilon)
+    run.fit = _fit_record(job.normalize.source, rule, values)
+    tau = job.threshold.value
+    if tau is not None:
+        measured_on = job.threshold.measured_on or "nothing it names"
+        run.threshold = {"value": tau, "source": f"value in the job file, measured on {measured_on}"}
+    return Settings(values, rule, tau, run.run_id)
+
+
+def _no_settings(job: Job, state: State) -> Settings:
+    values = {slm.name: slm.value.value for slm in job.slms}
+    rule = Rule({}, job.aggregate.mean, job.aggregate.positive, job.aggregate.epsilon)
+    state.run.fit = _fit_record(job.normalize.source, rule, values)
+    state.run.threshold = {"value": None, "source": "none: no row could be scored"}
+    return Settings(values, rule, None, state.run.run_id)
+
+
+def _fit_record(source: str, rule: Rule, values: dict[str, str]) -> dict[str, object]:
+    members = {name: {**asdict(fit), "value": values[name]} for name, fit in rule.fits.items()}
+    how = {"mean": rule.mean.value, "positive": rule.positive.value, "epsilon": rule.epsilon}
+    return {"source": source, "members": members, **how, "weights": rule.weights}
+
+
+def _quantile(
+    job: Job, state: State, settings: Settings, raw: dict[str, list[str]], chosen: Sequence[str]
+) -> tuple[float, str]:
+    import ray
+
+    threshold = job.threshold
+    assert threshold.quantile is not None
+    names = [*chosen, *(history(raw, chosen, job.history.partitions) if threshold.of == "history" else [])]
+    remote = ray.remote(num_cpus=DRIVER_CPUS)(score_moments)
+    moments = merge(ray.get([remote.remote(state.output.fs, raw[p], settings) for p in sorted(names)]))
+    source = f"quantile {threshold.quantile:g} of the {moments.count} responses of this run" + (
+        " and its history" if threshold.of == "history" else ""
+    )
+    return quantile(moments, threshold.quantile), source
+
+
+def _write_scored(
+    state: State, settings: Settings, raw: dict[str, list[str]], stats: dict[str, PartitionStats]
+) -> dict[str, Finalized]:
+    import ray
+
+    remote = ray.remote(num_cpus=DRIVER_CPUS)(finalize_partition)
+    tasks = {
+        p: remote.remote(
+            state.output.fs, files, state.output.path("/".join(filter(None, ["scored", p, "part-0.parquet"]))), settings
+        )
+        for p, files in raw.items()
+    }
+    finished: dict[str, Finalized] = {}
+    for partition, task in tasks.items():
+        done = finished[partition] = ray.get(task)
+        rows_in = sum(f.rows or 0 for f in state.manifest.files if f.partition == hive_path(partition) and f.state == SCORED)
+        if not done.rows == rows_in == sum(stats[partition].rows.values()):
+            raise BalanceError(f"partition {partition!r}: {rows_in} rows in, {done.rows} rows in scored/")
+    return finished
+
+
+def _rows_of_all(state: State, stats: dict[str, PartitionStats]) -> None:
+    """What `finalize` alone reports: the rows of the whole output folder."""
+    statuses: Counter[str] = Counter()
+    for part in stats.values():
+        statuses.update(part.rows)
+    ok, total = statuses[Status.OK.value], sum(statuses.values())
+    state.run.statuses = dict(statuses)
+    state.run.sentences = sum(part.sentences for part in stats.values())
+    state.run.rows = {"in": total, "scored": ok, "failed": total - ok, "skipped": 0}

@@ -1,0 +1,1 @@
+"""What is fitted to labels: member weights, thresholds, certified thresholds, probabilities. Pure functions."""

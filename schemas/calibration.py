@@ -1,0 +1,128 @@
+"""A calibration: threshold, mean, policy, weights and probabilities that were fitted to labels, as versioned JSON."""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+CALIBRATION_VERSION = 1
+
+
+@dataclass(frozen=True)
+class CalibratedMember:
+    """Frozen statistics and weight of a member.
+
+    Attributes:
+        value: Which of its numbers is normalised.
+        mu: Mean that is taken from it.
+        sigma: Deviation that it is divided by, > 0.
+        count: Values behind the two.
+        low: The smallest of them.
+        weight: Its weight in the ensemble, >= 0; all weights sum to 1.
+    """
+
+    value: str
+    mu: float
+    sigma: float
+    count: int
+    low: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class ProbabilityMap:
+    """From a response score to the probability that the response is supported.
+
+    Attributes:
+        kind: platt: 1 / (1 + exp(-(slope * score + intercept))). isotonic: straight lines between (x, y), flat outside.
+        slope: Of platt.
+        intercept: Of platt.
+        x: Response scores of isotonic, ascending.
+        y: Probabilities at x, ascending, 0 to 1.
+    """
+
+    kind: str
+    slope: float = 0.0
+    intercept: float = 0.0
+    x: tuple[float, ...] = ()
+    y: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What was certified.
+
+    Attributes:
+        precision: Precision that holds.
+        delta: Probability, over the draw of the labelled rows, that it does not.
+        selected: Labelled rows of the certifying half that the threshold selects.
+        correct: Those of them that are right.
+        bound: Lower Clopper-Pearson bound of the precision, at level delta.
+    """
+
+    precision: float
+    delta: float
+    selected: int
+    correct: int
+    bound: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What `calibrate` found and `finalize` uses.
+
+    Attributes:
+        calibration_id: Its id.
+        created: UTC, ISO 8601.
+        target: What was asked for, such as `precision>=0.95`.
+        positive_class: The class that the target's precision and recall are of: supported or hallucinated.
+        label: Column of the labels; null where the threshold comes without labels.
+        rows: Labelled rows by label.
+        members: Frozen statistics and weights.
+        mean: Aggregation of sentence scores.
+        positive: Positivity policy.
+        epsilon: Its epsilon.
+        threshold: tau.
+        probability: Map to P(supported); null without labels.
+        certificate: What is certified; null where nothing was asked to be.
+        measured: Figures, by name: of the labelled rows themselves, and `held_out_…` of folds that nothing was fitted to.
+        fingerprint: Of the scores it was fitted to; scores under another one can't use it.
+    """
+
+    calibration_id: str
+    created: str
+    target: str
+    positive_class: str
+    label: str | None
+    rows: dict[str, int]
+    members: dict[str, CalibratedMember]
+    mean: str
+    positive: str
+    epsilon: float
+    threshold: float
+    probability: ProbabilityMap | None
+    certificate: Certificate | None
+    measured: dict[str, float | None]
+    fingerprint: dict[str, Any]
+
+    def to_json(self) -> str:
+        """JSON text; floats are written so that they read back bit for bit."""
+        return json.dumps({"version": CALIBRATION_VERSION, **asdict(self)}, indent=1)
+
+    @staticmethod
+    def from_json(text: str) -> "Calibration":
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValueError: The text is of another version.
+        """
+        data = json.loads(text)
+        version = data.pop("version", None)
+        if version != CALIBRATION_VERSION:
+            raise ValueError(f"a calibration of version {version}, this program reads version {CALIBRATION_VERSION}")
+        data["members"] = {name: CalibratedMember(**member) for name, member in data["members"].items()}
+        if data["probability"] is not None:
+            found = data["probability"]
+            data["probability"] = ProbabilityMap(**{**found, "x": tuple(found["x"]), "y": tuple(found["y"])})
+        if data["certificate"] is not None:
+            data["certificate"] = Certificate(**data["certificate"])
+        return Calibration(**data)

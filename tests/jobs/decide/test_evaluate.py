@@ -1,0 +1,130 @@
+"""`evaluate` on an output whose labels and scores are known."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from jobs.decide.evaluate import Evaluation, evaluate, settings
+from jobs.decide.labels import LabelSource
+from jobs.state import read_manifest
+from jobs.storage import open_folder
+from pipeline.errors import InputError, RagassayError
+from tests.jobs.conftest import ragassay, read_rows
+
+from .conftest import DAYS, ITEMS
+
+
+def run(output: Path, source: LabelSource, **more: Any) -> Evaluation:
+    folder = open_folder(str(output))
+    return evaluate(folder, read_manifest(folder), source, **{"resamples": 20, **more})
+
+
+@pytest.fixture(scope="module")
+def found(scored_once: Path) -> Evaluation:
+    return run(scored_once, LabelSource("label"), slices=["tenant", "dt"])
+
+
+def test_every_row_is_accounted_for(found: Evaluation) -> None:
+    assert found.labels == {"correct": DAYS * ITEMS, "partial": DAYS * ITEMS, "wrong": DAYS * ITEMS}
+    assert (found.unlabelled, found.unscored, found.groups, found.grouped_by) == (0, DAYS, DAYS * ITEMS, "item")
+
+
+def test_the_papers_comparison_is_whole(found: Evaluation) -> None:
+    assert [c.name for c in found.comparisons] == [
+        "correct against wrong", "correct against partial", "correct against wrong and partial",
+    ]  # fmt: skip
+    names = [line.name for line in found.comparisons[0].lines]
+    assert names[:5] == ["ensemble, as finalised", "a alone", "b alone", "a, whole response", "b, whole response"]
+    assert {f"{mean}, {policy}" for mean, policy in settings()} < set(names) and len(settings()) == 18
+    assert names[-2:] == ["baseline: shorter response", "baseline: words in context"]
+    for comparison in found.comparisons:
+        for line in comparison.lines:
+            assert all(m.low is not None and m.low <= m.high for m in line.measures.values())  # type: ignore[operator]
+
+
+def test_figures_are_those_of_the_rows(found: Evaluation, scored_once: Path) -> None:
+    rows = [row for row in read_rows(scored_once) if row["status"] == "ok"]
+    good = np.array([row["label"] == "correct" for row in rows])
+    stored = {line.name: line for line in found.comparisons[2].lines}
+    ensemble = stored["ensemble, as finalised"].measures
+    assert ensemble["auroc"].value == pytest.approx(roc_auc_score(good, [row["score"] for row in rows]))
+    passed = np.array([row["verdict"] == "supported" for row in rows])
+    assert ensemble["balanced_accuracy"].value == pytest.approx((passed[good].mean() + (~passed)[~good].mean()) / 2)
+    harmonic = stored["harmonic, clip"].measures  # mu and sigma over all partitions, as in one run over all of them
+    assert harmonic["auroc"].value == pytest.approx(ensemble["auroc"].value)
+    assert stored["a alone"].measures["auroc"].value > ensemble["auroc"].value > stored["b alone"].measures["auroc"].value
+    assert abs(stored["b alone"].measures["auroc"].value - 0.5) < 0.1
+
+
+def test_sentences_by_spans(found: Evaluation) -> None:
+    assert found.sentences is not None
+    assert (found.sentences.good, found.sentences.bad) == (3 * DAYS * ITEMS, 3 * DAYS * ITEMS)
+    by_name = {line.name: line.measures["auroc"].value for line in found.sentences.lines}
+    assert by_name["a alone"] > 0.9 > by_name["ensemble"] > 0.7
+
+
+def test_slices_by_a_column_and_a_hive_key(found: Evaluation) -> None:
+    assert sum(s.rows for s in found.slices if s.column == "tenant") == 3 * DAYS * ITEMS
+    days = [s for s in found.slices if s.column == "dt"]
+    assert [s.value for s in days] == [f"2026-11-{d + 2:02d}" for d in range(DAYS)]
+    assert all(s.rows == 3 * ITEMS and s.correct == pytest.approx(1 / 3) and s.auroc is not None for s in days)
+
+
+def test_halves_histograms_and_the_file(found: Evaluation, scored_once: Path) -> None:
+    assert set(found.normalisation.fits) == {"a", "b"} and 0 <= (found.normalisation.moved or 0) < 0.1
+    for histogram in found.histograms:
+        assert {label: sum(counts) for label, counts in histogram.counts.items()} == found.labels
+    assert json.loads((scored_once / "evaluation.json").read_text())["label"] == "label"
+
+
+def test_a_boolean_label_has_one_comparison(scored_once: Path) -> None:
+    got = run(scored_once, LabelSource("hallucinated"))
+    assert [c.name for c in got.comparisons] == ["correct against wrong"]
+    assert got.labels == {"correct": DAYS * ITEMS, "wrong": 2 * DAYS * ITEMS}
+
+
+def test_labels_for_a_part_of_the_rows(scored: Path, tmp_path: Path) -> None:
+    path = tmp_path / "labels.parquet"
+    rows = [row for row in read_rows(scored) if row["status"] == "ok"][:90]
+    import pyarrow as pa
+
+    pq.write_table(pa.table({"row_id": [r["row_id"] for r in rows], "said": [r["label"] for r in rows]}), path)
+    got = run(scored, LabelSource("said", file=str(path)), slices=["tenant"])
+    assert sum(got.labels.values()) == 90 and got.unlabelled == 3 * DAYS * ITEMS + DAYS - 90
+
+
+@pytest.mark.parametrize(
+    ("source", "more", "message"),
+    [
+        (LabelSource("verified"), {}, "no column 'verified'; it has .*hallucinated"),
+        (LabelSource("label"), {"slices": ["generator"]}, "no column 'generator'"),
+        (LabelSource("label"), {"group": "topic"}, "no column 'topic'"),
+        (LabelSource("tenant"), {}, "values that are no label"),
+        (LabelSource("label", ignore=frozenset({"correct"})), {}, "correct and hallucinated ones are both needed"),
+        (LabelSource("label", ignore=frozenset({"correct", "partial", "wrong"})), {}, "none of the scored rows has a label"),
+        (LabelSource("score"), {}, "--true-means"),
+    ],
+)
+def test_labels_that_can_not_be_used(scored_once: Path, source: LabelSource, more: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        run(scored_once, source, **more)
+
+
+def test_an_output_without_verdicts_says_so(scored: Path) -> None:
+    manifest = json.loads((scored / "manifest.json").read_text())
+    (scored / "manifest.json").write_text(json.dumps({**manifest, "runs": []}))
+    with pytest.raises(RagassayError, match="ragassay finalize"):
+        run(scored, LabelSource("label"))
+
+
+def test_on_the_command_line(scored: Path) -> None:
+    done = ragassay("evaluate", scored, "--label", "label", "--slice", "tenant", "--resamples", "10")
+    assert done.returncode == 0, done.stderr
+    assert "correct against partial: 120 and 120 rows" in done.stdout and "normalisation check" in done.stdout
+    wrong = ragassay("evaluate", scored)
+    assert wrong.returncode == 1 and "--label COLUMN" in wrong.stderr

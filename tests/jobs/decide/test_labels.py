@@ -1,0 +1,95 @@
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jobs.decide.labels import Label, LabelSource, read_reviewed, sentence_truth, to_labels
+from pipeline.errors import InputError
+
+C, P, W = Label.CORRECT, Label.PARTIAL, Label.WRONG
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("label", ["correct", "partial", "wrong", "hallucinated", None], [C, P, W, W, None]),
+        ("label", pa.array(["supported", "wrong"]).dictionary_encode(), [C, W]),
+        ("hallucinated", [True, False, None], [W, C, None]),
+        ("is_hallucinated", [1, 0], [W, C]),
+        ("supported", [1.0, float("nan"), 0.0], [C, None, W]),
+        ("label", pa.nulls(2), [None, None]),
+    ],
+)
+def test_labels_are_read(name: str, values: Any, expected: list[Label | None]) -> None:
+    column = values if isinstance(values, pa.Array) else pa.array(values)
+    assert to_labels(column, LabelSource(name)) == expected
+
+
+def test_what_true_means_can_be_said_and_values_ignored() -> None:
+    assert to_labels(pa.array([True, False]), LabelSource("verdict_ok", true_means="supported")) == [C, W]
+    assert to_labels(pa.array(["generic", "wrong"]), LabelSource("l", ignore=frozenset({"generic"}))) == [None, W]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([True], "--true-means supported or --true-means hallucinated"),
+        ([0, 2], "--true-means"),
+        (["correct", "mostly fine"], "'mostly fine'.*--ignore-label"),
+        ([[1]], "type list<"),
+    ],
+)
+def test_other_columns_are_refused(values: list[Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        to_labels(pa.array(values), LabelSource("quality"))
+
+
+def test_numbers_must_be_0_or_1() -> None:
+    with pytest.raises(InputError, match=r"value\(s\) 0.5"):
+        to_labels(pa.array([0.5, 1.0]), LabelSource("hallucinated"))
+
+
+def test_sentences_by_labels_and_by_spans() -> None:
+    sentences = [(0, 10), (11, 20), (21, 30)]
+    labelled = [{"start": 0, "end": 10, "supported": True}, {"start": 12, "end": 15, "supported": False}]
+    assert sentence_truth(sentences, labelled, W) == [True, False, None]
+    spans = [{"start": 9, "end": 12}]
+    assert sentence_truth(sentences, spans, W) == [False, False, True]
+    assert sentence_truth(sentences, [], C) == [True, True, True]
+    assert sentence_truth(sentences, [], W) == [None, None, None]  # wrong, and no span says where
+    assert sentence_truth(sentences, None, C) == [None, None, None]
+
+
+def reviewed(path: Path, **columns: list[Any]) -> LabelSource:
+    pq.write_table(pa.table(columns), path)
+    return LabelSource("supported", file=str(path))
+
+
+def test_labels_from_a_file_a_row_a_response(tmp_path: Path) -> None:
+    got = read_reviewed(reviewed(tmp_path / "r.parquet", row_id=["a", "b", "c"], supported=[True, False, None]))
+    assert got.responses == {"a": C, "b": W} and not got.sentences
+
+
+def test_labels_from_a_file_a_row_a_sentence(tmp_path: Path) -> None:
+    source = reviewed(
+        tmp_path / "r.parquet",
+        row_id=["a", "a", "b", "b", "c"], start=[0, 5, 0, 5, 0], end=[4, 9, 4, 9, 4],
+        supported=[True, False, True, None, True],
+    )  # fmt: skip
+    got = read_reviewed(source)
+    assert got.responses == {"a": W, "c": C}  # b has a sentence that nobody looked at
+    assert got.sentences["b"] == [{"start": 0, "end": 4, "supported": True}]
+
+
+def test_bad_label_files(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="can't be read"):
+        read_reviewed(LabelSource("x", file=str(tmp_path / "none.parquet")))
+    with pytest.raises(InputError, match=re.escape("lack the column(s) row_id")):
+        read_reviewed(reviewed(tmp_path / "a.parquet", id=["a"], supported=[True]))
+    with pytest.raises(InputError, match="both correct and wrong of row 'a'"):
+        read_reviewed(reviewed(tmp_path / "b.parquet", row_id=["a", "a"], supported=[True, False]))
+    with pytest.raises(InputError, match="two things of the sentence 0 to 4"):
+        read_reviewed(reviewed(tmp_path / "c.parquet", row_id=["a", "a"], start=[0, 0], end=[4, 4], supported=[True, False]))

@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import metrics
+
+from pipeline.calibration.target import Target, best_precision, find_threshold, parse_target, reached
+from pipeline.errors import ConfigError
+
+SCORES = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+GOOD = np.array([False, True, False, True, True, True])
+
+
+@pytest.mark.parametrize(
+    ("text", "metric", "level"),
+    [("precision>=0.95", "precision", 0.95), ("Recall >= .9", "recall", 0.9), ("f1", "f1", 0), ("flagged=0.1", "flagged", 0.1)],
+)
+def test_targets_are_read(text: str, metric: str, level: float) -> None:
+    target = parse_target(text)
+    assert (target.metric, target.level) == (metric, level)
+    assert parse_target(target.text) == target
+
+
+@pytest.mark.parametrize("text", ["precision", "precision>=1.5", "precision>=0", "auc>=0.9", "flagged>=0.1", "", "recall>=.."])
+def test_other_texts_are_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="target"):
+        parse_target(text)
+
+
+def test_by_hand() -> None:
+    assert find_threshold(parse_target("precision>=0.75"), SCORES, GOOD) == pytest.approx(0.15)  # 4 of 5, recall 1
+    assert find_threshold(parse_target("precision>=0.95"), SCORES, GOOD) == pytest.approx(0.35)  # 3 of 3
+    assert find_threshold(parse_target("recall>=0.6"), SCORES, GOOD) == pytest.approx(0.35)  # 3 of 4, precision 1
+    assert find_threshold(parse_target("f1"), SCORES, GOOD) == pytest.approx(0.15)  # 8/9 against 6/7
+    assert find_threshold(parse_target("precision>=0.9", "hallucinated"), SCORES, GOOD) == pytest.approx(0.15)  # 1 of 1
+    assert find_threshold(parse_target("recall>=0.9", "hallucinated"), SCORES, GOOD) == pytest.approx(0.35)  # 2 of 3
+    by_hand = {"precision": 0.8, "recall": 1.0, "f1": 8 / 9, "flagged": pytest.approx(1 / 6)}
+    assert reached("supported", SCORES, GOOD, 0.15) == by_hand
+    assert reached("hallucinated", SCORES, GOOD, 0.05)["precision"] is None
+
+
+def test_a_target_out_of_reach_gives_none() -> None:
+    assert find_threshold(parse_target("precision>=0.95"), -SCORES, GOOD) is None
+    assert best_precision(parse_target("precision>=0.95"), -SCORES, GOOD) == pytest.approx(4 / 6)
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["precision", "recall"]),
+    st.floats(0.05, 0.95),
+    st.sampled_from(["supported", "hallucinated"]),
+)
+def test_what_is_found_reaches_the_target_and_no_threshold_does_better(seed: int, metric: str, level: float, of: str) -> None:
+    rng = np.random.default_rng(seed)
+    good = rng.random(30) < 0.6
+    good[:2] = True, False
+    scores = np.round(rng.normal(good.astype(float), 1), 1)
+    tau = find_threshold(Target(metric, level, of), scores, good)
+    other = "recall" if metric == "precision" else "precision"
+    all_thresholds = [reached(of, scores, good, c) for c in [-np.inf, *scores]]
+    fitting = [r for r in all_thresholds if r[metric] is not None and r["precision"] is not None and r[metric] >= level]
+    if tau is None:
+        assert not fitting
+        return
+    got = reached(of, scores, good, tau)
+    assert got[metric] >= level  # type: ignore[operator]
+    assert got[other] == pytest.approx(max(r[other] for r in fitting))  # type: ignore[type-var]
+    passed = scores > tau
+    chosen, right = (passed, good) if of == "supported" else (~passed, ~good)
+    assert got["precision"] == pytest.approx(metrics.precision_score(right, chosen))
+    assert got["f1"] == pytest.approx(metrics.f1_score(right, chosen))
