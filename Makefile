@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 export RAY_USAGE_STATS_ENABLED = 0
 
-.PHONY: setup demo test lint lock clean
+.PHONY: setup browser demo test lint lock clean
 
 setup: $(STAMP)
 
@@ -18,15 +18,22 @@ $(STAMP): requirements/cpu.txt pyproject.toml
 	$(BIN)/ragassay prepare
 	touch $@
 
+# The report is tested in a real browser; on Debian it is installed where it is missing.
+browser:
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null \
+	  || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver; } \
+	  || { echo "chromium and chromedriver are needed: install them by hand"; exit 1; }
+
 demo: setup
 	$(BIN)/ragassay run "$$($(BIN)/ragassay demo-logs)" out/demo --config jobs/demo.yaml
+	$(BIN)/ragassay report out/demo --label label --slice split
 
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint
+test: lint browser
 	$(BIN)/python -m pytest -m "not slow"
 	$(BIN)/python -m pytest -m slow
 

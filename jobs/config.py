@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pipeline.judge import Judge
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pipeline.aggregate import NEED_POSITIVE, Mean, Positive
 from pipeline.errors import ConfigError
+from pipeline.judge import Judge, check_judge
 from pipeline.prompt import check_template
 from pipeline.slm import Slm
 
@@ -228,4 +228,6 @@ def make_job(data: dict[str, Any], where: str = "job") -> Job:
         raise ConfigError("\n".join([f"{where}: {len(faults)} fault(s)", *faults])) from error
     for slm in job.slms:
         check_template(slm)
+    if job.judge is not None:
+        check_judge(job.judge)
     return job

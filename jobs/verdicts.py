@@ -15,11 +15,14 @@ from jobs.plan_score import DRIVER_CPUS
 from jobs.register import refuse_unfinished
 from jobs.state import State
 from pipeline.errors import BalanceError
-from pipeline.moments import merge, quantile
+from pipeline.moments import merge, quantile, share_up_to
 from pipeline.rule import Rule
 from schemas.columns import Status
 from schemas.manifest import SCORED, Verdicts
 from schemas.stats import PartitionStats
+
+TIED = 0.01
+"""A quantile that flags more than its share by this much says so."""
 
 
 def write_verdicts(job: Job, state: State, *, everything: bool) -> None:
@@ -114,7 +117,11 @@ def _quantile(
     source = f"quantile {threshold.quantile:g} of the {moments.count} responses of this run" + (
         " and its history" if threshold.of == "history" else ""
     )
-    return quantile(moments, threshold.quantile), source
+    tau = quantile(moments, threshold.quantile)
+    share = share_up_to(moments, tau)
+    if share > threshold.quantile + TIED:
+        source += f"; {share:.1%} have that score or less, because many tie (aggregate.positive: cdf or shift makes fewer ties)"
+    return tau, source
 
 
 def _write_scored(

@@ -1,6 +1,6 @@
 """Prompts as token ids: the template's own control tokens, and log text that can never become one.
 
-The user message is a sandboxed Jinja template; the model's chat template is put around it. Both are rendered with
+The user message is a template (`pipeline.template`); the model's chat template is put around it. Both are rendered with
 placeholders, never with log text. The result is cut at control tokens (every added token of the tokenizer), the log text
 is put in between, and each piece is encoded by a copy of the tokenizer that knows no control tokens. So "<|im_end|>" in a
 response stays plain text.
@@ -13,16 +13,13 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from jinja2 import StrictUndefined, TemplateError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import TemplateError
 
-from pipeline.errors import ConfigError, ModelError
+from pipeline.errors import ModelError
 from pipeline.slm import Slm
+from pipeline.template import check_prompt, fill, placeholder, render_placeholders
 
-_OPEN, _CLOSE = "\ue000", "\ue001"  # private-use characters around a placeholder's name
-_PLACEHOLDER = re.compile(f"{_OPEN}([a-z]+[0-9]*){_CLOSE}")
-_SENTENCE = f"{_OPEN}sentence{_CLOSE}"
-_JINJA = ImmutableSandboxedEnvironment(trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
+_SENTENCE = placeholder("sentence")
 
 Ids = list[int]
 Segment = int | str  # a control token, or text with placeholders
@@ -70,13 +67,13 @@ class PromptBuilder:
         """Tokens before the sentence: shared by all sentences of a response, and all responses to the same question."""
         template, fields = self._template(len(context)), _fields(question, context)
         ids = self._encode_all(template.head, fields)
-        return [*ids, *self._encode(_fill(template.left, fields))] if self._splittable else ids
+        return [*ids, *self._encode(fill(template.left, fields))] if self._splittable else ids
 
     def suffixes(self, question: str, context: Sequence[str], sentences: Sequence[str]) -> list[Ids]:
         """Tokens from each sentence on."""
         template, fields = self._template(len(context)), _fields(question, context)
-        before = template.gap if self._splittable else _fill(template.left, fields) + template.gap
-        after = _fill(template.right, fields)
+        before = template.gap if self._splittable else fill(template.left, fields) + template.gap
+        after = fill(template.right, fields)
         end = self._encode_all(template.tail, fields)
         return [[*ids, *end] for ids in self._encode_batch([before + s + after for s in sentences])]
 
@@ -122,7 +119,7 @@ class PromptBuilder:
     def _encode_all(self, segments: Sequence[Segment], fields: dict[str, str]) -> Ids:
         ids: Ids = []
         for segment in segments:
-            ids.extend([segment] if isinstance(segment, int) else self._encode(_fill(segment, fields)))
+            ids.extend([segment] if isinstance(segment, int) else self._encode(fill(segment, fields)))
         return ids
 
     def _encode(self, text: str) -> Ids:
@@ -176,40 +173,20 @@ def check_template(slm: Slm) -> None:
     Raises:
         ConfigError: It does not.
     """
-    text = _render_user(slm, 2)
-    count = text.count(_SENTENCE)
-    if count != 1:
-        raise ConfigError(f"SLM {slm.name!r}: the prompt must hold {{{{ sentence }}}} exactly once, it holds it {count} times")
-    names = set(_PLACEHOLDER.findall(text))
-    if not {"passage0", "passage1"} <= names:
-        raise ConfigError(f"SLM {slm.name!r}: the prompt must hold all passages of `context`: loop over it, or join it")
-    rest = _PLACEHOLDER.sub("", text)
-    if _OPEN in rest or _CLOSE in rest or not names <= {"sentence", "question", "passage0", "passage1"}:
-        raise ConfigError(
-            f"SLM {slm.name!r}: the prompt may not change or cut question, context or sentence by filters or slices"
-        )
+    check_prompt(f"SLM {slm.name!r}", slm.prompt, "sentence")
 
 
 def needs_question(slm: Slm) -> bool:
     """Whether an SLM's prompt uses the question."""
-    return f"{_OPEN}question{_CLOSE}" in _render_user(slm, 1)
+    return placeholder("question") in _render_user(slm, 1)
 
 
 def _render_user(slm: Slm, passages: int) -> str:
-    names = {"question": f"{_OPEN}question{_CLOSE}", "sentence": _SENTENCE}
-    context = [f"{_OPEN}passage{i}{_CLOSE}" for i in range(passages)]
-    try:
-        return _JINJA.from_string(slm.prompt).render(context=context, **names)
-    except Exception as error:  # whatever a template's expressions raise
-        raise ConfigError(f"SLM {slm.name!r}: the prompt is no valid template: {error}") from error
+    return render_placeholders(f"SLM {slm.name!r}", slm.prompt, "sentence", passages)
 
 
 def _fields(question: str, context: Sequence[str]) -> dict[str, str]:
     return {"question": question, **{f"passage{i}": passage for i, passage in enumerate(context)}}
-
-
-def _fill(text: str, fields: dict[str, str]) -> str:
-    return _PLACEHOLDER.sub(lambda match: fields[match[1]], text)
 
 
 def _label_tokens(slm: Slm, which: str, words: Sequence[str], plain: Any) -> Ids:

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.chat_server import serve  # noqa: F401  (a fixture)
+
 hypothesis.settings.register_profile("shared machine", deadline=None)
 hypothesis.settings.load_profile("shared machine")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")

@@ -191,7 +191,7 @@ def export(
         typer.Option(
             "--near-duplicates",
             metavar="SIMILARITY",
-            help="Of questions this similar (Jaccard, 0 to 1), keep the best response.",
+            help="Of questions so similar (Jaccard, 0 to 1) keep the best response.",
         ),
     ] = None,
 ) -> None:

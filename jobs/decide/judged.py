@@ -2,13 +2,15 @@
 
 import hashlib
 import json
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pipeline.judge import Judge, ask
 
 from jobs.decide.labelled import Labelled
 from jobs.storage import Folder
+from pipeline.judge import Judge, ask
 
 CHUNK = 256
 """Answers are written after so many, so that what breaks off loses little."""
@@ -17,18 +19,18 @@ CHUNK = 256
 def ask_judge(judge: Judge, rows: Labelled, output: Folder) -> npt.NDArray[np.float64]:
     """P(supported) of every response by a served judge; NaN where it gave none.
 
-    Answers stand in OUTPUT/judge/NAME.json under a hash of judge and texts; what is there is not asked again.
+    Answers stand in OUTPUT/judge/NAME.json under a hash of judge and texts, errors too. What has a value is not asked again.
     """
     path = f"judge/{judge.name}.json"
-    known: dict[str, float | None] = json.loads(output.read(path) or "{}")
+    known: dict[str, dict[str, Any]] = json.loads(output.read(path) or "{}")
     keys = [_key(judge, texts) for texts in rows.texts]
-    missing = [i for i, key in enumerate(keys) if key not in known]
+    missing = [i for i, key in enumerate(keys) if known.get(key, {}).get("value") is None]
     for start in range(0, len(missing), CHUNK):
         part = missing[start : start + CHUNK]
         for i, answer in zip(part, ask(judge, [rows.texts[i] for i in part]), strict=True):
-            known[keys[i]] = answer.value
+            known[keys[i]] = asdict(answer)
         output.write(path, json.dumps(known))
-    return np.array([np.nan if known[key] is None else known[key] for key in keys], dtype=np.float64)
+    return np.array([np.nan if known[key]["value"] is None else known[key]["value"] for key in keys], dtype=np.float64)
 
 
 def _key(judge: Judge, texts: tuple[str | None, list[str], str]) -> str:

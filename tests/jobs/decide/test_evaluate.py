@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import roc_auc_score
@@ -14,6 +15,7 @@ from jobs.decide.labels import LabelSource
 from jobs.state import read_manifest
 from jobs.storage import open_folder
 from pipeline.errors import InputError, RagassayError
+from tests.chat_server import Serve, completion
 from tests.jobs.conftest import ragassay, read_rows
 
 from .conftest import DAYS, ITEMS
@@ -91,8 +93,6 @@ def test_a_boolean_label_has_one_comparison(scored_once: Path) -> None:
 def test_labels_for_a_part_of_the_rows(scored: Path, tmp_path: Path) -> None:
     path = tmp_path / "labels.parquet"
     rows = [row for row in read_rows(scored) if row["status"] == "ok"][:90]
-    import pyarrow as pa
-
     pq.write_table(pa.table({"row_id": [r["row_id"] for r in rows], "said": [r["label"] for r in rows]}), path)
     got = run(scored, LabelSource("said", file=str(path)), slices=["tenant"])
     assert sum(got.labels.values()) == 90 and got.unlabelled == 3 * DAYS * ITEMS + DAYS - 90
@@ -120,6 +120,23 @@ def test_an_output_without_verdicts_says_so(scored: Path) -> None:
     (scored / "manifest.json").write_text(json.dumps({**manifest, "runs": []}))
     with pytest.raises(RagassayError, match="ragassay finalize"):
         run(scored, LabelSource("label"))
+
+
+def test_a_served_judge_is_a_line_of_the_table_and_is_not_paid_twice(scored: Path, serve: Serve) -> None:
+    server = serve(lambda body: completion({"Yes": 0.9} if "by correct" in str(body) else {"Perhaps": 0.9, "No": 0.1}))
+    config = scored.parent / "job.yaml"
+    config.write_text(f"judge: {{name: big, base_url: '{server.url}', model: m}}\n")
+    for _ in range(2):
+        done = ragassay("evaluate", scored, "--label", "label", "--config", config, "--resamples", "0")
+        assert done.returncode == 0, done.stderr
+        assert len(server.bodies) == 3 * DAYS * ITEMS
+    by_name = {line["name"]: line for line in json.loads((scored / "evaluation.json").read_text())["comparisons"][0]["lines"]}
+    assert by_name["judge big, whole response"]["measures"]["auroc"]["value"] == 1.0
+    server.shutdown()
+    server.server_close()
+    (scored / "judge" / "big.json").unlink()
+    gone = ragassay("evaluate", scored, "--label", "label", "--config", config)
+    assert gone.returncode == 1 and "can't be reached" in gone.stderr
 
 
 def test_on_the_command_line(scored: Path) -> None:

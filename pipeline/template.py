@@ -1,0 +1,76 @@
+"""Prompt templates: sandboxed Jinja, rendered with placeholders so that a check can see what a template does to log text."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from jinja2 import StrictUndefined, Template
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from pipeline.errors import ConfigError
+
+_OPEN, _CLOSE = "\ue000", "\ue001"  # private-use characters around a placeholder's name
+_PLACEHOLDER = re.compile(f"{_OPEN}([a-z]+[0-9]*){_CLOSE}")
+_JINJA = ImmutableSandboxedEnvironment(trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
+
+
+def render(who: str, prompt: str, context: Sequence[str], texts: Mapping[str, str]) -> str:
+    """Render a prompt.
+
+    Args:
+        who: Whose it is, for the message: such as `SLM 'a'`.
+        prompt: Jinja template.
+        context: Passages.
+        texts: Its other variables.
+
+    Raises:
+        ConfigError: The template is wrong.
+    """
+    try:
+        return _compiled(prompt).render(context=list(context), **texts)
+    except Exception as error:  # whatever a template's expressions raise
+        raise ConfigError(f"{who}: the prompt is no valid template: {error}") from error
+
+
+def placeholder(name: str) -> str:
+    """What stands for a text in a prompt that is rendered without it."""
+    return f"{_OPEN}{name}{_CLOSE}"
+
+
+def render_placeholders(who: str, prompt: str, judged: str, passages: int) -> str:
+    """A prompt with placeholders for question, passages (`passage0` …) and the judged text."""
+    texts = {name: placeholder(name) for name in ("question", judged)}
+    return render(who, prompt, [placeholder(f"passage{i}") for i in range(passages)], texts)
+
+
+def fill(text: str, texts: Mapping[str, str]) -> str:
+    """Put texts in the place of their placeholders."""
+    return _PLACEHOLDER.sub(lambda match: texts[match[1]], text)
+
+
+def check_prompt(who: str, prompt: str, judged: str) -> None:
+    """Check that a prompt renders, holds the judged text once, and all passages and the question whole.
+
+    Args:
+        who: Whose it is, for the message.
+        prompt: Jinja template.
+        judged: Variable of what is judged: sentence or response.
+
+    Raises:
+        ConfigError: It does not.
+    """
+    text = render_placeholders(who, prompt, judged, 2)
+    names = Counter(_PLACEHOLDER.findall(text))
+    if names[judged] != 1:
+        raise ConfigError(f"{who}: the prompt must hold {{{{ {judged} }}}} exactly once, it holds it {names[judged]} times")
+    if not (names["passage0"] and names["passage1"]):
+        raise ConfigError(f"{who}: the prompt must hold all passages of `context`: loop over it, or join it")
+    rest = _PLACEHOLDER.sub("", text)
+    if _OPEN in rest or _CLOSE in rest or not names.keys() <= {judged, "question", "passage0", "passage1"}:
+        raise ConfigError(f"{who}: the prompt may not change or cut question, context or {judged} by filters or slices")
+
+
+@lru_cache(maxsize=16)
+def _compiled(prompt: str) -> Template:
+    return _JINJA.from_string(prompt)

@@ -1,0 +1,138 @@
+"""`calibrate` on an output where SLM `a` sees and SLM `b` is noise, and what `finalize` makes of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+from jobs.calibration_file import load_calibration, write_calibration
+from jobs.decide.calibrate import calibrate
+from jobs.decide.labels import LabelSource
+from jobs.run import finalize_job
+from jobs.state import read_manifest
+from jobs.storage import open_folder
+from pipeline.calibration.target import parse_target
+from pipeline.errors import ConfigError, FitError
+from schemas.calibration import Calibration
+from tests.jobs.conftest import ragassay, read_rows
+
+from .conftest import DAYS, ITEMS, job
+
+LABEL = LabelSource("label")
+VALUES = {"a": "log_odds", "b": "log_odds"}
+
+
+def run(output: Path, target: str, source: LabelSource | None = LABEL, of: str = "supported", **more: Any) -> Calibration:
+    folder = open_folder(str(output))
+    return calibrate(folder, read_manifest(folder), parse_target(target, of), source, **more)
+
+
+@pytest.fixture(scope="module")
+def precise(scored_once: Path) -> Calibration:
+    return run(scored_once, "precision>=0.9")
+
+
+def test_the_member_that_sees_gets_the_weight(precise: Calibration) -> None:
+    weights = {name: member.weight for name, member in precise.members.items()}
+    assert weights["a"] > 0.85 and sum(weights.values()) == pytest.approx(1)
+    assert precise.measured["in_sample_precision"] >= 0.9  # type: ignore[operator]
+    assert precise.measured["held_out_precision"] > 0.75  # type: ignore[operator]
+    assert precise.rows == {"correct": DAYS * ITEMS, "partial": DAYS * ITEMS, "wrong": DAYS * ITEMS}
+    assert precise.measured["ece_after"] < 0.1 < precise.measured["ece_before"]  # type: ignore[operator]
+
+
+def test_threshold_only_keeps_the_rule(scored_once: Path, precise: Calibration) -> None:
+    kept = run(scored_once, "precision>=0.6", threshold_only=True)
+    assert {m.weight for m in kept.members.values()} == {0.5} and (kept.mean, kept.positive) == ("harmonic", "clip")
+
+
+def test_other_targets(scored_once: Path) -> None:
+    recall = run(scored_once, "recall>=0.9", of="hallucinated")
+    assert recall.measured["in_sample_recall"] >= 0.9  # type: ignore[operator]
+    assert run(scored_once, "f1").measured["in_sample_f1"] > 0.7  # type: ignore[operator]
+    share = run(scored_once, "flagged=0.25", threshold_only=True)
+    assert 0.24 < share.measured["flagged_of_all"] < 0.36 and share.probability is not None  # type: ignore[operator]
+
+
+def test_without_labels(scored_once: Path) -> None:
+    mean = run(scored_once, "mean", None)
+    scores = [row["score"] for row in read_rows(scored_once) if row["score"] is not None]
+    assert mean.threshold == pytest.approx(sum(scores) / len(scores)) and mean.probability is None and mean.label is None
+    with pytest.raises(ConfigError, match="needs labels"):
+        run(scored_once, "f1", None)
+
+
+def test_certified_or_refused(scored_once: Path) -> None:
+    sure = run(scored_once, "precision>=0.6", delta=0.1)
+    assert sure.certificate is not None and sure.certificate.bound >= 0.6
+    assert sure.measured["held_out_precision"] > 0.6  # type: ignore[operator]
+    with pytest.raises(FitError, match=r"can't be certified.*59 selected rows are needed"):
+        run(scored_once, "precision>=0.95", delta=0.05)
+    with pytest.raises(ConfigError, match="only a precision"):
+        run(scored_once, "recall>=0.5", delta=0.1)
+
+
+def test_a_target_out_of_reach_says_how_far(scored_once: Path, tmp_path: Path) -> None:
+    rows = sorted((row["score"], row["row_id"]) for row in read_rows(scored_once) if row["status"] == "ok")
+    upside_down = {"row_id": [row_id for _, row_id in rows], "supported": [i < len(rows) // 2 for i in range(len(rows))]}
+    pq.write_table(pa.table(upside_down), tmp_path / "labels.parquet")
+    source = LabelSource("supported", file=str(tmp_path / "labels.parquet"))
+    with pytest.raises(FitError, match=r"no threshold reaches precision>=0.6 .* the best precision there is 0\.5"):
+        run(scored_once, "precision>=0.6", source, threshold_only=True)
+
+
+def test_finalize_uses_it(scored: Path, precise: Calibration) -> None:
+    folder = open_folder(str(scored))
+    path = write_calibration(precise, folder, None)
+    record = finalize_job(job().model_copy(update={"calibration": path}), str(scored), Console(quiet=True))
+    assert record.threshold["calibration"] == precise.calibration_id and record.threshold["value"] == precise.threshold
+    rows = [row for row in read_rows(scored) if row["status"] == "ok"]
+    passed = [row for row in rows if row["verdict"] == "supported"]
+    right = sum(row["label"] == "correct" for row in passed)
+    assert right / len(passed) == pytest.approx(precise.measured["in_sample_precision"])
+    ordered = sorted(rows, key=lambda row: row["score"])
+    assert all(0 <= row["probability"] <= 1 for row in rows)
+    assert [row["probability"] for row in ordered] == sorted(row["probability"] for row in rows)
+    assert all(row["probability"] is None for row in read_rows(scored) if row["status"] != "ok")
+    write_calibration(run(scored, "mean", None), folder, None)  # the one before is kept
+    assert (scored / f"calibration-{precise.calibration_id}.json").exists()
+
+
+def test_it_is_refused_for_other_scores(scored: Path, precise: Calibration, tmp_path: Path) -> None:
+    path = write_calibration(precise, open_folder(str(scored)), str(tmp_path / "c.json"))
+    manifest = read_manifest(open_folder(str(scored)))
+    assert load_calibration(path, manifest, VALUES) == precise
+    with pytest.raises(ConfigError, match=r"members: .*log_odds.* now"):
+        load_calibration(path, manifest, {"a": "p_yes", "b": "log_odds"})
+    manifest.fingerprint["slms"]["a"] = 2
+    with pytest.raises(ConfigError, match=r"slms\.a: 1 then, 2 now"):
+        load_calibration(path, manifest, VALUES)
+    with pytest.raises(ConfigError, match="does not exist"):
+        load_calibration(str(tmp_path / "none.json"), manifest, VALUES)
+    (tmp_path / "bad.json").write_text('{"version": 7}')
+    with pytest.raises(ConfigError, match="version 7"):
+        load_calibration(str(tmp_path / "bad.json"), manifest, VALUES)
+
+
+def test_reviewers_labels_come_back(scored: Path, tmp_path: Path) -> None:
+    """Flagged sentences go out, a reviewer fills them in, and `calibrate` reads the file."""
+    flagged = tmp_path / "flagged.parquet"
+    assert ragassay("export", scored, flagged, "--format", "flagged").returncode == 0
+    table = pq.read_table(flagged)
+    truth = {row["row_id"]: row["spans"] for row in read_rows(scored) if row["spans"] is not None}
+    verdicts = [
+        not any(s["start"] < row["end"] and row["start"] < s["end"] for s in truth[row["row_id"]]) for row in table.to_pylist()
+    ]
+    filled = table.set_column(table.schema.get_field_index("supported"), "supported", pa.array(verdicts))
+    pq.write_table(filled, tmp_path / "reviewed.parquet")
+    done = ragassay(
+        "calibrate", scored, "--label", "supported", "--labels", tmp_path / "reviewed.parquet", "--target", "recall>=0.8",
+        "--of", "hallucinated", "--to", tmp_path / "c.json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "expected calibration error" in done.stdout and f"--calibration {tmp_path}/c.json" in done.stdout
+    assert json.loads((tmp_path / "c.json").read_text())["label"] == "supported"
