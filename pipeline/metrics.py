@@ -88,8 +88,9 @@ def measure(
 def threshold_below(scores: Floats, score: float) -> float:
     """tau that lets `score` and all above it pass: halfway to the next lower score."""
     lower = scores[scores < score]
-    below = float(np.nextafter(score, -np.inf))
-    return min(float((score + lower.max()) / 2), below) if len(lower) else below
+    if not len(lower):
+        return float(score - max(abs(score), 1.0) * 1e-9)
+    return min(float((score + lower.max()) / 2), float(np.nextafter(score, -np.inf)))
 
 
 def threshold_above(scores: Floats, score: float) -> float:

@@ -54,6 +54,10 @@ SentenceLabels = Annotated[
         "sentence_labels or spans where there is one.",
     ),
 ]
+Where = Annotated[
+    list[str] | None,
+    typer.Option("--where", metavar="COLUMN=VALUE", help="Look only at rows such as split=train; can be repeated."),
+]
 Group = Annotated[
     str | None,
     typer.Option("--group", help="Column of the item that a row belongs to [default: item, else the context]."),
@@ -70,6 +74,7 @@ def evaluate(
     true_means: TrueMeans = None,
     ignore_label: IgnoreLabel = None,
     sentence_labels: SentenceLabels = None,
+    where: Where = None,
     group: Group = None,
     slices: Slices = None,
     resamples: Resamples = 1000,
@@ -80,7 +85,7 @@ def evaluate(
         from jobs.decide.evaluate import evaluate as run_evaluate
         from jobs.decide.tables import print_evaluation
 
-        source = _needed(_source(label, labels, true_means, ignore_label, sentence_labels))
+        source = _needed(_source(label, labels, true_means, ignore_label, sentence_labels, where))
         judge = load_job(config).judge
         found = run_evaluate(folder, manifest, source, group=group, slices=slices or [], resamples=resamples, judge=judge)
         print_evaluation(found, console)
@@ -94,6 +99,7 @@ def calibrate(
     labels: Labels = None,
     true_means: TrueMeans = None,
     ignore_label: IgnoreLabel = None,
+    where: Where = None,
     group: Group = None,
     of: Annotated[Verdict, typer.Option("--of", help="Class that precision, recall and F1 are of.")] = Verdict.SUPPORTED,
     certify: Annotated[
@@ -113,7 +119,7 @@ def calibrate(
         from pipeline.calibration.target import parse_target
 
         wanted = parse_target(target, of.value)
-        source = _source(label, labels, true_means, ignore_label, None)
+        source = _source(label, labels, true_means, ignore_label, None, where)
         found = run_calibrate(folder, manifest, wanted, source, group=group, delta=certify, threshold_only=threshold_only)
         print_calibration(found, write_calibration(found, folder, to), output, console)
 
@@ -140,6 +146,7 @@ def report(
     true_means: TrueMeans = None,
     ignore_label: IgnoreLabel = None,
     sentence_labels: SentenceLabels = None,
+    where: Where = None,
     group: Group = None,
     slices: Slices = None,
     resamples: Resamples = 1000,
@@ -156,7 +163,7 @@ def report(
         from jobs.decide.tables import print_evaluation
 
         job = load_job(config)
-        source = _source(label, labels, true_means, ignore_label, sentence_labels)
+        source = _source(label, labels, true_means, ignore_label, sentence_labels, where)
         run = next(run for run in reversed(manifest.runs) if run.threshold)
         drift_check = check_drift(job, manifest, stats_of(folder, member_values_of(manifest)))
         found = gather(folder, slices or [], source.column if source and not source.file else None)
@@ -166,9 +173,9 @@ def report(
                 folder, manifest, source, group=group, slices=slices or [], resamples=resamples, judge=job.judge
             )
             print_evaluation(evaluation, console)
-        where, name = open_file(to) if to else (folder, "report.html")
-        where.write(name, render(output, run, found, drift_check, evaluation))
-        console.print(f"report  {where.uri}/{name}", markup=False)
+        place, name = open_file(to) if to else (folder, "report.html")
+        place.write(name, render(output, run, found, drift_check, evaluation))
+        console.print(f"report  {place.uri}/{name}", markup=False)
 
 
 @app.command()
@@ -226,6 +233,7 @@ def _source(
     true_means: Verdict | None,
     ignore_label: list[str] | None,
     sentence_labels: str | None,
+    where: list[str] | None,
 ) -> LabelSource | None:
     from pipeline.errors import ConfigError
 
@@ -234,7 +242,13 @@ def _source(
     if label is None:
         return None
     meaning = true_means.value if true_means else None
-    return LabelSource(label, meaning, frozenset(ignore_label or ()), sentence_labels, labels)
+    pairs = {}
+    for condition in where or []:
+        name, sign, value = condition.partition("=")
+        if not (name and sign):
+            raise ConfigError(f"--where {condition!r} must be COLUMN=VALUE, such as split=train")
+        pairs[name] = value
+    return LabelSource(label, meaning, frozenset(ignore_label or ()), sentence_labels, pairs, labels)
 
 
 def _needed(source: LabelSource | None) -> LabelSource:

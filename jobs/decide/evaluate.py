@@ -128,6 +128,8 @@ class Evaluation:
         created: UTC, ISO 8601.
         label: Column of the labels.
         labels: Rows by label.
+        where: Column -> value of the rows that were looked at; empty for all.
+        elsewhere: Rows left out by that.
         unlabelled: Rows without a label.
         unscored: Labelled rows without a score.
         groups: Items (or contexts) that the bootstrap resamples.
@@ -143,6 +145,8 @@ class Evaluation:
     created: str
     label: str
     labels: dict[str, int]
+    where: dict[str, str]
+    elsewhere: int
     unlabelled: int
     unscored: int
     groups: int
@@ -197,6 +201,8 @@ def evaluate(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         label=source.column,
         labels=dict(Counter(label.value for label in rows.labels)),
+        where=dict(source.where),
+        elsewhere=rows.elsewhere,
         unlabelled=rows.unlabelled,
         unscored=rows.unscored,
         groups=int(rows.groups.max()) + 1,

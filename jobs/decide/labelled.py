@@ -14,7 +14,7 @@ from pyarrow import parquet as pq
 from jobs.config import Normalize
 from jobs.decide.labels import SENTENCE_COLUMNS, Label, LabelSource, Reviewed, read_reviewed, sentence_truth, to_labels
 from jobs.fit import fits_of, known_stats, member_structs, scores_of
-from jobs.partitions import batches, hive_keys, hive_path, partitions
+from jobs.partitions import hive_keys, hive_path, partitions
 from jobs.storage import Folder
 from pipeline.errors import InputError, OutputError
 from pipeline.metrics import group_numbers
@@ -28,8 +28,7 @@ from schemas.stats import PartitionStats
 
 Floats = npt.NDArray[np.float64]
 
-TEXT_ROWS = 1024
-"""Rows at a time where their texts are read too."""
+READ = ("row_id", "status", "score", "threshold", "verdict", "question", "context", "response", "sentences", "members")
 
 
 @dataclass
@@ -55,6 +54,7 @@ class Labelled:
         slices: Column -> a value a response, as text.
         texts: Question, context and response, if they were asked for.
         unlabelled: Rows without a label.
+        elsewhere: Rows that `where` leaves out.
         unscored: Labelled rows without a score.
     """
 
@@ -76,6 +76,7 @@ class Labelled:
     slices: dict[str, list[str]]
     texts: list[tuple[str | None, list[str], str]]
     unlabelled: int
+    elsewhere: int
     unscored: int
 
     @property
@@ -91,6 +92,7 @@ class _Parts:
     columns: dict[str, list[Any]] = field(default_factory=dict)
     arrays: dict[str, list[Floats]] = field(default_factory=dict)
     unlabelled: int = 0
+    elsewhere: int = 0
     unscored: int = 0
 
     def add(self, name: str, values: Sequence[Any]) -> None:
@@ -163,14 +165,16 @@ def load_labelled(
     if not files:
         raise OutputError(f"output {output.uri} has no verdicts yet: run `ragassay finalize {output.uri}` first")
     reviewed = read_reviewed(source) if source.file else None
-    columns = _check_columns(output, files, source, [*slices, *([group] if group else [])], reviewed is not None)
+    columns = _check_columns(output, files, source, [*slices, *source.where, *([group] if group else [])], reviewed is not None)
     if group is None and "item" in columns:
         group = "item"
     parts = _Parts()
+    named = source.sentences or next((c for c in SENTENCE_COLUMNS if c in columns), None)
+    wanted = [*READ, *slices, *([group] if group else []), *([named] if named else [])]
     for place, paths in files.items():
-        keys = hive_keys(place)
-        for batch in _labelled_batches(output, paths, columns, keys, source, reviewed, parts):
-            _gather(parts, batch, values, group, slices, texts)
+        for path in paths:
+            for table in _labelled_tables(output, place, path, wanted, named, source, reviewed, parts):
+                _gather(parts, table, values, group, slices, texts)
     labels: list[Label] = parts.columns.get("label", [])
     _check_classes(source, labels, parts)
     return Labelled(
@@ -192,6 +196,7 @@ def load_labelled(
         slices={name: parts.columns.get(f"slice {name}", []) for name in slices},
         texts=parts.columns.get("texts", []),
         unlabelled=parts.unlabelled,
+        elsewhere=parts.elsewhere,
         unscored=parts.unscored,
     )
 
@@ -210,36 +215,55 @@ def _check_columns(
     return found
 
 
-def _labelled_batches(
+def _labelled_tables(
     output: Folder,
-    paths: Sequence[str],
-    columns: set[str],
-    keys: dict[str, str],
+    place: str,
+    path: str,
+    wanted: Sequence[str],
+    named: str | None,
     source: LabelSource,
     reviewed: Reviewed | None,
     parts: _Parts,
 ) -> Iterator[pa.Table]:
-    """Batches of the rows that have both a label and a score, with `label` and `sentence labels` beside their columns."""
-    named = source.sentences or next((c for c in SENTENCE_COLUMNS if c in columns), None)
-    for batch in batches(output.fs, paths, rows=TEXT_ROWS):
-        table = pa.table(batch)
-        for key, value in keys.items():
-            table = table.append_column(key, pa.array([value] * table.num_rows))
-        if reviewed is None:
-            labels = to_labels(_column(table, source.column), source)
-            sentences = _column(table, named).to_pylist() if named else [None] * table.num_rows
-        else:
-            ids = table["row_id"].to_pylist()
-            labels = [reviewed.responses.get(row_id) for row_id in ids]
-            sentences = [reviewed.sentences.get(row_id) for row_id in ids]
-        scored = pc.equal(table["status"], Status.OK.value).to_pylist()
-        parts.unlabelled += labels.count(None)
-        parts.unscored += sum(label is not None and not ok for label, ok in zip(labels, scored, strict=True))
-        keep = pa.array([i for i, label in enumerate(labels) if label is not None and scored[i]], pa.int64())
-        if len(keep):
-            parts.add("label", [labels[i] for i in keep.to_pylist()])
-            parts.add("sentence labels", [sentences[i] for i in keep.to_pylist()])
-            yield table.take(keep)
+    """The rows of a file that have both a label and a score, a row group at a time.
+
+    Of a row group without any, only labels are read: most of a log has none.
+    """
+    with pq.ParquetFile(path, filesystem=output.fs) as parquet:
+        for group in range(parquet.num_row_groups):
+            light = _read(parquet, group, ["row_id", "status", source.column, *source.where], place)
+            labels = to_labels(_column(light, source.column), source) if reviewed is None else _reviewed(light, reviewed)
+            looked_at = np.ones(len(light), dtype=bool)
+            for name, value in source.where.items():
+                looked_at &= np.array([as_text(v) == value for v in _column(light, name).to_pylist()])
+            scored = pc.equal(light["status"], Status.OK.value).to_numpy()
+            labelled = np.array([label is not None for label in labels]) & looked_at
+            parts.elsewhere += int((~looked_at).sum())
+            parts.unlabelled += int((looked_at & ~labelled).sum())
+            parts.unscored += int((labelled & ~scored).sum())
+            keep = np.flatnonzero(labelled & scored)
+            if len(keep):
+                table = _read(parquet, group, wanted, place).take(pa.array(keep))
+                parts.add("label", [labels[i] for i in keep])
+                if reviewed is not None:
+                    parts.add("sentence labels", [reviewed.sentences.get(row_id) for row_id in table["row_id"].to_pylist()])
+                else:
+                    parts.add("sentence labels", _column(table, named).to_pylist() if named else [None] * len(keep))
+                yield table
+
+
+def _reviewed(light: pa.Table, reviewed: Reviewed) -> list[Label | None]:
+    return [reviewed.responses.get(row_id) for row_id in light["row_id"].to_pylist()]
+
+
+def _read(parquet: pq.ParquetFile, group: int, columns: Sequence[str], place: str) -> pa.Table:
+    """Columns of a row group, hive keys of its partition among them; those that it does not have are left out."""
+    table = parquet.read_row_group(
+        group, columns=[name for name in dict.fromkeys(columns) if name in parquet.schema_arrow.names]
+    )
+    for key, value in hive_keys(place).items():
+        table = table.append_column(key, pa.array([value] * len(table)))
+    return table
 
 
 def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
@@ -260,12 +284,9 @@ def _gather(
     parts.add_array("threshold", table["threshold"].to_numpy())
     parts.add_array("passed", pc.equal(table["verdict"], SUPPORTED).to_numpy().astype(np.float64))
     contexts, responses = table["context"].to_pylist(), table["response"].to_pylist()
-    parts.add(
-        "group",
-        [str(v) for v in _column(table, group).to_pylist()] if group else ["\x1f".join(filter(None, c)) for c in contexts],
-    )
+    parts.add("group", _groups(table, group, contexts))
     for name in slices:
-        parts.add(f"slice {name}", [_text(v) for v in _column(table, name).to_pylist()])
+        parts.add(f"slice {name}", [as_text(v) for v in _column(table, name).to_pylist()])
     if texts:
         parts.add("texts", list(zip(table["question"].to_pylist(), contexts, responses, strict=True)))
     start = len(parts.columns["label"]) - len(responses)
@@ -280,6 +301,14 @@ def _gather(
         parts.add_array("sentence overlap", np.array([share_in_context(s["text"], there) for s in sentences]))
         truth = sentence_truth([(s["start"], s["end"]) for s in sentences], said, label)
         parts.add_array("sentence good", np.array([np.nan if t is None else float(t) for t in truth]))
+
+
+def _groups(table: pa.Table, group: str | None, contexts: Sequence[Sequence[str | None]]) -> list[str]:
+    """Item of each row; a row without one is an item of its own."""
+    if group is None:
+        return ["\x1f".join(filter(None, context)) for context in contexts]
+    rows = zip(_column(table, group).to_pylist(), table["row_id"].to_pylist(), strict=True)
+    return [f"row {row_id}" if item is None else f"item {item}" for item, row_id in rows]
 
 
 def _gather_members(parts: _Parts, batch: pa.RecordBatch, names: Sequence[str], counts: npt.NDArray[np.int64]) -> None:
@@ -307,8 +336,8 @@ def _check_classes(source: LabelSource, labels: Sequence[Label], parts: _Parts) 
         )
 
 
-def _text(value: Any) -> str:
-    """A slice's value as text; a point in time is its day."""
+def as_text(value: Any) -> str:
+    """A value of a column as text; a point in time is its day."""
     if value is None:
         return "(none)"
     return value.date().isoformat() if hasattr(value, "date") else str(value)

@@ -1,6 +1,6 @@
 """Labels of responses and sentences: a column of the logs, or a Parquet file that reviewers filled in."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -47,6 +47,7 @@ class LabelSource:
         ignore: Label values that count as no label.
         sentences: Column of sentence labels (structs of start, end, supported) or of unsupported spans (start, end); None
             takes one of SENTENCE_COLUMNS if it is there.
+        where: Column -> the value, as text, that a row must have to be looked at; see `jobs.decide.labelled.as_text`.
         file: Parquet file with row_id and the label column, a row a response, or, with start and end, a row a sentence;
             None takes the labels from the logs' own columns.
     """
@@ -55,6 +56,7 @@ class LabelSource:
     true_means: str | None = None
     ignore: frozenset[str] = frozenset()
     sentences: str | None = None
+    where: Mapping[str, str] = field(default_factory=dict)
     file: str | None = None
 
 

@@ -98,6 +98,14 @@ def test_labels_for_a_part_of_the_rows(scored: Path, tmp_path: Path) -> None:
     assert sum(got.labels.values()) == 90 and got.unlabelled == 3 * DAYS * ITEMS + DAYS - 90
 
 
+def test_only_some_rows(scored_once: Path) -> None:
+    got = run(scored_once, LabelSource("label", where={"dt": "2026-11-03"}))
+    assert got.labels == {"correct": ITEMS, "partial": ITEMS, "wrong": ITEMS}
+    assert got.elsewhere == (DAYS - 1) * (3 * ITEMS + 1) and got.unscored == 1
+    with pytest.raises(InputError, match="no column 'split'"):
+        run(scored_once, LabelSource("label", where={"split": "train"}))
+
+
 @pytest.mark.parametrize(
     ("source", "more", "message"),
     [
