@@ -7,6 +7,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pipeline.aggregate import NEED_POSITIVE, Mean, Positive
+from pipeline.detectors.config import DETECTOR, Detector
 from pipeline.errors import ConfigError
 from pipeline.judge import Judge, check_judge
 from pipeline.prompt import check_template
@@ -149,7 +150,8 @@ class Job(_Section):
     Attributes:
         columns: Names of our columns in the logs.
         splitter: How responses are split into sentences.
-        slms: The ensemble; a row goes through them in this order.
+        slms: The SLMs of the ensemble; a row goes through them in this order. Without one, detectors alone decide.
+        detectors: Members that need no model.
         normalize: Where mu and sigma come from.
         aggregate: Mean and positivity policy.
         threshold: tau.
@@ -165,7 +167,8 @@ class Job(_Section):
 
     columns: Columns = Columns()
     splitter: Splitter = Splitter()
-    slms: tuple[Slm, ...] = Field((Slm(name="smollm2"),), min_length=1)
+    slms: tuple[Slm, ...] = (Slm(name="smollm2"),)
+    detectors: tuple[Detector, ...] = ()
     normalize: Normalize = Normalize()
     aggregate: Aggregate = Aggregate()
     threshold: Threshold = Threshold(quantile=0.2)
@@ -179,9 +182,11 @@ class Job(_Section):
 
     @model_validator(mode="after")
     def _names_differ(self) -> "Job":
-        names = [slm.name for slm in self.slms]
+        names = [*(slm.name for slm in self.slms), *(detector.name for detector in self.detectors)]
         if len(set(names)) != len(names):
-            raise ValueError(f"SLM names must differ: {names}")
+            raise ValueError(f"names of SLMs and detectors must differ: {names}")
+        if not self.slms and not any(detector.in_ensemble for detector in self.detectors):
+            raise ValueError("an ensemble needs a member: give an SLM, or a detector with in_ensemble: true")
         return self
 
     @model_validator(mode="after")
@@ -190,6 +195,18 @@ class Job(_Section):
         if self.calibration is not None and also:
             raise ValueError(f"a calibration brings its own {', '.join(also)}: leave them out, or leave calibration out")
         return self
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Every member -> which of its numbers is normalised."""
+        return {slm.name: slm.value.value for slm in self.slms} | {d.name: DETECTOR for d in self.detectors}
+
+    @property
+    def weights(self) -> dict[str, float] | None:
+        """Weights of the members: equal, and 0 for a detector beside the ensemble; None where all are equal."""
+        beside = {d.name for d in self.detectors if not d.in_ensemble}
+        share = 1 / (len(self.values) - len(beside))
+        return {name: 0.0 if name in beside else share for name in self.values} if beside else None
 
 
 def load_job(path: str | None) -> Job:

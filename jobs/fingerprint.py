@@ -3,6 +3,7 @@
 from typing import Any
 
 from jobs.config import Job
+from pipeline.detectors.config import Detector, Kind
 from pipeline.engines.weights import identity
 from pipeline.errors import OutputError
 from schemas.columns import SCHEMA_VERSION
@@ -33,7 +34,21 @@ def fingerprint(job: Job) -> dict[str, Any]:
         "splitter": splitter,
         "order": [slm.name for slm in job.slms],
         "slms": slms,
+        "detectors": {detector.name: _detector(detector) for detector in job.detectors},
     }
+
+
+def _detector(detector: Detector) -> dict[str, Any]:
+    parts = {"kind": detector.kind.value}
+    if detector.kind is Kind.HYBRID:
+        parts["entity_share"] = f"{detector.entity_share:g}"
+    if detector.uses_entities:
+        parts["ner"] = detector.ner or "rules"
+    if detector.uses_similarity:
+        parts["similarity"] = detector.similarity
+        if detector.similarity == "embedding":
+            parts["model"] = detector.model
+    return parts
 
 
 def check_fingerprint(then: dict[str, Any], now: dict[str, Any], output: str) -> None:

@@ -17,9 +17,10 @@ from jobs.config import Job, Normalize
 from jobs.partitions import batches, history, partitions
 from jobs.plan_score import DRIVER_CPUS
 from jobs.storage import Folder
+from pipeline.detectors.config import DETECTOR
 from pipeline.errors import FitError, OutputError
 from pipeline.moments import merge, moments_of
-from pipeline.normalize import Fit, fit_member
+from pipeline.normalize import Fit, fit_detector, fit_member
 from pipeline.score import member_values
 from pipeline.slm import Value
 from schemas.columns import MEMBER, Status, passthrough_of_raw
@@ -43,7 +44,7 @@ def fit_output(job: Job, output: Folder) -> dict[str, PartitionStats]:
     raw = partitions(output, "raw")
     if not raw:
         raise OutputError(f"output {output.uri} holds no scored rows: run `ragassay score INPUT {output.uri}` first")
-    values = {slm.name: slm.value.value for slm in job.slms}
+    values = job.values
     stats: dict[str, PartitionStats] = {}
     tasks: dict[str, Any] = {}
     remote = ray.remote(num_cpus=DRIVER_CPUS)(partition_stats)
@@ -86,7 +87,8 @@ def fits_of(
     if settings.source == "frozen":
         return _frozen(settings.file or "", values)
     chosen = [*run, *(history(stats, run, last) if settings.source == "history" else [])]
-    return {m: fit_member(m, merge(stats[p].members.get(m, Moments()) for p in sorted(chosen))) for m in values}
+    merged = {m: merge(stats[p].members.get(m, Moments()) for p in sorted(chosen)) for m in values}
+    return {m: fit_detector(moments) if values[m] == DETECTOR else fit_member(m, moments) for m, moments in merged.items()}
 
 
 def partition_stats(fs: pafs.FileSystem, partition: str, files: Sequence[str], values: dict[str, str]) -> PartitionStats:
@@ -100,7 +102,7 @@ def partition_stats(fs: pafs.FileSystem, partition: str, files: Sequence[str], v
         scores, counts = scores_of(batch, values)
         sentences += int(counts.sum())
         for name, array in scores.items():
-            members[name].append(moments_of(array))
+            members[name].append(moments_of(array[~np.isnan(array)]))
         for name, member in member_structs(batch, list(values)).items():
             mass[name].append(_label_mass(member))
     return PartitionStats(
@@ -138,8 +140,8 @@ def scores_of(batch: pa.RecordBatch, values: Mapping[str, str]) -> tuple[dict[st
         values: Member -> which number is wanted.
 
     Returns:
-        Member -> float64 array, the values of all sentences of the rows with status ok, one after the other; and the number
-        of sentences a row with status ok.
+        Member -> float64 array, the values of all sentences of the rows with status ok, one after the other, NaN where it has
+        none; and the number of sentences a row with status ok.
 
     Raises:
         OutputError: The rows lack one of the members.
@@ -151,7 +153,8 @@ def scores_of(batch: pa.RecordBatch, values: Mapping[str, str]) -> tuple[dict[st
         counts = pc.list_value_length(member.field("sentence_scores")).to_numpy().astype(np.int64)
         yes = member.field("log_p_yes")
         if yes.null_count:
-            result[name] = member.field("sentence_scores").flatten().to_numpy().astype(np.float64)
+            scores = member.field("sentence_scores").flatten()
+            result[name] = scores.to_numpy(zero_copy_only=False).astype(np.float64)
         else:
             no = member.field("log_p_no").flatten().to_numpy()
             result[name] = member_values(Value(values[name]), yes.flatten().to_numpy(), no)

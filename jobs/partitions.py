@@ -53,3 +53,12 @@ def batches(
     for path in files:
         with pq.ParquetFile(path, filesystem=fs) as parquet:
             yield from parquet.iter_batches(rows, columns=columns)
+
+
+def read_group(parquet: pq.ParquetFile, group: int, columns: Sequence[str], place: str) -> pa.Table:
+    """Columns of a row group, hive keys of its partition among them; those that it does not have are left out."""
+    there = [name for name in dict.fromkeys(columns) if name in parquet.schema_arrow.names]
+    table = parquet.read_row_group(group, columns=there)
+    for key, value in hive_keys(place).items():
+        table = table.append_column(key, pa.array([value] * len(table)))
+    return table

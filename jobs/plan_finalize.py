@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs as pafs
@@ -51,7 +50,8 @@ class Finalized:
 def score_moments(fs: pafs.FileSystem, files: Sequence[str], settings: Settings) -> Moments:
     """Moments and sketch of a partition's response scores, for a threshold that is a quantile."""
     scores = (scores_of(batch, settings.values) for batch in batches(fs, files, ["members", "status"]))
-    return merge(moments_of(apply_rule(settings.rule, *found).response) for found in scores)
+    responses = (apply_rule(settings.rule, *found).response for found in scores)
+    return merge(moments_of(response[~np.isnan(response)]) for response in responses)
 
 
 def finalize_partition(fs: pafs.FileSystem, files: Sequence[str], target: str, settings: Settings) -> Finalized:
@@ -134,6 +134,7 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: Settings)
     sentence_score = np.full(len(of_ok_row), np.nan)
     sentence_score[of_ok_row] = scores.sentence
     flags = np.zeros(len(of_ok_row), dtype=bool)
+    unknown = np.isnan(sentence_score)
     tau = settings.threshold
     flags[of_ok_row] = scores.positive <= (np.nan if tau is None else tau)
     flat = spans.flatten()
@@ -142,8 +143,8 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: Settings)
             flat.field("text"),
             flat.field("start"),
             flat.field("end"),
-            pa.array(sentence_score, mask=~of_ok_row),
-            pa.array(flags, mask=~of_ok_row),
+            pa.array(sentence_score, mask=unknown),
+            pa.array(flags, mask=unknown),
         ],
         fields=list(SCORED_SENTENCE),
     )
@@ -152,8 +153,8 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: Settings)
     flagged[ok] = np.add.reduceat(flags[of_ok_row].astype(np.int32), np.cumsum(counts) - counts) if len(counts) else 0
 
     columns = {
-        "score": pa.array(score, mask=~ok),
-        "probability": _probability(settings.probability, score, ok),
+        "score": pa.array(score, mask=np.isnan(score)),
+        "probability": _probability(settings.probability, score),
         "verdict": verdicts(score, np.nan if tau is None else tau),
         "threshold": pa.array([tau] * size, type=pa.float64()),
         "sentences": pa.ListArray.from_arrays(pa.array(offsets), structs, mask=pc.is_null(spans)),
@@ -163,5 +164,7 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: Settings)
     return pa.RecordBatch.from_arrays([columns[f.name] if f.name in columns else batch[f.name] for f in schema], schema=schema)
 
 
-def _probability(fitted: ProbabilityMap | None, score: Floats, ok: npt.NDArray[np.bool_]) -> pa.Array:
-    return pa.nulls(len(score), pa.float64()) if fitted is None else pa.array(probabilities(fitted, score), mask=~ok)
+def _probability(fitted: ProbabilityMap | None, score: Floats) -> pa.Array:
+    if fitted is None:
+        return pa.nulls(len(score), pa.float64())
+    return pa.array(probabilities(fitted, score), mask=np.isnan(score))

@@ -10,10 +10,12 @@ import pyarrow as pa
 from jobs.config import Job
 from jobs.logs import LogFile, Logs, read_logs
 from jobs.storage import Folder
+from pipeline.detectors.frequencies import Frequencies
+from pipeline.detectors.stage import detect_batch
 from pipeline.score import SlmScorer
 from pipeline.slm import Slm
 from pipeline.split import load_splitter, split
-from schemas.columns import MEMBER, SPAN, USAGE, Status, raw_schema
+from schemas.columns import EVIDENCE, MEMBER, SPAN, USAGE, Status, raw_schema
 
 CHECKPOINT = "_checkpoint"
 LIGHT_CPUS = 0.25
@@ -51,6 +53,7 @@ def score_files(
     output: Folder,
     *,
     question_needed: bool,
+    frequencies: Frequencies | None,
 ) -> None:
     """Score files and write their rows to `raw/`, one row a response, partitioned as the input.
 
@@ -62,6 +65,7 @@ def score_files(
         files: Number in the manifest -> file to score.
         output: The output folder.
         question_needed: Whether a row without a question can't be scored.
+        frequencies: Document frequencies, if there are detectors.
     """
     import ray
     from ray.data import ActorPoolStrategy, DataContext
@@ -102,6 +106,20 @@ def score_files(
             num_gpus=slm.replicas.num_gpus or None,
             runtime_env={"env_vars": _engine_environment()},
         )
+    if frequencies is not None:  # behind the SLMs: a busy CPU must never keep an engine waiting for rows
+        dataset = dataset.map_batches(
+            detect_batch,
+            fn_kwargs={
+                "detectors": job.detectors,
+                "language": job.splitter.language,
+                "frequencies": frequencies,
+                "threads": os.cpu_count() or 1,
+            },
+            batch_size=None,
+            batch_format="pyarrow",
+            zero_copy_batch=True,
+            num_cpus=LIGHT_CPUS,
+        )
     try:
         dataset.write_parquet(
             output.path("raw"),
@@ -130,6 +148,7 @@ def split_batch(table: pa.Table, splitter: tuple[str, str], question_needed: boo
     for name, values, kind in (
         ("sentences", sentences, pa.list_(SPAN)),
         ("members", [[] if ok else None for ok in good], pa.list_(MEMBER)),
+        ("evidence", [None] * len(rows), pa.list_(EVIDENCE)),
         ("usage", [[] if ok else None for ok in good], pa.list_(USAGE)),
         ("context_windows", [None] * len(rows), pa.int32()),
         ("status", [fault[0] if fault else Status.OK.value for fault in faults], pa.string()),

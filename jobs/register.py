@@ -14,6 +14,9 @@ from jobs.plan_score import CHECKPOINT
 from jobs.progress import CommittedRows
 from jobs.state import State
 from jobs.storage import Folder
+from pipeline.detectors.config import Detector
+from pipeline.detectors.detect import load_ner
+from pipeline.detectors.embedding import load_encoder
 from pipeline.engines.weights import prepare
 from pipeline.errors import InputError, ModelError, OutputError
 from pipeline.prompt import PromptBuilder
@@ -77,6 +80,8 @@ def register(job: Job, logs: Logs, state: State) -> dict[int, LogFile]:
         load_splitter(job.splitter.name, job.splitter.language)
         for slm in job.slms:
             _check_model(slm)
+        for detector in job.detectors:
+            _check_detector(detector)
     manifest.fingerprint = print_now
     for file in mended:
         manifest.files[known[file.path]] = _entry(file)
@@ -132,6 +137,14 @@ def _refuse_other_types(output: Folder, logs: Logs) -> None:
     for place, files in partitions(output, "raw").items():
         if hive_path(place) in wanted:
             raw_passthrough(output.fs, files, [extra])
+
+
+def _check_detector(detector: Detector) -> None:
+    """Find what a detector needs from outside, so that a wrong name fails here and not in a worker."""
+    if detector.uses_entities and detector.ner is not None:
+        load_ner(detector.ner)
+    if detector.uses_similarity and detector.similarity == "embedding":
+        load_encoder(detector.model, 1)
 
 
 def _check_model(slm: Slm) -> None:

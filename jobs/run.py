@@ -10,6 +10,7 @@ from rich.console import Console
 from jobs.balance import count_rows
 from jobs.config import Job
 from jobs.fit import fit_output, fits_of
+from jobs.frequencies import ensure_frequencies
 from jobs.logs import LogFile, Logs, find_logs
 from jobs.plan_score import CHECKPOINT, needed_resources, score_files
 from jobs.progress import CommittedRows, progress
@@ -59,8 +60,7 @@ def fit_job(job: Job, output_uri: str) -> dict[str, Fit]:
     with locked(output), ray_session(job, *needed_resources(job, scoring=False)):
         refuse_unfinished(output, read_manifest(output), ())
         stats = fit_output(job, output)
-        values = {slm.name: slm.value.value for slm in job.slms}
-        return fits_of(job.normalize, values, stats, list(stats), job.history.partitions)
+        return fits_of(job.normalize, job.values, stats, list(stats), job.history.partitions)
 
 
 def _job(job: Job, output_uri: str, console: Console, *, input_uri: str | None, finalize: bool) -> Run:
@@ -97,7 +97,8 @@ def _score(job: Job, logs: Logs, pending: dict[int, LogFile], state: State, ques
         run.resumed = CommittedRows(state.output, files)()
         state.console.print(f"{total} rows to score" + (f", {run.resumed} of them already committed" if run.resumed else ""))
         with progress(CommittedRows(state.output, files), total, state.console):
-            score_files(job, logs, files, state.output, question_needed=question_needed)
+            frequencies = ensure_frequencies(job, logs, files, state.output) if job.detectors else None
+            score_files(job, logs, files, state.output, question_needed=question_needed, frequencies=frequencies)
     all_rows = sum(file.rows or 0 for file in logs.files)
     statuses, usage, sentences = count_rows(state.output, files)
     run.statuses, run.usage, run.sentences = dict(statuses), usage, sentences

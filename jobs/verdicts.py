@@ -68,8 +68,7 @@ def without_verdict(state: State) -> list[str]:
 
 def _settings(job: Job, state: State, stats: dict[str, PartitionStats], chosen: Sequence[str]) -> Settings:
     """How scores become verdicts, by the job file or by a calibration; a threshold that is a quantile is still open."""
-    values = {slm.name: slm.value.value for slm in job.slms}
-    run = state.run
+    values, run = job.values, state.run
     if job.calibration is not None:
         calibration = load_calibration(job.calibration, state.manifest, values)
         rule = rule_of(calibration)
@@ -81,7 +80,7 @@ def _settings(job: Job, state: State, stats: dict[str, PartitionStats], chosen: 
         }
         return Settings(values, rule, calibration.threshold, run.run_id, calibration.probability)
     fits = fits_of(job.normalize, values, stats, chosen, job.history.partitions)
-    rule = Rule(fits, job.aggregate.mean, job.aggregate.positive, job.aggregate.epsilon)
+    rule = Rule(fits, job.aggregate.mean, job.aggregate.positive, job.aggregate.epsilon, job.weights)
     run.fit = _fit_record(job.normalize.source, rule, values)
     tau = job.threshold.value
     if tau is not None:
@@ -91,7 +90,7 @@ def _settings(job: Job, state: State, stats: dict[str, PartitionStats], chosen: 
 
 
 def _no_settings(job: Job, state: State) -> Settings:
-    values = {slm.name: slm.value.value for slm in job.slms}
+    values = job.values
     rule = Rule({}, job.aggregate.mean, job.aggregate.positive, job.aggregate.epsilon)
     state.run.fit = _fit_record(job.normalize.source, rule, values)
     state.run.threshold = {"value": None, "source": "none: no row could be scored"}

@@ -1,6 +1,6 @@
 """Normalise each member's values by its own mean and deviation, then average over members (arXiv 2506.22486, eq. 4, 5)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +29,13 @@ class Fit:
     low: float
 
 
+def fit_detector(moments: Moments) -> Fit:
+    """Fit mu and sigma of a member that may have little to say: without two different values, every z-score is 0."""
+    if moments.low is None or moments.high == moments.low or moments.sigma == 0:
+        return Fit(mu=moments.mean, sigma=1.0, count=moments.count, low=moments.mean)
+    return Fit(mu=moments.mean, sigma=moments.sigma, count=moments.count, low=moments.low)
+
+
 def fit_member(name: str, moments: Moments) -> Fit:
     """Fit mu and sigma of a member from its moments.
 
@@ -37,13 +44,13 @@ def fit_member(name: str, moments: Moments) -> Fit:
     """
     if moments.low is None or moments.high is None:
         raise FitError(
-            f"SLM {name!r} has no scored sentence to fit a mean and deviation from: see `status` and `error` in raw/ "
+            f"member {name!r} has no scored sentence to fit a mean and deviation from: see `status` and `error` in raw/ "
             "for why its rows failed, or use frozen statistics (normalize.source: frozen)"
         )
     # Equal values leave an M2 of rounding size, so the extremes decide.
     if moments.high == moments.low or moments.sigma == 0:
         raise FitError(
-            f"SLM {name!r} gave all {moments.count} sentences the same value {moments.mean:.6g}, so sigma = 0 and nothing "
+            f"member {name!r} gave all {moments.count} sentences the same value {moments.mean:.6g}, so sigma = 0 and nothing "
             "can be told apart: score more than one sentence, check its prompt and labels, or use frozen statistics "
             "(normalize.source: frozen)"
         )
@@ -53,25 +60,27 @@ def fit_member(name: str, moments: Moments) -> Fit:
 def ensemble(values: Mapping[str, Floats], fits: Mapping[str, Fit], weights: Mapping[str, float] | None = None) -> Floats:
     """Ensemble score of every sentence: mean over the M members of the z-scores.
 
-        s_ij = sum_m w_m (s_ij(m) - mu_m) / sigma_m,   w_m = 1/M unless a calibration says otherwise
+        s_ij = sum_m w_m (s_ij(m) - mu_m) / sigma_m / sum_m w_m,   w_m = 1/M unless a calibration says otherwise
+
+    over the members that have a value.
 
     Args:
-        values: Member -> float64 array, one value a sentence, all of the same length.
+        values: Member -> float64 array, one value a sentence, all of the same length; NaN where it has none.
         fits: Member -> its mu and sigma.
         weights: Member -> w_m; None is equal weights.
 
     Returns:
-        float64 array, one ensemble score a sentence; unbounded, higher = better supported.
+        float64 array, one ensemble score a sentence; unbounded, higher = better supported; NaN where no member of weight
+        has a value.
     """
-    z = [(x - fits[name].mu) / fits[name].sigma for name, x in values.items()]
-    return np.asarray(np.average(z, axis=0, weights=_in_order(values, weights)))
+    z = np.stack([(x - fits[name].mu) / fits[name].sigma for name, x in values.items()])
+    # A member without a value for a sentence leaves its weight to the others.
+    w = np.where(np.isnan(z), 0.0, np.array([1.0 if weights is None else weights[m] for m in values])[:, None])
+    total = w.sum(axis=0)
+    return np.asarray(np.divide((w * np.nan_to_num(z)).sum(axis=0), total, out=np.full(len(total), np.nan), where=total > 0))
 
 
 def lowest(fits: Mapping[str, Fit], members: Sequence[str], weights: Mapping[str, float] | None = None) -> float:
     """A lower bound of every ensemble score behind these fits: the (weighted) mean of the members' smallest z."""
     z = [(fits[m].low - fits[m].mu) / fits[m].sigma for m in members]
-    return float(np.average(z, weights=_in_order(members, weights)))
-
-
-def _in_order(members: Iterable[str], weights: Mapping[str, float] | None) -> list[float] | None:
-    return None if weights is None else [weights[m] for m in members]
+    return float(np.average(z, weights=None if weights is None else [weights[m] for m in members]))

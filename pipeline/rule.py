@@ -37,8 +37,8 @@ class Scores:
     """What a rule gives.
 
     Attributes:
-        response: One score a response; NaN where it has no sentence.
-        sentence: Ensemble score (eq. 5) of every sentence, in one array.
+        response: One score a response; NaN where no sentence has one.
+        sentence: Ensemble score (eq. 5) of every sentence, in one array; NaN where no member has a value for it.
         positive: The same made positive, which is what the mean was taken of.
     """
 
@@ -61,4 +61,6 @@ def apply_rule(rule: Rule, values: Mapping[str, Floats], counts: Counts) -> Scor
     sentence = ensemble(values, rule.fits, rule.weights)
     low = lowest(rule.fits, list(values), rule.weights)
     positive = make_positive(sentence, rule.positive, epsilon=rule.epsilon, low=low)
-    return Scores(aggregate(positive, counts, rule.mean), sentence, positive)
+    known = ~np.isnan(sentence)
+    owners = np.repeat(np.arange(len(counts)), counts)
+    return Scores(aggregate(positive[known], np.bincount(owners[known], minlength=len(counts)), rule.mean), sentence, positive)

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class Status(StrEnum):
@@ -20,6 +20,7 @@ class Status(StrEnum):
     EMPTY_RESPONSE = "empty_response"
     TOO_LONG = "too_long"
     UNREADABLE = "unreadable"
+    NOT_JUDGED = "not_judged"
 
 
 LOGS = pa.schema(
@@ -48,8 +49,22 @@ MEMBER = pa.struct(
         ("log_p_no", pa.list_(pa.float32())),
     ]
 )
-"""What one member of the ensemble says: a value a sentence, higher = better supported. `response_score` is the
-member's value for the whole response, null where it was not asked for. log P are null for a member that is no SLM."""
+"""What one member of the ensemble says: a value a sentence, higher = better supported, null where it has nothing to go by
+(a detector only). `response_score` is the member's value for the whole response, null where it was not asked for, or has
+nothing to go by. log P are null for a member that is no SLM."""
+
+EVIDENCE = pa.struct(
+    [
+        ("passage", pa.int32()),
+        ("start", pa.int32()),
+        ("end", pa.int32()),
+        ("missing", pa.list_(pa.struct([("kind", pa.string()), ("text", pa.string())]))),
+        ("notes", pa.list_(pa.string())),
+    ]
+)
+"""What detectors say of a sentence beside its value: the best passage (from 0) with the offsets [start, end) of its best
+piece, null where none was looked for or found; the numbers, dates, steps and names that the context lacks; and why a
+detector has no value."""
 
 USAGE = pa.struct(
     [
@@ -65,6 +80,7 @@ USAGE = pa.struct(
 RAW_FIELDS = [
     pa.field("sentences", pa.list_(SPAN)),
     pa.field("members", pa.list_(MEMBER)),
+    pa.field("evidence", pa.list_(EVIDENCE)),
     pa.field("usage", pa.list_(USAGE)),
     pa.field("context_windows", pa.int32()),
 ]
@@ -79,6 +95,7 @@ SCORED_FIELDS = [  # probability: P(supported) by a calibration, null where none
     pa.field("sentences", pa.list_(SCORED_SENTENCE)),
     pa.field("flagged_sentences", pa.int32()),
     pa.field("members", pa.list_(MEMBER)),
+    pa.field("evidence", pa.list_(EVIDENCE)),
     pa.field("status", pa.string(), nullable=False),
     pa.field("error", pa.string()),
     pa.field("run_id", pa.string(), nullable=False),

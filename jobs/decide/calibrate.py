@@ -16,7 +16,6 @@ from jobs.fit import scores_of
 from jobs.partitions import batches, partitions
 from jobs.plan_finalize import Settings, score_moments
 from jobs.storage import Folder
-from pipeline.aggregate import Mean, aggregate
 from pipeline.calibration.certify import certify, rows_needed
 from pipeline.calibration.probability import calibration_error, fit_probability, probabilities
 from pipeline.calibration.target import Target, best_precision, find_threshold, reached
@@ -202,9 +201,10 @@ def _fitted(choice: _Choice, rows: Labelled, mine: Ints | Bools) -> Rule:
     """The rule, with weights fitted to these rows where it asks for that."""
     if not choice.fitted:
         return choice.rule
-    fits = choice.rule.fits
-    z = [aggregate((v - fits[name].mu) / fits[name].sigma, rows.counts, Mean.MIN) for name, v in rows.values.items()]
-    weights = fit_weights(np.stack(z, axis=1)[mine], rows.good[mine])
+    fits, starts = choice.rule.fits, np.cumsum(rows.counts) - rows.counts
+    z = [np.fmin.reduceat((v - fits[name].mu) / fits[name].sigma, starts) for name, v in rows.values.items()]
+    # A detector without a value says nothing either way, which is what a z-score of 0 says.
+    weights = fit_weights(np.nan_to_num(np.stack(z, axis=1))[mine], rows.good[mine])
     return replace(choice.rule, weights=dict(zip(rows.values, map(float, weights), strict=True)))
 
 

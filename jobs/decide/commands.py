@@ -139,6 +139,29 @@ def drift(output: Output, config: Config = None, fail_on_drift: FailOnDrift = Fa
 
 
 @app.command()
+def compare(
+    output: Output,
+    last: Annotated[int, typer.Option("--last", min=1, help="How many responses.")] = 50,
+    order_by: Annotated[
+        str | None, typer.Option("--order-by", help="Column whose highest values are the last [default: the last rows logged].")
+    ] = None,
+    label: Label = None,
+    true_means: TrueMeans = None,
+    ignore_label: IgnoreLabel = None,
+    config: Config = None,
+) -> None:
+    """Show what each SLM and detector alone would flag among the last responses, and where they agree."""
+    with our_errors() as console, _opened(output) as (folder, manifest):
+        from jobs.decide.compare import compare as run_compare
+        from jobs.decide.tables import print_compared
+
+        source = _source(label, None, true_means, ignore_label, None, None)
+        below = {d.name: d.suspicious_below for d in load_job(config).detectors}
+        found = run_compare(folder, manifest, last=last, order_by=order_by, source=source, below=below)
+        print_compared(found, console)
+
+
+@app.command()
 def report(
     output: Output,
     label: Label = None,

@@ -18,11 +18,12 @@ from jobs.decide.labels import Label, LabelSource
 from jobs.fit import fits_of
 from jobs.storage import Folder
 from pipeline.aggregate import NEED_POSITIVE, Mean, Positive
+from pipeline.detectors.config import DETECTOR
 from pipeline.errors import FitError
 from pipeline.judge import Judge
 from pipeline.metrics import Measure, measure
 from pipeline.moments import moments_of
-from pipeline.normalize import Fit, ensemble, fit_member
+from pipeline.normalize import Fit, ensemble, fit_detector, fit_member
 from pipeline.rule import Rule, apply_rule
 from schemas.manifest import Manifest
 
@@ -193,7 +194,8 @@ def evaluate(
     values = member_values_of(manifest)
     rows = load_labelled(output, values, source, group=group, slices=slices, texts=judge is not None)
     fits = fits_of_all(output, values)
-    scores = response_lines(rows, stored_rule(manifest, fits))
+    rule = stored_rule(manifest, fits)
+    scores = response_lines(rows, rule)
     if judge is not None:
         scores[f"judge {judge.name}, whole response"] = ask_judge(judge, rows, output)
     scores |= {"baseline: shorter response": -rows.words, "baseline: words in context": rows.overlap}
@@ -209,10 +211,10 @@ def evaluate(
         grouped_by=rows.grouped_by,
         resamples=resamples,
         comparisons=[_compare(name, rows, mine, scores, resamples) for name, mine in _contests(rows.labels)],
-        sentences=_sentences(rows, fits, resamples),
+        sentences=_sentences(rows, rule, resamples),
         slices=[part for column in slices for part in _slices(rows, column, resamples)],
         normalisation=_halves(output, manifest, values, rows),
-        histograms=_histograms(rows, scores, stored_rule(manifest, fits).positive),
+        histograms=_histograms(rows, scores, rule.positive),
     )
     output.write(EVALUATION, found.to_json())
     return found
@@ -301,17 +303,20 @@ def _measure(
     return measure(score, good, np.unique(groups, return_inverse=True)[1], passed=passed, resamples=resamples)
 
 
-def _sentences(rows: Labelled, fits: Mapping[str, Fit], resamples: int) -> Comparison | None:
+def _sentences(rows: Labelled, rule: Rule, resamples: int) -> Comparison | None:
     there = ~np.isnan(rows.sentence_good)
     good = rows.sentence_good[there] == 1
     if not len(good) or good.all() or not good.any():
         return None
     groups = np.unique(np.repeat(rows.groups, rows.counts)[there], return_inverse=True)[1]
-    scores = {"ensemble": ensemble(rows.values, fits)}
+    scores = {"ensemble": ensemble(rows.values, rule.fits, rule.weights)}
     if len(rows.values) > 1:
         scores |= {f"{name} alone": values for name, values in rows.values.items()}
     scores |= {"baseline: shorter sentence": -rows.sentence_words, "baseline: words in context": rows.sentence_overlap}
-    lines = [Line(name, len(good), measure(score[there], good, groups, resamples=resamples)) for name, score in scores.items()]
+    lines = []
+    for name, score in scores.items():
+        known = ~np.isnan(score[there])
+        lines.append(Line(name, int(known.sum()), _measure(score[there][known], good[known], groups[known], None, resamples)))
     return Comparison("supported against unsupported sentences", int(good.sum()), int((~good).sum()), lines)
 
 
@@ -330,6 +335,11 @@ def _slices(rows: Labelled, column: str, resamples: int) -> list[Slice]:
     return found
 
 
+def _fit(name: str, value: str, values: Floats) -> Fit:
+    moments = moments_of(values[~np.isnan(values)])
+    return fit_detector(moments) if value == DETECTOR else fit_member(name, moments)
+
+
 def _halves(output: Folder, manifest: Manifest, values: dict[str, str], rows: Labelled) -> Halves:
     stats = stats_of(output, values)
     places = sorted(stats)
@@ -341,8 +351,7 @@ def _halves(output: Folder, manifest: Manifest, values: dict[str, str], rows: La
             how = "every other item of the labelled responses"
             of_sentence = np.repeat(rows.groups, rows.counts) % 2
             fits = [
-                {name: fit_member(name, moments_of(v[of_sentence == half])) for name, v in rows.values.items()}
-                for half in (0, 1)
+                {name: _fit(name, values[name], v[of_sentence == half]) for name, v in rows.values.items()} for half in (0, 1)
             ]
     except FitError:
         return Halves(how, {}, None)

@@ -14,7 +14,7 @@ from pyarrow import parquet as pq
 from jobs.config import Normalize
 from jobs.decide.labels import SENTENCE_COLUMNS, Label, LabelSource, Reviewed, read_reviewed, sentence_truth, to_labels
 from jobs.fit import fits_of, known_stats, member_structs, scores_of
-from jobs.partitions import hive_keys, hive_path, partitions
+from jobs.partitions import hive_keys, hive_path, partitions, read_group
 from jobs.storage import Folder
 from pipeline.errors import InputError, OutputError
 from pipeline.metrics import group_numbers
@@ -231,7 +231,7 @@ def _labelled_tables(
     """
     with pq.ParquetFile(path, filesystem=output.fs) as parquet:
         for group in range(parquet.num_row_groups):
-            light = _read(parquet, group, ["row_id", "status", source.column, *source.where], place)
+            light = read_group(parquet, group, ["row_id", "status", source.column, *source.where], place)
             labels = to_labels(_column(light, source.column), source) if reviewed is None else _reviewed(light, reviewed)
             looked_at = np.ones(len(light), dtype=bool)
             for name, value in source.where.items():
@@ -243,7 +243,7 @@ def _labelled_tables(
             parts.unscored += int((labelled & ~scored).sum())
             keep = np.flatnonzero(labelled & scored)
             if len(keep):
-                table = _read(parquet, group, wanted, place).take(pa.array(keep))
+                table = read_group(parquet, group, wanted, place).take(pa.array(keep))
                 parts.add("label", [labels[i] for i in keep])
                 if reviewed is not None:
                     parts.add("sentence labels", [reviewed.sentences.get(row_id) for row_id in table["row_id"].to_pylist()])
@@ -254,16 +254,6 @@ def _labelled_tables(
 
 def _reviewed(light: pa.Table, reviewed: Reviewed) -> list[Label | None]:
     return [reviewed.responses.get(row_id) for row_id in light["row_id"].to_pylist()]
-
-
-def _read(parquet: pq.ParquetFile, group: int, columns: Sequence[str], place: str) -> pa.Table:
-    """Columns of a row group, hive keys of its partition among them; those that it does not have are left out."""
-    table = parquet.read_row_group(
-        group, columns=[name for name in dict.fromkeys(columns) if name in parquet.schema_arrow.names]
-    )
-    for key, value in hive_keys(place).items():
-        table = table.append_column(key, pa.array([value] * len(table)))
-    return table
 
 
 def _column(table: pa.Table, name: str) -> pa.ChunkedArray:

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from jobs.decide.compare import Compared, MemberFlags, Suspicion
 from jobs.decide.drift import DriftCheck
 from jobs.decide.evaluate import Comparison, Evaluation, Slice
 from jobs.decide.export.export import Exported
@@ -66,10 +67,7 @@ def print_evaluation(found: Evaluation, console: Console) -> None:
     """Print every comparison as a table, then slices and the normalisation check."""
     console.print(evaluation_text(found), markup=False)
     for text in evaluation_tables(found):
-        table = Table(*map(escape, text.header), title=escape(text.title), title_justify="left", box=SIMPLE_HEAD)
-        for row in text.rows:
-            table.add_row(*map(escape, row))
-        console.print(table)
+        console.print(_terminal_table(text))
     console.print(normalisation_text(found), markup=False)
 
 
@@ -176,3 +174,73 @@ def print_export(done: Exported, dest: str, console: Console) -> None:
         + (f"; left out: {left}" if left else ""),
         markup=False,
     )
+
+
+def compared_tables(found: Compared) -> list[TextTable]:
+    """What each member flags; how often each two agree; the responses that any of them flags."""
+    with_labels = any(member.right is not None for member in found.members)
+    names = [member.name for member in found.members]
+    agree = [
+        [a, *("" if (a, b) not in found.agreement else f"{found.agreement[a, b]:.0%}" for b in names[1:])] for a in names[:-1]
+    ]
+    suspicious = [row for row in found.rows if any(row.flags.values())]
+    header = ["member", "flags below", "flagged", "nothing to go by"]
+    return [
+        TextTable(
+            f"what each flags among the last {len(found.rows)} responses",
+            [*header, "of those wrong", "wrong ones caught"] if with_labels else header,
+            [_member_row(member, len(found.rows), with_labels) for member in found.members],
+        ),
+        TextTable("judged alike", ["", *names[1:]], agree),
+        TextTable(
+            f"the {len(suspicious)} responses that any of them flags (x; ? has nothing to go by)",
+            ["row", *names, *(["label"] if with_labels else []), "question", "named, and not in the context"],
+            [_suspicious_row(row, names, with_labels) for row in suspicious],
+        ),
+    ]
+
+
+def _member_row(member: MemberFlags, rows: int, with_labels: bool) -> list[str]:
+    below = "" if member.below is None else f"{member.below:g}"
+    row = [member.name, below, f"{member.flagged} of {rows}", str(member.unknown)]
+    if with_labels:
+        row += [f"{member.right} of {member.labelled}", "" if member.caught is None else f"{member.caught:.0%}"]
+    return row
+
+
+def _suspicious_row(row: Suspicion, names: Sequence[str], with_labels: bool) -> list[str]:
+    marks = ["?" if row.flags[name] is None else "x" if row.flags[name] else "" for name in names]
+    label = [row.label.value if row.label else ""] if with_labels else []
+    return [row.row_id, *marks, *label, _short(row.question, 40), _short("; ".join(row.missing), 60)]
+
+
+def compared_text(found: Compared) -> str:
+    """Which one catches most."""
+    alone = [member for member in found.members if member.below is not None]
+    most = max(alone, key=lambda member: member.flagged)
+    all_of_them = sum(all(row.flags[member.name] for member in alone) for row in found.rows)
+    text = f"{most.name} finds most responses suspicious, {most.flagged} of {len(found.rows)}; all agree on {all_of_them}."
+    right = [member for member in alone if member.right is not None and member.labelled]
+    if right:
+        best = max(right, key=lambda member: (member.right or 0) / member.labelled)
+        text += f" By the labels {best.name} is right most often: {best.right} of the {best.labelled} that it flags are wrong."
+    return text
+
+
+def print_compared(found: Compared, console: Console) -> None:
+    """Print the comparison of members."""
+    for text in compared_tables(found):
+        console.print(_terminal_table(text))
+    console.print(compared_text(found), markup=False)
+
+
+def _terminal_table(text: TextTable) -> Table:
+    table = Table(*map(escape, text.header), title=escape(text.title), title_justify="left", box=SIMPLE_HEAD)
+    for row in text.rows:
+        table.add_row(*map(escape, row))
+    return table
+
+
+def _short(text: str, size: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= size else line[: size - 1] + "…"

@@ -21,8 +21,10 @@ def test_shipped_job_files_are_legal(path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("slms: [{name: a}, {name: a}]", "names must differ"),
-        ("slms: []", "slms: "),
+        ("slms: [{name: a}, {name: a}]", "names of SLMs and detectors must differ"),
+        ("slms: []", "an ensemble needs a member"),
+        ("{slms: [], detectors: [{name: n, kind: novelty, in_ensemble: false}]}", "an ensemble needs a member"),
+        ("detectors: [{name: n, kind: magic}]", "detectors.0.kind"),
         ("thresold: {value: 1}", "thresold: Extra inputs"),
         ("threshold: {value: 1, quantile: 0.5}", "either value or quantile"),
         ("threshold: {quantile: 7}", "threshold.quantile"),

@@ -220,7 +220,7 @@ def _keep_worst(worst: list[_Place], table: pa.Table, path: str, group: int) -> 
         return
     sentences = pc.take(table["sentences"], pa.array(rows)).combine_chunks()
     starts = np.cumsum([0, *pc.list_value_length(sentences).to_pylist()])[:-1]
-    lowest = np.minimum.reduceat(sentences.flatten().field("score").to_numpy(zero_copy_only=False), starts)
+    lowest = np.fmin.reduceat(sentences.flatten().field("score").to_numpy(zero_copy_only=False), starts)
     order = np.lexsort((lowest, scores[rows]))[:WORST]
     for i in order:
         place = _Place((-float(scores[rows[i]]), -float(lowest[i])), path, group, int(rows[i]))

