@@ -178,6 +178,7 @@ def report(
 ) -> None:
     """Write one self-contained HTML page about OUTPUT; with --label also all that `evaluate` does."""
     with our_errors() as console, _opened(output) as (folder, manifest):
+        from jobs.decide.compare import compare as run_compare
         from jobs.decide.drift import check_drift
         from jobs.decide.evaluate import evaluate as run_evaluate
         from jobs.decide.labelled import member_values_of, stats_of
@@ -196,8 +197,12 @@ def report(
                 folder, manifest, source, group=group, slices=slices or [], resamples=resamples, judge=job.judge
             )
             print_evaluation(evaluation, console)
+        in_logs = source if source and not source.file else None
+        below = {d.name: d.suspicious_below for d in job.detectors}
+        several = len(member_values_of(manifest)) > 1
+        compared = run_compare(folder, manifest, source=in_logs, below=below) if several else None
         place, name = open_file(to) if to else (folder, "report.html")
-        place.write(name, render(output, run, found, drift_check, evaluation))
+        place.write(name, render(output, run, found, drift_check, evaluation, compared))
         console.print(f"report  {place.uri}/{name}", markup=False)
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from pipeline.detectors.config import Detector, Kind
 from pipeline.detectors.embedding import load_encoder
 from pipeline.detectors.entities import Entity, EntityKind, Key, find_entities, known_keys
-from pipeline.detectors.frequencies import Frequencies
+from pipeline.detectors.frequencies import Frequencies, hashed
 from pipeline.detectors.similarity import best_by_terms, best_by_vectors, covered
 from pipeline.detectors.terms import content_terms, has_word_spaces, stop_words
 from pipeline.errors import ConfigError
@@ -95,50 +95,72 @@ def detect(
 
 
 class _Batch:
-    """The texts of rows, and what several detectors need of them, made once.
+    """The texts of rows, and what several detectors need of them, made once; a passage that many rows share, once for all.
 
-    Texts are all sentences, and behind them all whole responses.
+    Texts are all sentences, and behind them all whole responses, whose terms and entities are their sentences'.
     """
 
     def __init__(self, rows: Sequence[Row], language: str, frequencies: Frequencies) -> None:
         self.rows = rows
         self.language = language
         self.frequencies = frequencies
+        numbers = np.arange(len(rows))
         self.sentences = [sentence for row in rows for sentence in row.sentences]
-        self.sentence_rows = np.repeat(np.arange(len(rows)), [len(row.sentences) for row in rows])
+        self.sentence_rows: Ints = np.repeat(numbers, [len(row.sentences) for row in rows]).astype(np.int64)
         self.texts = [*self.sentences, *(row.response for row in rows)]
-        self.text_rows: Ints = np.concatenate([self.sentence_rows, np.arange(len(rows))]).astype(np.int64)
-        self.passages = [passage for row in rows for passage in row.context]
-        self.passage_rows: Ints = np.repeat(np.arange(len(rows)), [len(row.context) for row in rows]).astype(np.int64)
-        self.first_passage = np.searchsorted(self.passage_rows, np.arange(len(rows)))
+        self.text_rows: Ints = np.concatenate([self.sentence_rows, numbers]).astype(np.int64)
         self.spaced = np.array([has_word_spaces(row.response) for row in rows])[self.text_rows]
+        passages = [passage for row in rows for passage in row.context]
+        self.passages = list(dict.fromkeys(passages))
+        place = {passage: i for i, passage in enumerate(self.passages)}
+        self.passage_places: Ints = np.array([place[passage] for passage in passages], dtype=np.int64)
+        self.passage_rows: Ints = np.repeat(numbers, [len(row.context) for row in rows]).astype(np.int64)
+        self.first_passage = np.searchsorted(self.passage_rows, numbers)
+
+    def counts(self, texts: Sequence[str]) -> Any:
+        """Term counts of texts."""
+        return hashed(content_terms(text, self.language) for text in texts)
 
     @cached_property
-    def terms(self) -> list[list[str]]:
-        """Content terms of each text."""
-        of_sentences = [content_terms(text, self.language) for text in self.sentences]
-        whole: list[list[str]] = [[] for _ in self.rows]
-        for row, terms in zip(self.sentence_rows, of_sentences, strict=True):
-            whole[row] += terms
-        return [*of_sentences, *whole]
+    def sentence_counts(self) -> Any:
+        """Term counts of each sentence."""
+        return self.counts(self.sentences)
 
     @cached_property
-    def passage_terms(self) -> list[list[str]]:
-        """Content terms of each passage."""
-        return [content_terms(passage, self.language) for passage in self.passages]
+    def text_counts(self) -> Any:
+        """Term counts of each text."""
+        return self.with_responses(self.sentence_counts)
+
+    def with_responses(self, of_sentences: Any) -> Any:
+        """Counts of the sentences, and below them their sums over each response."""
+        from scipy.sparse import vstack
+
+        return vstack([of_sentences, _sums(self.sentence_rows, len(self.rows)) @ of_sentences], format="csr")
 
     @cached_property
-    def known_terms(self) -> list[list[str]]:
-        """Content terms of each row's question and context."""
-        known = [content_terms(row.question, self.language) for row in self.rows]
-        for row, terms in zip(self.passage_rows, self.passage_terms, strict=True):
-            known[row] += terms
-        return known
+    def passage_counts(self) -> Any:
+        """Term counts of each different passage."""
+        return self.counts(self.passages)
+
+    @cached_property
+    def known_counts(self) -> Any:
+        """Term counts of each row's question and context."""
+        of_contexts = _sums(self.passage_rows, len(self.rows)) @ self.passage_counts[self.passage_places]
+        return (of_contexts + self.counts([row.question for row in self.rows])).tocsr()
 
     @cached_property
     def known_keys(self) -> list[set[Key]]:
         """Names, numbers and dates of each row's question and context."""
-        return [known_keys([row.question, *row.context]) for row in self.rows]
+        of_passages = [known_keys([passage]) for passage in self.passages]
+        ends = np.cumsum([len(row.context) for row in self.rows])
+        found: dict[tuple[Any, ...], set[Key]] = {}
+        keys = []
+        for row, places in zip(self.rows, np.split(self.passage_places, ends[:-1]), strict=True):
+            same = (row.question, *places.tolist())
+            if same not in found:
+                found[same] = known_keys([row.question]).union(*(of_passages[i] for i in places))
+            keys.append(found[same])
+        return keys
 
     @cached_property
     def entities_by_rules(self) -> list[list[Entity]]:
@@ -151,9 +173,8 @@ class _Batch:
         if ner is None:
             found = self.entities_by_rules
         else:
-            found = [
-                find_entities(t, names=names) for t, names in zip(self.sentences, _names(ner, self.sentences), strict=True)
-            ]
+            named = zip(self.sentences, _names(ner, self.sentences), strict=True)
+            found = [find_entities(text, names=names) for text, names in named]
         whole: list[dict[Entity, None]] = [{} for _ in self.rows]
         for row, entities in zip(self.sentence_rows, found, strict=True):
             whole[row].update(dict.fromkeys(entities))
@@ -161,14 +182,21 @@ class _Batch:
 
     @cached_property
     def pieces(self) -> tuple[list[str], Ints, Ints]:
-        """Sentences of the passages: their texts, numbers of their passages, and offsets in them."""
+        """Sentences of the different passages: their texts, places of their passages, and offsets in them."""
         texts, owners, starts = [], [], []
-        for number, passage in enumerate(self.passages):
+        for place, passage in enumerate(self.passages):
             for start, end in _pieces(passage):
                 texts.append(passage[start:end])
-                owners.append(number)
+                owners.append(place)
                 starts.append(start)
         return texts, np.array(owners, dtype=np.int64), np.array(starts, dtype=np.int64)
+
+
+def _sums(groups: Ints, size: int) -> Any:
+    """Sparse matrix (size, members) that sums the members of each group."""
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix((np.ones(len(groups)), (groups, np.arange(len(groups)))), shape=(size, len(groups)))
 
 
 def _values(detector: Detector, batch: _Batch, evidence: list[Evidence], threads: int) -> tuple[Floats, list[str]]:
@@ -190,16 +218,14 @@ def _values(detector: Detector, batch: _Batch, evidence: list[Evidence], threads
 
 def _novelty(batch: _Batch) -> Floats:
     """Weighted share of the content words and numbers that context or question have."""
-    texts, known = list(batch.terms), list(batch.known_terms)
-    whole = len(batch.sentences)
-    for i, (row, entities) in enumerate(zip(batch.sentence_rows, batch.entities_by_rules, strict=True)):
-        numbers = [e for e in entities if e.kind is EntityKind.NUMBER]
-        if numbers:
-            terms = [f"#{min(map(str, e.keys))}" for e in numbers]
-            texts[i] = [*texts[i], *terms]
-            texts[whole + row] = [*texts[whole + row], *terms]
-            known[row] = [*known[row], *(t for t, e in zip(terms, numbers, strict=True) if e.is_in(batch.known_keys[row]))]
-    return covered(texts, batch.text_rows, known, batch.frequencies)
+    numbers: list[list[str]] = []
+    known: list[list[str]] = [[] for _ in batch.rows]
+    for row, entities in zip(batch.sentence_rows, batch.entities_by_rules, strict=True):
+        mine = [e for e in entities if e.kind is EntityKind.NUMBER]
+        numbers.append([f"#{min(map(str, e.keys))}" for e in mine])
+        known[row] += [term for term, e in zip(numbers[-1], mine, strict=True) if e.is_in(batch.known_keys[row])]
+    texts = batch.text_counts + batch.with_responses(hashed(numbers))
+    return covered(texts.tocsr(), batch.text_rows, (batch.known_counts + hashed(known)).tocsr(), batch.frequencies)
 
 
 def _entities(batch: _Batch, ner: str | None, evidence: list[Evidence]) -> Floats:
@@ -217,17 +243,24 @@ def _entities(batch: _Batch, ner: str | None, evidence: list[Evidence]) -> Float
 def _attribution(batch: _Batch, detector: Detector, evidence: list[Evidence], threads: int) -> Floats:
     """Cosine with the best passage, by TF-IDF; or with the best piece of one, by embeddings (a passage may be too long)."""
     texts, owners, starts = batch.pieces
+    size = len(batch.sentences)
     if detector.similarity == "tfidf":
-        found = best_by_terms(batch.terms, batch.text_rows, batch.passage_terms, batch.passage_rows, batch.frequencies)
+        of_passages = batch.passage_counts[batch.passage_places]
+        found = best_by_terms(batch.text_counts, batch.text_rows, of_passages, batch.passage_rows, batch.frequencies)
         best_passage = found.part
-        piece_terms = [content_terms(text, batch.language) for text in texts]
-        size = len(batch.sentences)
-        pieces = best_by_terms(batch.terms[:size], best_passage[:size], piece_terms, owners, batch.frequencies).part
+        places = np.where(best_passage[:size] >= 0, batch.passage_places[best_passage[:size]], -1)
+        pieces = best_by_terms(batch.sentence_counts, places, batch.counts(texts), owners, batch.frequencies).part
     else:
+        # Every piece once for each row that has its passage.
+        sizes = np.bincount(owners, minlength=len(batch.passages))[batch.passage_places]
+        first = np.searchsorted(owners, batch.passage_places)
+        which = np.repeat(first - np.cumsum(sizes) + sizes, sizes) + np.arange(int(sizes.sum()))
+        of_passage = np.repeat(np.arange(len(batch.passage_places)), sizes)
+        rows = batch.passage_rows[of_passage]
         encode = load_encoder(detector.model, threads)
-        found = best_by_vectors(batch.texts, batch.text_rows, texts, batch.passage_rows[owners], encode)
-        best_passage = np.where(found.part >= 0, owners[found.part], -1) if len(owners) else found.part
-        pieces = found.part
+        found = best_by_vectors(batch.texts, batch.text_rows, [texts[k] for k in which], rows, encode)
+        best_passage = np.where(found.part >= 0, of_passage[found.part], -1) if len(which) else found.part
+        pieces = np.where(found.part >= 0, which[found.part], -1) if len(which) else found.part
     for i, at in enumerate(evidence):
         if best_passage[i] >= 0 and at.passage is None:
             at.passage = int(best_passage[i] - batch.first_passage[batch.text_rows[i]])

@@ -94,7 +94,7 @@ _SCAN = re.compile(
   | (?P<reference>\b(?:passage|document|source|reference|context)s?\s+\d+(?:\s*(?:,|and|&)\s*\d+)*\b)
   | (?P<step>\b(?:step|phase|stage|chapter|section|article|level|rule|part|page|room|floor)\s+(?P<sn>\d+|{_any(_SMALL)})\b)
   | (?P<ordinal>\b(?:{_any(_ORDINALS)}|\d+(?:st|nd|rd|th))\b)
-  | (?P<half>\b(?:half\s+an?|a\s+quarter\s+of\s+an|one\s+and\s+a\s+half|an?)\s+(?P<hu>{_UNIT}))
+  | (?P<half>\b(?:half\s+an?|one\s+and\s+a\s+half)\s+(?P<hu>{_UNIT}))
   | (?P<number>(?:(?P<cur>[$€£¥])\s?)?(?<![\w.])(?P<value>{_NUMBER}|\b{_SPELLED}\b)
       (?:[\s-]?(?P<scale>{_any(_SCALES)}|(?:k|mn|bn|m|b)(?![\w])))?
       (?:\s?(?P<pct>%|percent\b|per\s?cent\b)|[\s-]?(?P<unit>{_UNIT})|\s(?P<money>{_MONEY}))?)
@@ -105,17 +105,19 @@ _TRIGGERS = frozenset([
     *_VALUES, *_SCALES, *_ORDINALS, *MONTHS, *DAYS, *(day + "s" for day in DAYS),
     *_words("jan feb mar apr jun jul aug sept sep oct nov dec noon midday midnight weekday weekdays weekend weekends daily"),
     *_words("passage passages document documents source sources reference references context contexts q1 q2 q3 q4"),
-    *_words("half a an step phase stage chapter section article level rule part page room floor"),
+    *_words("half step phase stage chapter section article level rule part page room floor"),
 ])  # fmt: skip
 """Words that a number, date or step may begin with, digits aside: the long pattern is tried at these only."""
 
 _TOKEN = re.compile(r"[^\W_]+")
+_DIGIT = re.compile(r"\d")
 _SIGN = re.compile(r"[$€£¥]\s?$")
 _ENUMERATOR = re.compile(r"^\s*(?:[-*•]\s*)?\(?\d{1,2}[.)]\s+")
 _IDIOM = re.compile(r"(?:\bat|\bfrom the|^)\s*$", re.IGNORECASE)
 _CAPITAL = re.compile(r"\b(?:[A-Z][\w’'&-]*|[A-Za-z]+\d[\w-]*)(?:\s+(?:[A-Z][\w’'&-]*))*")
 _TITLES = "".join(rf"(?<!\b{title})" for title in ("Mr", "Ms", "Dr", "St", "No", "Mrs", "Prof"))
 _START = re.compile(rf"(?:^|{_TITLES}[.!?:\n]|[\"“”(])[\s\"“(*•-]*$")
+_A_UNIT = re.compile(rf"\ban?\s+({_UNIT})", re.IGNORECASE)
 _NAME_WORD = re.compile(r"\w+")
 _NOT_NAMES = frozenset(
     [*MONTHS, *DAYS, *(day + "s" for day in DAYS), *_words("i mr mrs ms dr am pm a the yes no passage passages context")]
@@ -148,6 +150,8 @@ def find_entities(text: str, *, names: Sequence[str] | None = None, stop_words: 
 
 def _matches(text: str, offset: int = 0) -> Iterator[re.Match[str]]:
     """Matches of the long pattern, one after the other, tried only where a word may begin one."""
+    if not _DIGIT.search(text, offset) and _TRIGGERS.isdisjoint(_TOKEN.findall(text.lower(), offset)):
+        return
     end = offset
     for token in _TOKEN.finditer(text, offset):
         start = token.start()
@@ -180,6 +184,9 @@ def known_keys(texts: Iterable[str]) -> set[Key]:
             if entity is not None:
                 for key in entity.keys:
                     known |= _implied(key)
+        for match in _A_UNIT.finditer(text):  # "an hour" is one: a response need not mean it so ("$20 an hour"), a context may
+            unit, size = _unit(match[1])
+            known.add(("number", size, unit))
     return known
 
 
@@ -225,7 +232,7 @@ def _entity(match: re.Match[str], text: str, *, generous: bool = False) -> Entit
         number = whole.lower()
         return Entity(EntityKind.SEQUENCE, whole, frozenset([("ordinal", _ORDINALS.get(number) or int(number[:-2]))]))
     if group == "half":
-        return _fraction(match, whole, generous)
+        return _fraction(match, whole)
     return _number(match, whole, generous)
 
 
@@ -272,12 +279,9 @@ def _minutes(match: re.Match[str]) -> set[int]:
     return {60 * hour + minute} if exact else both
 
 
-def _fraction(match: re.Match[str], whole: str, generous: bool) -> Entity | None:
-    """Half an hour; an hour (only a context's: "$20 an hour" claims no duration)."""
-    lead = whole.lower()
-    share = 0.5 if lead.startswith("half") else 0.25 if "quarter of" in lead else 1.5 if "and a half" in lead else 1.0
-    if share == 1.0 and not generous:
-        return None
+def _fraction(match: re.Match[str], whole: str) -> Entity:
+    """Half an hour, one and a half days."""
+    share = 0.5 if whole.lower().startswith("half") else 1.5
     unit, size = _unit(match["hu"])
     return Entity(EntityKind.NUMBER, whole, frozenset([("number", share * size, unit)]))
 

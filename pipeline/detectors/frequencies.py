@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ class Frequencies:
     documents: int
     counts: npt.NDArray[np.int64]
 
-    @property
+    @cached_property
     def idf(self) -> npt.NDArray[np.float64]:
         """Inverse document frequency of each bucket, as scikit-learn smooths it: ln((1 + N) / (1 + df)) + 1."""
         return np.asarray(np.log((1 + self.documents) / (1 + self.counts)) + 1.0)

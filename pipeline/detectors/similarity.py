@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.detectors.frequencies import Frequencies, hashed
+from pipeline.detectors.frequencies import Frequencies
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -29,51 +29,45 @@ class Best:
     part: Ints
 
 
-def covered(texts: Sequence[Sequence[str]], rows: Ints, known: Sequence[Sequence[str]], frequencies: Frequencies) -> Floats:
+def covered(texts: Any, rows: Ints, known: Any, frequencies: Frequencies) -> Floats:
     """Weighted share of a text's different terms that its row knows: 1 - novelty.
 
         covered_j = sum_{t in text_j and known} idf(t) / sum_{t in text_j} idf(t)
 
     Args:
-        texts: Terms of each text.
+        texts: Term counts of each text (`pipeline.detectors.frequencies.hashed`).
         rows: Number of each text's row.
-        known: Terms of each row's context and question.
+        known: Term counts of each row's context and question.
         frequencies: Document frequencies.
 
     Returns:
         A share a text, 0 to 1; NaN where a text has no term.
     """
-    if not len(texts):
-        return np.array([])
-    idf = frequencies.idf
-    there, have = hashed(texts), hashed(known)
-    there.data[:] = 1.0
-    have.data[:] = 1.0
-    total = there @ idf
-    hits = there.multiply(have[rows]).tocsr() @ idf
+    there, have = texts.sign(), known.sign()
+    total = there @ frequencies.idf
+    hits = there.multiply(have[rows]).tocsr() @ frequencies.idf
     return np.asarray(np.divide(hits, total, out=np.full(len(total), np.nan), where=total > 0))
 
 
-def best_by_terms(
-    texts: Sequence[Sequence[str]], rows: Ints, parts: Sequence[Sequence[str]], part_rows: Ints, frequencies: Frequencies
-) -> Best:
+def best_by_terms(texts: Any, rows: Ints, parts: Any, part_rows: Ints, frequencies: Frequencies) -> Best:
     """The part of its row with the highest TF-IDF cosine, for each text.
 
     Args:
-        texts: Terms of each text.
+        texts: Term counts of each text.
         rows: Number of each text's row.
-        parts: Terms of each part (a passage, or a piece of one).
+        parts: Term counts of each part (a passage, or a piece of one).
         part_rows: Number of each part's row, ascending.
         frequencies: Document frequencies.
     """
-    if not (len(texts) and len(parts)):
-        return _nothing(len(texts))
-    left, right = (_tfidf(lists, frequencies) for lists in (texts, parts))
-    usable = np.asarray(left.getnnz(axis=1) > 0), np.asarray(right.getnnz(axis=1) > 0)
+    size = texts.shape[0]
+    if not (size and parts.shape[0]):
+        return _nothing(size)
+    left, right = (_tfidf(counts, frequencies) for counts in (texts, parts))
+    usable = left.getnnz(axis=1) > 0, right.getnnz(axis=1) > 0
     i, j = _pairs(rows, part_rows)
     keep = usable[0][i] & usable[1][j]
     i, j = i[keep], j[keep]
-    return _best(len(texts), i, j, np.asarray(left[i].multiply(right[j]).sum(axis=1)).ravel())
+    return _best(size, i, j, np.asarray(left[i].multiply(right[j]).sum(axis=1)).ravel())
 
 
 def best_by_vectors(texts: Sequence[str], rows: Ints, parts: Sequence[str], part_rows: Ints, encode: Encode) -> Best:
@@ -88,11 +82,12 @@ def best_by_vectors(texts: Sequence[str], rows: Ints, parts: Sequence[str], part
     return _best(len(texts), i, j, np.clip(np.einsum("kd,kd->k", left[i], right[j]), 0.0, 1.0))
 
 
-def _tfidf(documents: Sequence[Sequence[str]], frequencies: Frequencies) -> Any:
-    from scipy.sparse import diags
+def _tfidf(counts: Any, frequencies: Frequencies) -> Any:
     from sklearn.preprocessing import normalize
 
-    return normalize(hashed(documents) @ diags(frequencies.idf), copy=False).tocsr()
+    weighted = counts.copy()
+    weighted.data = counts.data * frequencies.idf[counts.indices]
+    return normalize(weighted, copy=False)
 
 
 def _pairs(rows: Ints, part_rows: Ints) -> tuple[Ints, Ints]:

@@ -47,13 +47,16 @@ class Sentence:
         text: Its text.
         score: Ensemble score; null where the row has none.
         flagged: Whether it is flagged.
-        passage: Number of the passage that holds most of its words, from 0; null where none holds any.
+        passage: Number of its best passage, from 0, by a detector, or else the one that holds most of its words; null where
+            there is none.
+        missing: What it names and the context does not, by a detector.
     """
 
     text: str
     score: float | None
     flagged: bool
     passage: int | None
+    missing: str = ""
 
 
 @dataclass(frozen=True)
@@ -233,11 +236,11 @@ def _keep_worst(worst: list[_Place], table: pa.Table, path: str, group: int) -> 
 
 
 def _response(output: Folder, place: _Place, partition: str, label: str | None) -> Response:
-    columns = ["row_id", "question", "context", "response", "score", "probability", "verdict", "sentences"]
+    columns = ["row_id", "question", "context", "response", "score", "probability", "verdict", "sentences", "evidence"]
     with pq.ParquetFile(place.file, filesystem=output.fs) as parquet:
         labels = [label] if label is not None and label in parquet.schema_arrow.names else []
         row = parquet.read_row_group(place.group, columns=[*columns, *labels]).slice(place.row, 1).to_pylist()[0]
-    context = [passage for passage in row["context"] if passage]
+    context = [passage or "" for passage in row["context"]]
     said = row[labels[0]] if labels else hive_keys(partition).get(label or "")
     return Response(
         row_id=row["row_id"],
@@ -248,23 +251,32 @@ def _response(output: Folder, place: _Place, partition: str, label: str | None) 
         label="" if said is None else str(said),
         question=row["question"],
         context=context,
-        parts=_parts(row["response"], row["sentences"], context),
+        parts=_parts(row["response"], row["sentences"], context, row["evidence"]),
     )
 
 
-def _parts(response: str, sentences: Sequence[dict[str, Any]], context: Sequence[str]) -> list[str | Sentence]:
+def _parts(
+    response: str, sentences: Sequence[dict[str, Any]], context: Sequence[str], evidence: Sequence[dict[str, Any]] | None
+) -> list[str | Sentence]:
     """The response, cut at its sentences, nothing left out."""
     passages = [set(words(passage)) for passage in context]
     parts: list[str | Sentence] = []
     end = 0
-    for sentence in sentences:
+    for i, sentence in enumerate(sentences):
+        at = evidence[i] if evidence else {"passage": None, "missing": []}
         if sentence["start"] > end:
             parts.append(response[end : sentence["start"]])
-        mine = set(words(sentence["text"]))
-        best = max(range(len(passages)), key=lambda i: len(mine & passages[i]), default=None)
-        best = best if best is not None and mine & passages[best] else None
-        parts.append(Sentence(sentence["text"], sentence["score"], bool(sentence["flagged"]), best))
+        best = at["passage"] if at["passage"] is not None else _most_words(sentence["text"], passages)
+        missing = ", ".join(f"{m['kind']} {m['text']}" for m in at["missing"])
+        parts.append(Sentence(sentence["text"], sentence["score"], bool(sentence["flagged"]), best, missing))
         end = sentence["end"]
     if end < len(response):
         parts.append(response[end:])
     return parts
+
+
+def _most_words(text: str, passages: Sequence[set[str]]) -> int | None:
+    """The passage that holds most of a text's words."""
+    mine = set(words(text))
+    best = max(range(len(passages)), key=lambda i: len(mine & passages[i]), default=None)
+    return best if best is not None and mine & passages[best] else None

@@ -11,12 +11,13 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from jobs.decide.compare import Compared
 from jobs.decide.drift import DriftCheck
 from jobs.decide.evaluate import Evaluation
 from jobs.decide.report.charts import MOST_BARS, histogram_chart, shares_chart
 from jobs.decide.report.gather import Gathered, Share
 from jobs.decide.report.text import shortened, visible
-from jobs.decide.tables import evaluation_tables, evaluation_text, normalisation_text
+from jobs.decide.tables import compared_tables, compared_text, evaluation_tables, evaluation_text, normalisation_text
 from pipeline.moments import quantile, upper_edge
 from schemas.columns import Status
 from schemas.manifest import Run
@@ -28,7 +29,9 @@ LEVELS = (-1.0, -0.33, 0.33, 1.0)
 BINS = 40
 
 
-def render(output: str, run: Run, found: Gathered, drift: DriftCheck, evaluation: Evaluation | None) -> str:
+def render(
+    output: str, run: Run, found: Gathered, drift: DriftCheck, evaluation: Evaluation | None, compared: Compared | None
+) -> str:
     """The page.
 
     Log text is hostile: the template escapes everything, and a content-security-policy lets nothing run but the page's own
@@ -40,6 +43,7 @@ def render(output: str, run: Run, found: Gathered, drift: DriftCheck, evaluation
         found: What stands in `scored/`.
         drift: The last partition against its history.
         evaluation: Scores against labels; None where there are none.
+        compared: The last responses by every member; None where there is but one member.
     """
     environment = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined)
     environment.filters |= {"visible": visible, "shortened": shortened, "figure": _figure, "level": _level}
@@ -65,6 +69,8 @@ def render(output: str, run: Run, found: Gathered, drift: DriftCheck, evaluation
         evaluation_note=evaluation_text(evaluation) if evaluation else "",
         tables=evaluation_tables(evaluation) if evaluation else [],
         normalisation=normalisation_text(evaluation) if evaluation else "",
+        compared=compared_tables(compared) if compared else [],
+        compared_note=compared_text(compared) if compared else "",
         failed=[
             {"status": status, "rows": found.rows[status], "examples": examples}
             for status, examples in sorted(found.failed.items(), key=lambda item: -found.rows[item[0]])

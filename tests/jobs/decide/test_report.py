@@ -153,7 +153,7 @@ def test_a_response_is_shown_whole() -> None:
         {"start": 1, "end": 10, "text": "One here.", "score": 0.5, "flagged": False},
         {"start": 12, "end": 22, "text": "Two there.", "score": -1.0, "flagged": True},
     ]
-    parts = _parts(text, sentences, ["nothing", "two was there"])
+    parts = _parts(text, sentences, ["nothing", "two was there"], None)
     assert "".join(p if isinstance(p, str) else p.text for p in parts) == text
     assert [p.passage for p in parts if isinstance(p, Sentence)] == [None, 1]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics.pairwise import cosine_similarity
 
-from pipeline.detectors.frequencies import Frequencies, count, merge
+from pipeline.detectors.frequencies import Frequencies, count, hashed, merge
 from pipeline.detectors.similarity import best_by_terms, best_by_vectors, covered
 from pipeline.detectors.terms import content_terms, has_word_spaces
 
@@ -25,7 +25,10 @@ def test_novelty_by_hand() -> None:
     frequencies = count([["badge", "key"], ["badge"], ["floor"]])  # three documents; badge in two of them
     idf = {"badge": math.log(4 / 3) + 1, "key": math.log(4 / 2) + 1, "new": math.log(4 / 1) + 1}
     got = covered(
-        [["badge", "new", "badge"], ["key"], [], ["new"]], ints(0, 0, 0, 1), [["badge", "key"], ["floor"]], frequencies
+        hashed([["badge", "new", "badge"], ["key"], [], ["new"]]),
+        ints(0, 0, 0, 1),
+        hashed([["badge", "key"], ["floor"]]),
+        frequencies,
     )
     assert got[[0, 1, 3]] == pytest.approx([idf["badge"] / (idf["badge"] + idf["new"]), 1.0, 0.0])
     assert math.isnan(got[2])
@@ -34,7 +37,7 @@ def test_novelty_by_hand() -> None:
 @given(documents, documents)
 def test_tfidf_is_scikit_learns(texts: list[list[str]], parts: list[list[str]]) -> None:
     frequencies = count(parts)
-    found = best_by_terms(texts, np.zeros(len(texts), dtype=np.int64), parts, np.zeros(len(parts), dtype=np.int64), frequencies)
+    found = best_by_terms(hashed(texts), ints(*[0] * len(texts)), hashed(parts), ints(*[0] * len(parts)), frequencies)
     if not any(parts):
         assert np.isnan(found.value).all()
         return
@@ -53,9 +56,9 @@ def test_tfidf_is_scikit_learns(texts: list[list[str]], parts: list[list[str]]) 
 @given(documents, documents)
 def test_rows_do_not_see_each_other(first: list[list[str]], second: list[list[str]]) -> None:
     frequencies = count(first + second)
-    alone = best_by_terms(first, ints(*[0] * len(first)), first, ints(*[0] * len(first)), frequencies)
+    alone = best_by_terms(hashed(first), ints(*[0] * len(first)), hashed(first), ints(*[0] * len(first)), frequencies)
     rows = ints(*[0] * len(first), *[1] * len(second))
-    together = best_by_terms(first + second, rows, first + second, rows, frequencies)
+    together = best_by_terms(hashed(first + second), rows, hashed(first + second), rows, frequencies)
     assert together.value[: len(first)] == pytest.approx(alone.value, nan_ok=True)
     assert (together.part[: len(first)] == alone.part).all() and (together.part[len(first) :] != 0).all() | (len(first) == 0)
 
@@ -69,7 +72,7 @@ def test_frequencies_merge(a: list[list[str]], b: list[list[str]]) -> None:
 
 def test_unknown_terms_make_a_text_less_like_its_passage() -> None:
     frequencies = Frequencies(0, count([[]]).counts * 0)
-    found = best_by_terms([["key"], ["key", "new"]], ints(0, 0), [["floor"], ["key"]], ints(0, 0), frequencies)
+    found = best_by_terms(hashed([["key"], ["key", "new"]]), ints(0, 0), hashed([["floor"], ["key"]]), ints(0, 0), frequencies)
     assert found.value == pytest.approx([1.0, math.sqrt(0.5)]) and list(found.part) == [1, 1]
 
 

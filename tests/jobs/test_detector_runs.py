@@ -1,0 +1,90 @@
+"""Whole jobs with detectors: alone, beside an SLM, night after night."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import example_rows, write_logs
+
+from .conftest import manifest, ragassay, read_rows, write_job
+
+DETECTORS = [
+    {"name": "entities", "kind": "entities"},
+    {"name": "novelty", "kind": "novelty"},
+    {"name": "near", "kind": "attribution", "in_ensemble": False},
+]
+
+
+def members(output: Path, name: str) -> dict[str, Any]:
+    return {
+        row["row_id"]: next((m for m in row["members"] or [] if m["name"] == name), None) for row in read_rows(output, "raw")
+    }
+
+
+def run(logs: Path, output: Path, job: Path) -> str:
+    done = ragassay("run", logs, output, "--config", job)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_without_any_slm_night_after_night(tmp_path: Path) -> None:
+    logs, output = tmp_path / "logs", tmp_path / "out"
+    rows = [*example_rows(30), {**example_rows(1)[0], "response": "It is so."}]
+    write_logs(logs / "dt=2026-11-01" / "a.parquet", rows)
+    job = write_job(tmp_path / "job.yaml", slms=[], detectors=DETECTORS, threshold={"quantile": 0.3})
+    assert "31 in = 30 scored + 1 failed" in run(logs, output, job)
+    first = {row["row_id"]: row for row in read_rows(output)}
+    bad = [row for row in first.values() if row["status"] != "ok"]
+    assert [row["status"] for row in bad] == ["not_judged"] and "no content word" in bad[0]["error"] and bad[0]["score"] is None
+    frequencies = (output / "frequencies.parquet").read_bytes()
+
+    write_logs(logs / "dt=2026-11-02" / "a.parquet", [*example_rows(30), *example_rows(10, start=200)])
+    run(logs, output, job)
+    assert (output / "frequencies.parquet").read_bytes() == frequencies
+    night = {r["question"]: r for r in read_rows(output, "raw") if "dt=2026-11-02" in r["row_id"] and r["members"]}
+    before = {r["question"]: r for r in read_rows(output, "raw") if "dt=2026-11-01" in r["row_id"] and r["members"]}
+    assert len(set(night) & set(before)) == 30
+    for question in set(night) & set(before):  # the same response has the same values in any night
+        if night[question]["response"] == before[question]["response"]:
+            assert night[question]["members"] == before[question]["members"]
+    assert manifest(output)["runs"][-1]["fit"]["weights"] == {"entities": 0.5, "novelty": 0.5, "near": 0.0}
+    compared = ragassay("compare", output, "--last", "20", "--config", job)
+    assert compared.returncode == 0 and "what each flags among the last 20 responses" in compared.stdout
+    ordered = ragassay("compare", output, "--last", "5", "--order-by", "tenant")
+    assert ordered.returncode == 0 and "no column 'nothing'" in ragassay("compare", output, "--order-by", "nothing").stderr
+
+    other = write_job(tmp_path / "other.yaml", slms=[], detectors=DETECTORS[:1])
+    refused = ragassay("run", logs, output, "--config", other)
+    assert refused.returncode == 1 and "detectors.novelty: was" in refused.stderr
+
+
+@pytest.mark.slow
+def test_a_detector_changes_nobody_elses_values(tmp_path: Path, tiny_model: str) -> None:
+    logs = write_logs(tmp_path / "logs.parquet", example_rows(12))
+    slm = {"name": "tiny", "model": tiny_model, "engine": "transformers", "dtype": "float32"}
+    outputs = {}
+    for name, detectors in (("none", []), ("one", DETECTORS[:1]), ("all", DETECTORS)):
+        outputs[name] = tmp_path / name
+        run(logs, outputs[name], write_job(tmp_path / f"{name}.yaml", slms=[slm], detectors=detectors))
+    assert members(outputs["none"], "tiny") == members(outputs["one"], "tiny") == members(outputs["all"], "tiny")
+    assert members(outputs["one"], "entities") == members(outputs["all"], "entities")
+    row = read_rows(outputs["all"])[0]
+    assert [m["name"] for m in row["members"]] == ["tiny", "entities", "novelty", "near"] and len(row["evidence"]) == len(
+        row["sentences"]
+    )
+    assert all(row["evidence"] is None for row in read_rows(outputs["none"]))
+
+
+@pytest.mark.parametrize(
+    ("detector", "says"),
+    [
+        ({"name": "e", "kind": "entities", "ner": "en_core_web_nothing"}, "'en_core_web_nothing' is not installed"),
+        ({"name": "n", "kind": "attribution", "similarity": "embedding", "model": "/no/model"}, "can't be loaded"),
+    ],
+)
+def test_what_a_detector_lacks_is_said_before_anything_runs(tmp_path: Path, detector: dict[str, Any], says: str) -> None:
+    logs = write_logs(tmp_path / "logs.parquet", example_rows(2))
+    done = ragassay("run", logs, tmp_path / "out", "--config", write_job(tmp_path / "job.yaml", slms=[], detectors=[detector]))
+    assert done.returncode == 1 and says in done.stderr and not (tmp_path / "out" / "raw").exists()
