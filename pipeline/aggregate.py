@@ -1,5 +1,6 @@
 """Sentence scores to one score a response: positivity policy, then one of five means (arXiv 2506.22486, eq. 6 to 10)."""
 
+import itertools
 from enum import StrEnum
 
 import numpy as np
@@ -29,6 +30,12 @@ class Positive(StrEnum):
 
 
 NEED_POSITIVE = frozenset({Mean.HARMONIC, Mean.GEOMETRIC})
+
+
+def legal_pairs() -> list[tuple[Mean, Positive]]:
+    """Every mean with every positivity policy that it can take."""
+    pairs = itertools.product(Mean, Positive)
+    return [(mean, policy) for mean, policy in pairs if not (mean in NEED_POSITIVE and policy is Positive.NONE)]
 
 
 def make_positive(scores: Floats, policy: Positive, *, epsilon: float, low: float) -> Floats:

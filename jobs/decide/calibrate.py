@@ -2,14 +2,13 @@
 
 import secrets
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
-import numpy.typing as npt
 
-from jobs.decide.evaluate import settings, stored_rule
+from jobs.decide.choose import SEED, Bools, Choice, Floats, Ints, choose, fitted_rule, folds_of, half_of
+from jobs.decide.evaluate import stored_rule
 from jobs.decide.labelled import Labelled, fits_of_all, load_labelled, member_values_of
 from jobs.decide.labels import LabelSource
 from jobs.fit import scores_of
@@ -19,30 +18,12 @@ from jobs.storage import Folder
 from pipeline.calibration.certify import certify, rows_needed
 from pipeline.calibration.probability import calibration_error, fit_probability, probabilities
 from pipeline.calibration.target import Target, best_precision, find_threshold, reached
-from pipeline.calibration.weights import fit_weights
 from pipeline.errors import ConfigError, FitError
 from pipeline.moments import merge, quantile
 from pipeline.rule import Rule, apply_rule
 from schemas.calibration import CalibratedMember, Calibration, Certificate
 from schemas.columns import SUPPORTED
 from schemas.manifest import Manifest
-
-FOLDS = 5
-SEED = 20250622
-HELPS = 2.0
-"""Another rule replaces the stored one if its AUROC over held-out folds is better by so many standard errors."""
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """A rule to try; with `fitted`, its weights are fitted to the rows at hand."""
-
-    rule: Rule
-    fitted: bool
 
 
 def calibrate(
@@ -85,10 +66,10 @@ def calibrate(
         return _calibration(manifest, target, values, stored, tau, measured)
 
     rows = load_labelled(output, values, source, group=group)
-    fitting = _half(rows) if delta is not None else np.ones(len(rows.labels), dtype=bool)
-    folds = list(_folds(rows, fitting))
-    choice = _Choice(stored, False) if threshold_only else _choose(rows, stored, folds)
-    rule = _fitted(choice, rows, fitting)
+    fitting = half_of(rows) if delta is not None else np.ones(len(rows.labels), dtype=bool)
+    folds = list(folds_of(rows, fitting))
+    choice = Choice(stored, False) if threshold_only else choose(rows, stored, fitting)
+    rule = fitted_rule(choice, rows, fitting)
     scores = apply_rule(rule, rows.values, rows.counts).response
     certificate = None
     if delta is not None:
@@ -159,62 +140,6 @@ def _of_all_scores(output: Folder, values: dict[str, str], rule: Rule, target: T
     return tau, {"responses": float(moments.count), "flagged_of_all": flagged / moments.count}
 
 
-def _folds(rows: Labelled, mine: Bools) -> Iterator[tuple[Ints, Ints]]:
-    """Row numbers to fit on and to measure on, whole items together; only folds with both classes on both sides."""
-    from sklearn.model_selection import StratifiedGroupKFold
-
-    places, good = np.flatnonzero(mine), rows.good[mine]
-    items = len(np.unique(rows.groups[mine]))
-    if items < 2:
-        return
-    splitter = StratifiedGroupKFold(min(FOLDS, items), shuffle=True, random_state=SEED)
-    for train, test in splitter.split(places, good, rows.groups[mine]):
-        if all(0 < good[part].sum() < len(part) for part in (train, test)):
-            yield places[train], places[test]
-
-
-def _choose(rows: Labelled, stored: Rule, folds: list[tuple[Ints, Ints]]) -> _Choice:
-    """The rule with the best AUROC over held-out folds, if it beats the stored one clearly; else the stored one."""
-    from sklearn.metrics import roc_auc_score
-
-    def over_folds(choice: _Choice) -> Floats:
-        found = []
-        for train, test in folds:
-            scores = apply_rule(_fitted(choice, rows, train), rows.values, rows.counts).response
-            found.append(roc_auc_score(rows.good[test], scores[test]))
-        return np.array(found)
-
-    if len(folds) < 2:
-        return _Choice(stored, False)
-    base = over_folds(_Choice(stored, False))
-    best, gain = _Choice(stored, False), 0.0
-    for mean, policy in settings():
-        for fitted in (False, True) if len(rows.values) > 1 else (False,):
-            choice = _Choice(replace(stored, mean=mean, positive=policy), fitted)
-            rise = over_folds(choice) - base
-            if rise.mean() > max(gain, HELPS * rise.std(ddof=1) / np.sqrt(len(rise))):
-                best, gain = choice, float(rise.mean())
-    return best
-
-
-def _fitted(choice: _Choice, rows: Labelled, mine: Ints | Bools) -> Rule:
-    """The rule, with weights fitted to these rows where it asks for that."""
-    if not choice.fitted:
-        return choice.rule
-    fits, starts = choice.rule.fits, np.cumsum(rows.counts) - rows.counts
-    z = [np.fmin.reduceat((v - fits[name].mu) / fits[name].sigma, starts) for name, v in rows.values.items()]
-    # A detector without a value says nothing either way, which is what a z-score of 0 says.
-    weights = fit_weights(np.nan_to_num(np.stack(z, axis=1))[mine], rows.good[mine])
-    return replace(choice.rule, weights=dict(zip(rows.values, map(float, weights), strict=True)))
-
-
-def _half(rows: Labelled) -> Bools:
-    """Half of the items, at random."""
-    items = np.unique(rows.groups)
-    drawn = np.random.default_rng(SEED).permutation(items)[: len(items) // 2]
-    return np.isin(rows.groups, drawn)
-
-
 def _certified(target: Target, delta: float, rows: Labelled, scores: Floats, fitting: Bools) -> tuple[float, Certificate]:
     """A certified threshold. One response an item is drawn in each half, because responses to one item are not independent."""
     sign = 1.0 if target.of == SUPPORTED else -1.0
@@ -241,12 +166,12 @@ def _in_sample(target: Target, scores: Floats, rows: Labelled, tau: float) -> di
     return {f"in_sample_{name}": v for name, v in reached(target.of, scores, rows.good, tau).items()}
 
 
-def _held_out(target: Target, choice: _Choice, rows: Labelled, folds: list[tuple[Ints, Ints]]) -> dict[str, float | None]:
+def _held_out(target: Target, choice: Choice, rows: Labelled, folds: list[tuple[Ints, Ints]]) -> dict[str, float | None]:
     """What a threshold fitted to four folds gives on the fifth, all fifths together."""
     tau = np.full(len(rows.labels), np.nan)
     held = np.zeros_like(tau)
     for train, test in folds:
-        scores = apply_rule(_fitted(choice, rows, train), rows.values, rows.counts).response
+        scores = apply_rule(fitted_rule(choice, rows, train), rows.values, rows.counts).response
         found = find_threshold(target, scores[train], rows.good[train])
         # A fold that reaches the target nowhere lets nothing pass, or flags nothing.
         nothing = np.inf if target.of == SUPPORTED else -np.inf
@@ -258,11 +183,11 @@ def _held_out(target: Target, choice: _Choice, rows: Labelled, folds: list[tuple
     return {f"held_out_{name}": v for name, v in reached(target.of, held[there], rows.good[there], tau[there]).items()}
 
 
-def _calibration_errors(choice: _Choice, rows: Labelled, folds: list[tuple[Ints, Ints]]) -> dict[str, float | None]:
+def _calibration_errors(choice: Choice, rows: Labelled, folds: list[tuple[Ints, Ints]]) -> dict[str, float | None]:
     """Expected calibration error: before, of the SLMs' own P(yes) / (P(yes) + P(no)); after, of the map, on held-out folds."""
     after = np.full(len(rows.labels), np.nan)
     for train, test in folds:
-        scores = apply_rule(_fitted(choice, rows, train), rows.values, rows.counts).response
+        scores = apply_rule(fitted_rule(choice, rows, train), rows.values, rows.counts).response
         after[test] = probabilities(fit_probability(scores[train], rows.good[train]), scores[test])
     there, own = ~np.isnan(after), ~np.isnan(rows.shares)
     return {

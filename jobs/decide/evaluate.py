@@ -1,6 +1,5 @@
 """`evaluate`: how well scores and verdicts agree with labels, the paper's whole comparison on the same rows."""
 
-import itertools
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from jobs.config import Normalize
+from jobs.decide.choose import calibrated_on_other_half
 from jobs.decide.judged import ask_judge
 from jobs.decide.labelled import Labelled, fits_of_all, load_labelled, member_values_of, stats_of
 from jobs.decide.labels import Label, LabelSource
 from jobs.fit import fits_of
 from jobs.storage import Folder
-from pipeline.aggregate import NEED_POSITIVE, Mean, Positive
+from pipeline.aggregate import Mean, Positive, legal_pairs
 from pipeline.detectors.config import DETECTOR
 from pipeline.errors import FitError
 from pipeline.judge import Judge
@@ -226,29 +226,22 @@ def stored_rule(manifest: Manifest, fits: Mapping[str, Fit]) -> Rule:
     return Rule(fits, Mean(record["mean"]), Positive(record["positive"]), record["epsilon"], record["weights"])
 
 
-def settings() -> list[tuple[Mean, Positive]]:
-    """Every legal pair of a mean and a positivity policy."""
-    return [
-        (mean, policy)
-        for mean, policy in itertools.product(Mean, Positive)
-        if not (mean in NEED_POSITIVE and policy is Positive.NONE)
-    ]
-
-
 def response_lines(rows: Labelled, rule: Rule) -> dict[str, Floats]:
     """The paper's comparison: name -> a score a response, NaN where there is none.
 
-    The ensemble as finalised; each member alone; the whole response without the splitter; five means times the policies.
+    The ensemble as finalised; each member alone, and a calibration of them; the whole response without the splitter; five means
+    times the policies.
     """
     lines = {"ensemble, as finalised": rows.score}
     if len(rows.values) > 1:
         for name, values in rows.values.items():
             alone = Rule({name: rule.fits[name]}, rule.mean, rule.positive, rule.epsilon)
             lines[f"{name} alone"] = apply_rule(alone, {name: values}, rows.counts).response
+        lines["calibrated on the other half"] = calibrated_on_other_half(rows, rule)
     for name, whole in rows.whole.items():
         if not np.isnan(whole).all():
             lines[f"{name}, whole response"] = whole
-    for mean, policy in settings():
+    for mean, policy in legal_pairs():
         other = Rule(rule.fits, mean, policy, rule.epsilon, rule.weights)
         lines[f"{mean}, {policy}"] = apply_rule(other, rows.values, rows.counts).response
     return lines
