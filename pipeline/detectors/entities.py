@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-Key = tuple[Any, ...]
+Key = tuple[Any, ...] | str
+"""Normal form of a number, date or step; or, of a name, one of its words."""
 
 
 class EntityKind(StrEnum):
@@ -168,7 +169,7 @@ def _matches(text: str, offset: int = 0) -> Iterator[re.Match[str]]:
 def name_keys(name: str) -> frozenset[Key]:
     """A name's words, possessives and case aside."""
     bare = re.sub(r"['’]s\b", "", name)
-    return frozenset(("word", word.casefold()) for word in _NAME_WORD.findall(bare) if word.casefold() not in _NOT_NAMES)
+    return frozenset(_NAME_WORD.findall(bare.casefold())) - _NOT_NAMES
 
 
 def known_keys(texts: Iterable[str]) -> set[Key]:
@@ -178,7 +179,7 @@ def known_keys(texts: Iterable[str]) -> set[Key]:
     """
     known: set[Key] = set()
     for text in texts:
-        known |= {("word", word.casefold()) for word in _NAME_WORD.findall(text)}
+        known.update(_NAME_WORD.findall(text.casefold()))
         for match in _matches(text):
             entity = _entity(match, text, generous=True)
             if entity is not None:
@@ -194,7 +195,8 @@ def _implied(key: Key) -> set[Key]:
     match key:
         case ("date", year, month, day):
             parts = {("date", y, m, d) for y in {year, None} for m in {month, None} for d in {day, None} if m or (y and not d)}
-            return parts | ({("number", float(year), None)} if year else set())
+            number: Key = ("number", float(year or 0), None)
+            return {*parts, number} if year else set(parts)
         case _:
             return {key}
 

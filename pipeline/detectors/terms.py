@@ -2,7 +2,6 @@
 
 import re
 from functools import lru_cache
-from typing import Any
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _NO_SPACES = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
@@ -11,6 +10,7 @@ _NO_SPACES = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\
 NO_SPACES_SHARE = 0.3
 LONGEST_WORD = 64
 SHORTEST_WORD = 2
+REMEMBERED = 1 << 18
 
 
 def has_word_spaces(text: str) -> bool:
@@ -25,30 +25,39 @@ def content_terms(text: str, language: str) -> list[str]:
         text: Any text.
         language: ISO 639-1 code: spaCy's stop words, and Snowball's stemmer where it has one for the language.
     """
-    stem = _stems(language)
-    return [term for word in _WORD.findall(text) if (term := stem(word.lower())) is not None]
+    stems = _stems(language)
+    return [term for word in _WORD.findall(text.lower()) if (term := stems[word])]
+
+
+class _Stems(dict[str, str]):
+    """Word -> its stem, empty for a stop word; remembered, since texts repeat their words."""
+
+    def __init__(self, language: str) -> None:
+        import Stemmer
+
+        super().__init__()
+        self._stops = stop_words(language)
+        try:
+            self._stemmer = Stemmer.Stemmer(language)
+        except KeyError:  # Snowball has none: the word itself then
+            self._stemmer = None
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= REMEMBERED:
+            self.clear()
+        plain = word.replace("’", "'")
+        bare = plain.removesuffix("'s")[:LONGEST_WORD]
+        if len(bare) < SHORTEST_WORD or plain in self._stops or bare in self._stops:
+            stem = ""
+        else:
+            stem = str(self._stemmer.stemWord(bare)) if self._stemmer else bare
+        self[word] = stem
+        return stem
 
 
 @lru_cache(maxsize=8)
-def _stems(language: str) -> Any:
-    """Word -> its stem, or None for a stop word; remembered, since texts repeat their words."""
-    import Stemmer
-
-    stops = stop_words(language)
-    try:
-        stemmer = Stemmer.Stemmer(language)
-    except KeyError:  # Snowball has none: the word itself then
-        stemmer = None
-
-    @lru_cache(maxsize=1 << 18)
-    def stem(word: str) -> str | None:
-        bare = word.replace("’", "'").removesuffix("'s")
-        if len(bare) < SHORTEST_WORD or word.replace("’", "'") in stops or bare in stops:
-            return None
-        bare = bare[:LONGEST_WORD]
-        return str(stemmer.stemWord(bare)) if stemmer else bare
-
-    return stem
+def _stems(language: str) -> _Stems:
+    return _Stems(language)
 
 
 @lru_cache(maxsize=8)

@@ -1,0 +1,94 @@
+"""Responses a second of the detectors, on all cores: no Ray, no files, texts in memory.
+
+    python -m tests.benchmarks.detectors LOGS [--rows N] [--ner PIPELINE] [--embedding]
+
+LOGS is a Parquet file or a folder of logs with question, context and response. Rates are ratios to the first line too, since
+machines differ. Rows repeat if there are fewer than N; so do their contexts, as in real logs, and as often as in LOGS.
+"""
+
+import argparse
+import os
+import time
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+
+from pipeline.detectors.config import Detector, Kind
+from pipeline.detectors.detect import detect
+from pipeline.detectors.frequencies import Frequencies, count
+from pipeline.detectors.terms import content_terms
+from pipeline.score import Row
+from pipeline.split import load_splitter, split
+
+BLOCK = 256
+_known: dict[str, Any] = {}
+
+
+def start(frequencies: Frequencies) -> None:
+    """What a worker keeps."""
+    _known["frequencies"] = frequencies
+
+
+def work(task: tuple[list[Row], list[Detector]]) -> int:
+    """Detect in one block; gives its rows."""
+    rows, detectors = task
+    detect(rows, detectors, "en", _known["frequencies"], 1)
+    return len(rows)
+
+
+def read(path: str) -> list[Row]:
+    """Rows with their sentences."""
+    frame = pl.read_parquet(path if path.endswith(".parquet") else f"{path}/**/*.parquet", hive_partitioning=False)
+    rows = frame.select("question", "context", "response").to_dicts()
+    nlp = load_splitter("sentencizer", "en")
+    spans = split(nlp, [row["response"] for row in rows])
+    return [
+        Row(row["question"] or "", [p for p in row["context"] if p], row["response"], [row["response"][a:b] for a, b in places])
+        for row, places in zip(rows, spans, strict=True)
+        if places and any(row["context"])
+    ]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("logs")
+    parser.add_argument("--rows", type=int, default=8000)
+    parser.add_argument("--ner")
+    parser.add_argument("--embedding", action="store_true")
+    options = parser.parse_args()
+    found = read(options.logs)
+    rows = (found * (1 + options.rows // len(found)))[: options.rows]
+    frequencies = count(content_terms(p, "en") for p in sorted({p for row in found for p in row.context}))
+    entities, novelty, near = (Detector(name=k.value, kind=k) for k in (Kind.ENTITIES, Kind.NOVELTY, Kind.ATTRIBUTION))
+    sets: list[tuple[str, list[Detector], int]] = [
+        ("entities (rules), novelty and TF-IDF", [entities, novelty, near], len(rows)),
+        ("entities (rules)", [entities], len(rows)),
+        ("novelty", [novelty], len(rows)),
+        ("attribution, TF-IDF", [near], len(rows)),
+    ]
+    if options.ner:
+        sets.append((f"entities ({options.ner})", [Detector(name="e", kind=Kind.ENTITIES, ner=options.ner)], len(rows) // 8))
+    if options.embedding:
+        embedding = Detector(name="a", kind=Kind.ATTRIBUTION, similarity="embedding")
+        sets.append(("attribution, embeddings", [embedding], len(rows) // 32))
+    cores = os.cpu_count() or 1
+    table = Table("detectors", "rows", "rows/s", "ratio", "seconds a thousand", title=f"{options.logs}, {cores} cores")
+    first = 0.0
+    with ProcessPoolExecutor(cores, initializer=start, initargs=(frequencies,)) as pool:
+        for name, detectors, size in sets:
+            blocks = [(rows[i : i + BLOCK], detectors) for i in range(0, size, BLOCK)]
+            list(pool.map(work, [(rows[:8], detectors)] * cores))  # warm-up: models, stems
+            started = time.perf_counter()
+            done = sum(pool.map(work, blocks))
+            rate = done / (time.perf_counter() - started)
+            first = first or rate
+            table.add_row(name, f"{done:,}", f"{rate:,.0f}", f"{rate / first:.3f}", f"{1000 / rate:.2f}")
+    Console(width=110).print(table)
+
+
+if __name__ == "__main__":
+    main()
