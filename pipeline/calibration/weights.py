@@ -7,8 +7,12 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 
+LEAST = 0.01
+"""Share that every member keeps at least: a sentence that only this member can judge must not be left without a score."""
+
+
 def fit_weights(z: Floats, good: Bools) -> Floats:
-    """Weights >= 0 that sum to 1; a member that speaks against the labels gets 0.
+    """Weights that sum to 1; a member that says nothing, or speaks against the labels, gets LEAST of them.
 
     Args:
         z: Array (responses, members): each member's smallest z-score of the response, since one unsupported sentence
@@ -23,4 +27,7 @@ def fit_weights(z: Floats, good: Bools) -> Floats:
     weights = np.maximum(LogisticRegression(class_weight="balanced").fit(z, good).coef_[0], 0.0)
     total = float(weights.sum())
     size = z.shape[1]
-    return weights / total if total > 0 else np.full(size, 1 / size)
+    if total == 0:
+        return np.full(size, 1 / size)
+    kept = np.maximum(weights / total, LEAST)
+    return np.asarray(kept / kept.sum())
