@@ -34,10 +34,10 @@ def folds_of(rows: Labelled, mine: Bools) -> Iterator[tuple[Ints, Ints]]:
     from sklearn.model_selection import StratifiedGroupKFold
 
     places, good = np.flatnonzero(mine), rows.good[mine]
-    items = len(np.unique(rows.groups[mine]))
-    if items < 2:
+    size = min(FOLDS, len(np.unique(rows.groups[mine])), int(good.sum()), int((~good).sum()))
+    if size < 2:
         return
-    splitter = StratifiedGroupKFold(min(FOLDS, items), shuffle=True, random_state=SEED)
+    splitter = StratifiedGroupKFold(size, shuffle=True, random_state=SEED)
     for train, test in splitter.split(places, good, rows.groups[mine]):
         if all(0 < good[part].sum() < len(part) for part in (train, test)):
             yield places[train], places[test]

@@ -188,9 +188,10 @@ def report(
 
         job = load_job(config)
         source = _source(label, labels, true_means, ignore_label, sentence_labels, where)
-        run = next(run for run in reversed(manifest.runs) if run.threshold)
-        drift_check = check_drift(job, manifest, stats_of(folder, member_values_of(manifest)))
+        values = member_values_of(manifest) if any(run.fit.get("members") for run in manifest.runs) else {}
+        drift_check = check_drift(job, manifest, stats_of(folder, values) if values else {})
         found = gather(folder, slices or [], source.column if source and not source.file else None)
+        run = next(run for run in reversed(manifest.runs) if run.threshold)  # there is one, or gather had refused
         evaluation = None
         if source is not None:
             evaluation = run_evaluate(
@@ -199,8 +200,7 @@ def report(
             print_evaluation(evaluation, console)
         in_logs = source if source and not source.file else None
         below = {d.name: d.suspicious_below for d in job.detectors}
-        several = len(member_values_of(manifest)) > 1
-        compared = run_compare(folder, manifest, source=in_logs, below=below) if several else None
+        compared = run_compare(folder, manifest, source=in_logs, below=below) if len(values) > 1 else None
         place, name = open_file(to) if to else (folder, "report.html")
         place.write(name, render(output, run, found, drift_check, evaluation, compared))
         console.print(f"report  {place.uri}/{name}", markup=False)

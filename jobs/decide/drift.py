@@ -72,7 +72,7 @@ def check_drift(
         tonight: Paths on disk of tonight's partitions; None takes the last.
     """
     if tonight is None:
-        tonight = [max(stats, default="")]
+        tonight = [max(stats)] if stats else []
     before = history(stats, tonight, job.history.partitions)
     now, then = ([stats[place] for place in places] for places in (tonight, before))
     sizes = sum(part.sentences for part in now), sum(part.sentences for part in then)

@@ -114,7 +114,10 @@ def member_values_of(manifest: Manifest) -> dict[str, str]:
     for run in reversed(manifest.runs):
         if run.fit.get("members"):
             return {name: member["value"] for name, member in run.fit["members"].items()}
-    raise OutputError("this output has no verdicts yet: run `ragassay finalize OUTPUT` first")
+    raise OutputError(
+        "no row of this output has a score: run `ragassay finalize OUTPUT`, or see by `status` and `error` in scored/ why its "
+        "rows failed"
+    )
 
 
 def stats_of(output: Folder, values: dict[str, str]) -> dict[str, PartitionStats]:

@@ -136,3 +136,12 @@ def test_reviewers_labels_come_back(scored: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "expected calibration error" in done.stdout and f"--calibration {tmp_path}/c.json" in done.stdout
     assert json.loads((tmp_path / "c.json").read_text())["label"] == "supported"
+
+
+def test_two_labelled_rows_are_enough_to_run(scored_once: Path, tmp_path: Path) -> None:
+    rows = {row["label"]: row["row_id"] for row in read_rows(scored_once) if row["status"] == "ok"}
+    pq.write_table(
+        pa.table({"row_id": [rows["correct"], rows["wrong"]], "said": ["correct", "wrong"]}), tmp_path / "labels.parquet"
+    )
+    found = run(scored_once, "f1", LabelSource("said", file=str(tmp_path / "labels.parquet")))
+    assert found.rows == {"correct": 1, "wrong": 1} and found.measured["ece_after"] is None

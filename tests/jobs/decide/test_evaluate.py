@@ -130,7 +130,7 @@ def test_labels_that_can_not_be_used(scored_once: Path, source: LabelSource, mor
 def test_an_output_without_verdicts_says_so(scored: Path) -> None:
     manifest = json.loads((scored / "manifest.json").read_text())
     (scored / "manifest.json").write_text(json.dumps({**manifest, "runs": []}))
-    with pytest.raises(RagassayError, match="ragassay finalize"):
+    with pytest.raises(RagassayError, match="no row of this output has a score: run `ragassay finalize"):
         run(scored, LabelSource("label"))
 
 

@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from jobs.decide.report.gather import Sentence, _parts, gather
@@ -14,7 +15,7 @@ from jobs.storage import open_folder
 from pipeline.errors import InputError
 from tests.jobs.conftest import ragassay, read_rows
 
-from .conftest import DAYS, HOSTILE, ITEMS
+from .conftest import DAYS, HOSTILE, ITEMS, job, raw_row, write_output
 
 ROWS = DAYS * (3 * ITEMS + 1)
 
@@ -170,3 +171,21 @@ def test_without_labels_and_without_days(scored: Path) -> None:
     text = (scored / "report.html").read_text()
     assert "Against labels" not in text and "responses by score" in text
     assert ragassay("report", scored, "--slice", "nothing").returncode == 1
+
+
+def test_an_output_without_any_score_has_a_report_too(tmp_path: Path) -> None:
+    failed = {"status": "no_context", "error": "why", "members": None, "sentences": None, "context": None}
+    rows = [raw_row(i, i, "wrong", np.random.default_rng(0)) | failed for i in range(3)]
+    output = write_output(tmp_path / "out", {"dt=1": rows}, job())
+    done = ragassay("report", output)
+    assert done.returncode == 0, done.stderr
+    text = (output / "report.html").read_text()
+    assert "No response has a score." in text and "no_context" in text and "Not checked" in text
+    for command in (("evaluate", output, "--label", "label"), ("compare", output), ("drift", output)):
+        refused = ragassay(*command)
+        assert refused.returncode == 1 and "no row of this output has a score" in refused.stderr
+
+
+def test_a_slice_must_be_of_plain_values(scored: Path) -> None:
+    refused = ragassay("report", scored, "--slice", "sentences")
+    assert refused.returncode == 1 and "slices are of plain values" in refused.stderr
