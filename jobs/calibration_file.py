@@ -54,9 +54,13 @@ def write_calibration(calibration: Calibration, output: Folder, to: str | None) 
     folder, name = open_file(to) if to else (output, "calibration.json")
     old = folder.read(name)
     if old is not None:
-        folder.write(f"{name.removesuffix('.json')}-{Calibration.from_json(old).calibration_id}.json", old)
+        try:
+            before = Calibration.from_json(old).calibration_id
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConfigError(f"{folder.uri_of(name)} exists and is no calibration: name another file") from error
+        folder.write(f"{name.removesuffix('.json')}-{before}.json", old)
     folder.write(name, calibration.to_json())
-    return f"{folder.uri}/{name}"
+    return folder.uri_of(name)
 
 
 def rule_of(calibration: Calibration) -> Rule:

@@ -100,7 +100,7 @@ class Threshold(_Section):
         measured_on: What a value was measured on; the summary and the manifest repeat it.
     """
 
-    value: float | None = None
+    value: float | None = Field(None, allow_inf_nan=False)
     quantile: float | None = Field(None, ge=0, le=1)
     of: Literal["run", "history"] = "run"
     measured_on: str | None = None

@@ -1,5 +1,6 @@
 """The Parquet files of an output folder's datasets, `raw/` and `scored/`: partitions, and their rows in batches."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from urllib.parse import unquote
 
@@ -40,10 +41,18 @@ def history(places: Iterable[str], tonight: Collection[str], last: int) -> list[
         tonight: Those of tonight, which are no history.
         last: How many different first keys to go back.
     """
-    end = max(tonight, default="")
-    before = sorted(place for place in places if place not in tonight and place < end)
-    nights = sorted({place.partition("/")[0] for place in before})[-last:]
+    if not tonight:
+        return []
+    end = max(map(natural, tonight))
+    before = sorted((place for place in places if place not in tonight and natural(place) < end), key=natural)
+    nights = list(dict.fromkeys(place.partition("/")[0] for place in before))[-last:]
     return [place for place in before if place.partition("/")[0] in nights]
+
+
+def natural(place: str) -> tuple[tuple[int, str], ...]:
+    """Key that sorts hive paths as people do: month=9 before month=10."""
+    parts = re.findall(r"\d+|\D+", place)
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in parts)
 
 
 def batches(

@@ -40,6 +40,11 @@ class Folder:
         """Path of something below this folder on its file system."""
         return f"{self.root}/{relative}" if relative else self.root
 
+    def uri_of(self, name: str) -> str:
+        """URI of a file below it; a query stays behind the name."""
+        address, sign, query = self.uri.partition("?")
+        return f"{address}/{name}{sign}{query}"
+
     def read(self, relative: str) -> str | None:
         """Text of a file; None where there is none."""
         path = self.path(relative)
@@ -105,9 +110,17 @@ def open_folder(uri: str) -> Folder:
 
 
 def open_file(uri: str) -> tuple[Folder, str]:
-    """The folder of a file by path or URI, and the file's name in it; see `open_folder`."""
-    folder, _, name = uri.rpartition("/")
-    return open_folder(folder or ("/" if uri.startswith("/") else ".")), name
+    """The folder of a file by path or URI, and the file's name in it; see `open_folder`.
+
+    Raises:
+        InputError: The URI's scheme or bucket is unknown, or it names no file.
+    """
+    whole = open_folder(uri)
+    root, _, name = whole.root.rpartition("/")
+    if not name or uri.endswith("/"):
+        raise InputError(f"{uri!r} names no file")
+    address, sign, query = whole.uri.partition("?")
+    return Folder(whole.fs, root or "/", address.rpartition("/")[0] + sign + query), name
 
 
 @contextmanager

@@ -57,6 +57,13 @@ def calibrate(
     """
     if source is None and (target.needs_labels or delta is not None):
         raise ConfigError(f"target {target.text} needs labels: name their column with --label")
+    if delta is not None and not 0 < delta < 1:
+        raise ConfigError(f"--certify takes the probability of being wrong, between 0 and 1, not {delta:g}")
+    if delta is not None and manifest_rule_is_fitted(manifest):
+        raise ConfigError(
+            "the last verdicts come from a calibration, whose rule may have been fitted to the very labels that would certify: "
+            "run `ragassay finalize` without it first"
+        )
     if delta is not None and target.metric != "precision":
         raise ConfigError(f"only a precision can be certified, not {target.text}")
     values = member_values_of(manifest)
@@ -67,8 +74,13 @@ def calibrate(
 
     rows = load_labelled(output, values, source, group=group)
     fitting = half_of(rows) if delta is not None else np.ones(len(rows.labels), dtype=bool)
-    folds = list(folds_of(rows, fitting))
-    choice = Choice(stored, False) if threshold_only else choose(rows, stored, fitting)
+
+    def chosen(mine: Bools) -> Choice:
+        return Choice(stored, False) if threshold_only else choose(rows, stored, mine)
+
+    choice = chosen(fitting)
+    # The rule is chosen anew in each fold, so that what is measured on the rest was fitted to none of it.
+    folds = [(chosen(np.isin(np.arange(len(fitting)), train)), train, test) for train, test in folds_of(rows, fitting)]
     rule = fitted_rule(choice, rows, fitting)
     scores = apply_rule(rule, rows.values, rows.counts).response
     certificate = None
@@ -83,17 +95,17 @@ def calibrate(
                 f"best precision there is {best_precision(target, scores, rows.good):.3f}. Ask for less, or take better SLMs"
             )
         tau = found
-        measured = {**_in_sample(target, scores, rows, tau), **_held_out(target, choice, rows, folds)}
+        measured = {**_in_sample(target, scores, rows, tau), **_held_out(target, rows, folds)}
     else:
         tau, of_all = _of_all_scores(output, values, rule, target)
         measured = {**of_all, **_in_sample(target, scores, rows, tau)}
-    measured |= _calibration_errors(choice, rows, folds)
+    measured |= _calibration_errors(rows, folds)
     calibration = _calibration(manifest, target, values, rule, tau, measured)
     return replace(
         calibration,
         label=source.column,
         rows=dict(Counter(label.value for label in rows.labels)),
-        probability=fit_probability(scores[fitting], rows.good[fitting]),
+        probability=fit_probability(scores[fitting], rows.good[fitting]) if _both(rows.good[fitting]) else None,
         certificate=certificate,
     )
 
@@ -125,6 +137,15 @@ def _calibration(
         measured=measured,
         fingerprint=manifest.fingerprint,
     )
+
+
+def manifest_rule_is_fitted(manifest: Manifest) -> bool:
+    """Whether the last verdicts were given by a rule that a calibration fitted to labels."""
+    return str(next(run.fit for run in reversed(manifest.runs) if run.fit.get("members"))["source"]).startswith("calibration")
+
+
+def _both(good: Bools) -> bool:
+    return bool(good.any()) and not bool(good.all())
 
 
 def _of_all_scores(output: Folder, values: dict[str, str], rule: Rule, target: Target) -> tuple[float, dict[str, float | None]]:
@@ -166,11 +187,11 @@ def _in_sample(target: Target, scores: Floats, rows: Labelled, tau: float) -> di
     return {f"in_sample_{name}": v for name, v in reached(target.of, scores, rows.good, tau).items()}
 
 
-def _held_out(target: Target, choice: Choice, rows: Labelled, folds: list[tuple[Ints, Ints]]) -> dict[str, float | None]:
+def _held_out(target: Target, rows: Labelled, folds: list[tuple[Choice, Ints, Ints]]) -> dict[str, float | None]:
     """What a threshold fitted to four folds gives on the fifth, all fifths together."""
     tau = np.full(len(rows.labels), np.nan)
     held = np.zeros_like(tau)
-    for train, test in folds:
+    for choice, train, test in folds:
         scores = apply_rule(fitted_rule(choice, rows, train), rows.values, rows.counts).response
         found = find_threshold(target, scores[train], rows.good[train])
         # A fold that reaches the target nowhere lets nothing pass, or flags nothing.
@@ -183,10 +204,10 @@ def _held_out(target: Target, choice: Choice, rows: Labelled, folds: list[tuple[
     return {f"held_out_{name}": v for name, v in reached(target.of, held[there], rows.good[there], tau[there]).items()}
 
 
-def _calibration_errors(choice: Choice, rows: Labelled, folds: list[tuple[Ints, Ints]]) -> dict[str, float | None]:
+def _calibration_errors(rows: Labelled, folds: list[tuple[Choice, Ints, Ints]]) -> dict[str, float | None]:
     """Expected calibration error: before, of the SLMs' own P(yes) / (P(yes) + P(no)); after, of the map, on held-out folds."""
     after = np.full(len(rows.labels), np.nan)
-    for train, test in folds:
+    for choice, train, test in folds:
         scores = apply_rule(fitted_rule(choice, rows, train), rows.values, rows.counts).response
         after[test] = probabilities(fit_probability(scores[train], rows.good[train]), scores[test])
     there, own = ~np.isnan(after), ~np.isnan(rows.shares)

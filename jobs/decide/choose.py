@@ -13,7 +13,7 @@ from pipeline.rule import Rule, apply_rule
 
 FOLDS = 5
 SEED = 20250622
-HELPS = 2.0
+HELPS = 3.5
 """Another rule replaces the stored one if its AUROC over held-out folds is better by so many standard errors."""
 
 Floats = npt.NDArray[np.float64]

@@ -203,7 +203,7 @@ def report(
         compared = run_compare(folder, manifest, source=in_logs, below=below) if len(values) > 1 else None
         place, name = open_file(to) if to else (folder, "report.html")
         place.write(name, render(output, run, found, drift_check, evaluation, compared))
-        console.print(f"report  {place.uri}/{name}", markup=False)
+        console.print(f"report  {place.uri_of(name)}", markup=False)
 
 
 @app.command()

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from jobs.config import Drift, Job
-from jobs.partitions import history, hive_path
+from jobs.partitions import history, hive_path, natural
 from pipeline.drift import kolmogorov_smirnov, population_stability
 from pipeline.moments import merge
 from schemas.columns import Status
@@ -72,7 +72,8 @@ def check_drift(
         tonight: Paths on disk of tonight's partitions; None takes the last.
     """
     if tonight is None:
-        tonight = [max(stats)] if stats else []
+        nights = sorted((place.partition("/")[0] for place in stats), key=natural)
+        tonight = [place for place in stats if place.partition("/")[0] == nights[-1]]
     before = history(stats, tonight, job.history.partitions)
     now, then = ([stats[place] for place in places] for places in (tonight, before))
     sizes = sum(part.sentences for part in now), sum(part.sentences for part in then)
@@ -81,8 +82,9 @@ def check_drift(
         return DriftCheck(*names, sizes, [], "there is no partition before tonight's to compare with")
     if min(sizes) < job.drift.min_sentences:
         note = f"{min(sizes)} sentences are too few to tell drift from chance (drift.min_sentences: {job.drift.min_sentences})"
-        return DriftCheck(*names, sizes, [], note)
-    shifts = [*_members(job.drift, now, then), *_rates(job.drift, now, then)]
+        errors = _errors(job.drift, now, then)  # a night without a scored row has no sentence, and that is the drift
+        return DriftCheck(*names, sizes, [errors] if errors.drifted else [], None if errors.drifted else note)
+    shifts = [*_members(job.drift, now, then), _errors(job.drift, now, then), _lengths(job.drift, now, then)]
     flagged = [_flagged(manifest.finalized[place] for place in places if place in manifest.finalized) for places in names]
     if flagged[0] is not None and flagged[1] is not None:
         shifts.append(_shift("flagged", flagged[0], flagged[1], job.drift.flagged))
@@ -105,27 +107,25 @@ def _members(limits: Drift, now: list[PartitionStats], then: list[PartitionStats
     return shifts
 
 
-def _rates(limits: Drift, now: list[PartitionStats], then: list[PartitionStats]) -> list[Shift]:
+def _errors(limits: Drift, now: list[PartitionStats], then: list[PartitionStats]) -> Shift:
+    """Share of the rows without a score; only a rise is drift."""
     rates = []
     for parts in (now, then):
         statuses: Counter[str] = Counter()
         for part in parts:
             statuses.update(part.rows)
-        scored, total = statuses[Status.OK.value], statuses.total()
-        rates.append((1 - scored / total, sum(part.sentences for part in parts) / scored))
-    (errors, length), (old_errors, old_length) = rates
-    return [
-        Shift(
-            "error_rate",
-            None,
-            errors,
-            old_errors,
-            errors - old_errors,
-            limits.error_rate,
-            errors - old_errors > limits.error_rate,
-        ),
-        _shift("sentences", length, old_length, limits.sentences, scale=old_length),
-    ]
+        rates.append(1 - statuses[Status.OK.value] / statuses.total() if statuses.total() else 0.0)
+    rise = rates[0] - rates[1]
+    return Shift("error_rate", None, rates[0], rates[1], rise, limits.error_rate, rise > limits.error_rate)
+
+
+def _lengths(limits: Drift, now: list[PartitionStats], then: list[PartitionStats]) -> Shift:
+    """Sentences a scored response."""
+    lengths = []
+    for parts in (now, then):
+        scored = sum(part.rows.get(Status.OK.value, 0) for part in parts)
+        lengths.append(sum(part.sentences for part in parts) / scored)
+    return _shift("sentences", lengths[0], lengths[1], limits.sentences, scale=lengths[1])
 
 
 def _shift(what: str, now: float, then: float, limit: float, *, scale: float = 1.0, member: str | None = None) -> Shift:

@@ -255,6 +255,8 @@ def _histograms(rows: Labelled, scores: Mapping[str, Floats], policy: Positive) 
     found = []
     for name in names:
         there = ~np.isnan(scores[name])
+        if not there.any():
+            continue
         score = scores[name][there]
         edges = np.histogram_bin_edges(score, bins=HISTOGRAM_BINS, range=tuple(np.quantile(score, [0.005, 0.995])))
         inside = np.clip(score, edges[0], edges[-1])

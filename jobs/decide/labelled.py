@@ -172,7 +172,9 @@ def load_labelled(
     if group is None and "item" in columns:
         group = "item"
     parts = _Parts()
-    named = source.sentences or next((c for c in SENTENCE_COLUMNS if c in columns), None)
+    named = source.sentences or next((c for c in SENTENCE_COLUMNS if c in columns and _are_places(output, files, c)), None)
+    if named and not _are_places(output, files, named):
+        raise InputError(f"column {named!r} holds no sentence labels: lists of structs with whole numbers start and end")
     wanted = [*READ, *slices, *([group] if group else []), *([named] if named else [])]
     for place, paths in files.items():
         for path in paths:
@@ -204,6 +206,20 @@ def load_labelled(
     )
 
 
+def _are_places(output: Folder, files: dict[str, list[str]], name: str) -> bool:
+    """Whether a column is a list of structs with start and end, wherever it is."""
+    for paths in files.values():
+        schema = pq.read_schema(paths[0], filesystem=output.fs)
+        if name in schema.names:
+            kind = schema.field(name).type
+            if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_struct(kind.value_type):
+                return False
+            parts = {field.name: field.type for field in kind.value_type}
+            if not all(key in parts and pa.types.is_integer(parts[key]) for key in ("start", "end")):
+                return False
+    return True
+
+
 def _check_columns(
     output: Folder, files: dict[str, list[str]], source: LabelSource, wanted: Sequence[str], from_file: bool
 ) -> set[str]:
@@ -211,6 +227,8 @@ def _check_columns(
     found: set[str] = set()
     for place, paths in files.items():
         found |= set(hive_keys(place)) | set(pq.read_schema(paths[0], filesystem=output.fs).names)
+    if not from_file and source.column in {"verdict", "status", "run_id", "error"}:
+        raise InputError(f"column {source.column!r} is our own: a label is what a person says")
     needed = [*([] if from_file else [source.column, *([source.sentences] if source.sentences else [])]), *wanted]
     for name in needed:
         if name not in found:

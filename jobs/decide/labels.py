@@ -117,6 +117,8 @@ def read_reviewed(source: LabelSource) -> Reviewed:
         raise InputError(f"labels {uri} lack the column(s) {', '.join(missing)}; they have {', '.join(table.column_names)}")
     ids = table["row_id"].cast(pa.string()).to_pylist()
     labels = to_labels(table[source.column], source)
+    if {"start", "end"} <= set(table.column_names) and table["start"].null_count + table["end"].null_count:
+        raise InputError(f"labels {uri}: some rows have no start or end: give both, or leave the two columns out")
     if {"start", "end"} <= set(table.column_names):
         return _reviewed_sentences(uri, ids, table["start"].to_pylist(), table["end"].to_pylist(), labels)
     responses: dict[str, Label] = {}
@@ -141,12 +143,13 @@ def sentence_truth(
     """
     if labels is None:
         return [None] * len(spans)
-    are_spans = not any("supported" in part for part in labels)
+    are_spans = not any("supported" in part for part in labels if part)
     if are_spans and not labels and label is not Label.CORRECT:
         return [None] * len(spans)
     truth: list[bool | None] = []
     for start, end in spans:
-        over = [part for part in labels if part["start"] < end and start < part["end"]]
+        known = (part for part in labels if part and part["start"] is not None and part["end"] is not None)
+        over = [part for part in known if part["start"] < end and start < part["end"]]
         said = [part.get("supported", False) for part in over]
         if False in said:
             truth.append(False)

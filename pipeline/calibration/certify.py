@@ -66,7 +66,7 @@ def certify(
         mine = testing[0] >= candidates[i]
         selected, correct = int(mine.sum()), int(testing[1][mine].sum())
         tested = Certificate(precision, delta, selected, correct, lower_bound(correct, selected, delta))
-        if tested.bound < precision:
+        if not tested.bound >= precision:
             failed = tested
             break
         if best is None or candidates[i] < best[0]:

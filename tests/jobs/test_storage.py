@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.storage import locked, open_folder
+from jobs.storage import locked, open_file, open_folder
 from pipeline.errors import InputError, OutputError
 
 
@@ -47,3 +47,17 @@ def test_writes_are_whole_and_read_back(tmp_path: Path) -> None:
 def test_unknown_scheme_is_named() -> None:
     with pytest.raises(InputError, match="ftp://x"):
         open_folder("ftp://x/y")
+
+
+def test_the_query_of_a_uri_stays_with_the_store() -> None:
+    folder, name = open_file("s3://bkt/d/cal.json?endpoint_override=http://h:9000&region=us-east-1")
+    assert (folder.root, name) == ("bkt/d", "cal.json")
+    assert folder.uri_of(name) == "s3://bkt/d/cal.json?endpoint_override=http://h:9000&region=us-east-1"
+    with pytest.raises(InputError, match="names no file"):
+        open_file("out/")
+
+
+def test_a_file_by_its_path(tmp_path: Path) -> None:
+    folder, name = open_file(str(tmp_path / "a.json"))
+    folder.write(name, "x")
+    assert (tmp_path / "a.json").read_text() == "x" and folder.uri_of(name) == str(tmp_path / "a.json")

@@ -76,6 +76,19 @@ def test_certified_or_refused(scored_once: Path) -> None:
         run(scored_once, "recall>=0.5", delta=0.1)
 
 
+@pytest.mark.parametrize("delta", [0.0, 1.0, 2.0, -1.0, float("nan")])
+def test_a_delta_that_is_no_probability_is_refused(scored_once: Path, delta: float) -> None:
+    with pytest.raises(ConfigError, match="between 0 and 1"):
+        run(scored_once, "precision>=0.9", delta=delta)
+
+
+def test_a_rule_that_was_fitted_to_labels_certifies_nothing(scored: Path, precise: Calibration) -> None:
+    path = write_calibration(precise, open_folder(str(scored)), None)
+    finalize_job(job().model_copy(update={"calibration": path}), str(scored), Console(quiet=True))
+    with pytest.raises(ConfigError, match="fitted to the very labels"):
+        run(scored, "precision>=0.6", delta=0.1)
+
+
 def test_a_target_out_of_reach_says_how_far(scored_once: Path, tmp_path: Path) -> None:
     rows = sorted((row["score"], row["row_id"]) for row in read_rows(scored_once) if row["status"] == "ok")
     upside_down = {"row_id": [row_id for _, row_id in rows], "supported": [i < len(rows) // 2 for i in range(len(rows))]}

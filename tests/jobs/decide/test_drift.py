@@ -69,6 +69,19 @@ def test_too_little_to_compare_is_said() -> None:
     assert "20 sentences are too few" in (few.note or "") and not few.shifts
 
 
+def test_a_night_that_failed_whole_is_drift() -> None:
+    dead = PartitionStats("", {"a": moments_of([])}, {"a": "log_odds"}, {"a": moments_of([])}, {"no_context": 50}, 0, [])
+    found = check_drift(job(), Manifest(), {"dt=1": night(1), "dt=2": dead})
+    assert [shift.what for shift in found.drifted] == ["error_rate"] and found.note is None
+
+
+def test_tonight_is_all_folders_of_the_last_night_in_the_order_of_numbers() -> None:
+    stats = {f"month={m}/tn={t}": night(m) for m in (9, 10, 2) for t in "ab"}
+    found = check_drift(job(), Manifest(), stats)
+    assert found.tonight == ["month=10/tn=a", "month=10/tn=b"]
+    assert found.history == ["month=2/tn=a", "month=2/tn=b", "month=9/tn=a", "month=9/tn=b"]
+
+
 def test_history_goes_back_by_nights_not_by_folders() -> None:
     places = [f"dt={d}/tenant={t}" for d in range(1, 6) for t in "xy"]
     assert history(places, ["dt=5/tenant=x", "dt=5/tenant=y"], 2) == places[4:8]

@@ -120,6 +120,8 @@ def test_only_some_rows(scored_once: Path) -> None:
         (LabelSource("label", ignore=frozenset({"correct"})), {}, "correct and hallucinated ones are both needed"),
         (LabelSource("label", ignore=frozenset({"correct", "partial", "wrong"})), {}, "none of the scored rows has a label"),
         (LabelSource("score"), {}, "--true-means"),
+        (LabelSource("verdict"), {}, "a label is what a person says"),
+        (LabelSource("label", sentences="members"), {}, "holds no sentence labels"),
     ],
 )
 def test_labels_that_can_not_be_used(scored_once: Path, source: LabelSource, more: dict[str, Any], message: str) -> None:
