@@ -11,6 +11,7 @@ from jobs.config import Job, load_job
 from jobs.console import DRIFT_EXIT, our_errors
 from jobs.decide.commands import Config, FailOnDrift, Output
 from jobs.decide.commands import app as decide
+from jobs.tune.command import app as tune
 
 app = typer.Typer(
     help="Say of every sentence of every logged RAG answer whether its context supports it.",
@@ -20,6 +21,7 @@ app = typer.Typer(
 )
 
 app.add_typer(decide)
+app.add_typer(tune)
 
 Input = Annotated[str, typer.Argument(help="Parquet file, folder, glob or object-store URI of logs.")]
 
@@ -98,10 +100,10 @@ def finalize(output: Output, config: Config = None, calibration: CalibrationFile
 def prepare(config: Config = None) -> None:
     """Make the models of a job ready on this machine (a GGUF file is dequantised once)."""
     with our_errors() as console:
-        from pipeline.engines.weights import prepare as prepare_model
+        from pipeline.engines.merge import prepare_slm
 
         for slm in load_job(config).slms:
-            console.print(f"{slm.name}: {prepare_model(slm.model)}")
+            console.print(f"{slm.name}: {prepare_slm(slm)}")
 
 
 @app.command()

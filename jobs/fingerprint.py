@@ -4,7 +4,7 @@ from typing import Any
 
 from jobs.config import Job
 from pipeline.detectors.config import Detector, Kind
-from pipeline.engines.weights import identity
+from pipeline.engines.merge import weights_identity
 from pipeline.errors import OutputError
 from schemas.columns import SCHEMA_VERSION
 
@@ -26,7 +26,7 @@ def fingerprint(job: Job) -> dict[str, Any]:
     if spacy.util.is_package(job.splitter.name):
         splitter["pipeline"] = spacy.util.get_package_version(job.splitter.name) or ""
     slms = {
-        slm.name: {"weights": identity(slm.model), **slm.model_dump(mode="json", include=set(_SCORING))} for slm in job.slms
+        slm.name: {"weights": weights_identity(slm), **slm.model_dump(mode="json", include=set(_SCORING))} for slm in job.slms
     }
     return {
         "schema": SCHEMA_VERSION,

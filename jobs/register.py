@@ -17,8 +17,8 @@ from jobs.storage import Folder
 from pipeline.detectors.config import Detector
 from pipeline.detectors.detect import load_ner
 from pipeline.detectors.embedding import load_encoder
-from pipeline.engines.weights import prepare
-from pipeline.errors import InputError, ModelError, OutputError
+from pipeline.engines.merge import load_tokenizer
+from pipeline.errors import InputError, OutputError
 from pipeline.prompt import PromptBuilder
 from pipeline.slm import Slm
 from pipeline.split import load_splitter
@@ -149,15 +149,4 @@ def _check_detector(detector: Detector) -> None:
 
 def _check_model(slm: Slm) -> None:
     """Find the model, load its tokenizer and find its label tokens, so that a wrong name fails here and not in an actor."""
-    from transformers import AutoTokenizer
-
-    model = prepare(slm.model)
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(model, revision=slm.revision, trust_remote_code=slm.trust_remote_code)
-    except Exception as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ModelError(
-            f"SLM {slm.name!r}: model {slm.model!r} is unknown or can't be loaded ({reason}). Give a hub id that this machine "
-            "reaches, a local folder, a GGUF file, or 'embedded'"
-        ) from error
-    PromptBuilder(slm, tokenizer).prefix("q", ["c"])
+    PromptBuilder(slm, load_tokenizer(slm)).prefix("q", ["c"])

@@ -1,9 +1,11 @@
 """What defines one small language model (SLM) of the ensemble: weights, prompt, labels, engine limits, replicas."""
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from pipeline.adapter import trained_with
 
 DEFAULT_PROMPT = """\
 You check whether a statement is supported by a context. Reply with Yes or No only.
@@ -17,6 +19,9 @@ Question: {{ question }}
 Statement: {{ sentence }}
 
 Is the statement supported by the context? Reply Yes or No."""
+
+TRAINED = ("system", "prompt", "chat", "supported", "unsupported")
+"""Settings that an adapter is trained with."""
 
 Words = Annotated[tuple[str, ...], Field(min_length=1)]
 
@@ -59,6 +64,8 @@ class Slm(BaseModel):
     Attributes:
         name: Its name in `members`; unique in a job.
         model: `embedded`, a hub id, a local folder, or a GGUF file.
+        adapter: LoRA adapter that is merged into the model: one that comes with the package, or a folder, such as
+            `ragassay tune` writes. It brings system, prompt, chat, supported and unsupported with it.
         revision: Commit or tag of a hub id.
         trust_remote_code: Run code that comes with the model; needed by some hub models, off unless asked for.
         engine: vllm, or transformers (slow; the reference).
@@ -88,6 +95,7 @@ class Slm(BaseModel):
 
     name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9._-]+$")
     model: str = "embedded"
+    adapter: str | None = None
     revision: str | None = None
     trust_remote_code: bool = False
     engine: Literal["vllm", "transformers"] = "vllm"
@@ -109,9 +117,23 @@ class Slm(BaseModel):
     threads: int | None = Field(None, ge=1)
     replicas: Replicas = Replicas()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _as_trained(cls, given: Any) -> Any:
+        """An adapter judges under the prompt that it was trained with; under another its numbers would mean nothing."""
+        trained = trained_with(given["adapter"]) if isinstance(given, dict) and given.get("adapter") else {}
+        for key in TRAINED:
+            if key in trained and key in given and _plain(given[key]) != trained[key]:
+                raise ValueError(f"adapter {given['adapter']!r} was trained with another {key}: leave {key} out")
+        return {**given, **{key: trained[key] for key in TRAINED if key in trained}} if trained else given
+
     @model_validator(mode="after")
     def _labels_differ(self) -> "Slm":
         both = set(self.supported) & set(self.unsupported)
         if both:
             raise ValueError(f"supported and unsupported share the words {sorted(both)}")
         return self
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

@@ -60,7 +60,7 @@ Where = Annotated[
 ]
 Group = Annotated[
     str | None,
-    typer.Option("--group", help="Column of the item that a row belongs to [default: item, else the context]."),
+    typer.Option("--group", help="Column of the item that a row belongs to (item if it is there, else the context)."),
 ]
 Slices = Annotated[list[str] | None, typer.Option("--slice", help="Look at each value of this column; can be repeated.")]
 Resamples = Annotated[int, typer.Option("--resamples", min=0, help="Bootstrap resamples behind each interval; 0 for none.")]
@@ -85,7 +85,7 @@ def evaluate(
         from jobs.decide.evaluate import evaluate as run_evaluate
         from jobs.decide.tables import print_evaluation
 
-        source = _needed(_source(label, labels, true_means, ignore_label, sentence_labels, where))
+        source = _needed(label_source(label, labels, true_means, ignore_label, sentence_labels, where))
         judge = load_job(config).judge
         found = run_evaluate(folder, manifest, source, group=group, slices=slices or [], resamples=resamples, judge=judge)
         print_evaluation(found, console)
@@ -109,7 +109,7 @@ def calibrate(
     threshold_only: Annotated[
         bool, typer.Option("--threshold-only", help="Keep mean, policy and weights as the last verdicts had them.")
     ] = False,
-    to: Annotated[str | None, typer.Option("--to", help="File to write [default: OUTPUT/calibration.json].")] = None,
+    to: Annotated[str | None, typer.Option("--to", help="File to write; OUTPUT/calibration.json if none is named.")] = None,
 ) -> None:
     """Fit threshold, mean, policy, weights and probabilities to labels; `finalize --calibration` uses the file."""
     with our_errors() as console, _opened(output) as (folder, manifest):
@@ -119,7 +119,7 @@ def calibrate(
         from pipeline.calibration.target import parse_target
 
         wanted = parse_target(target, of.value)
-        source = _source(label, labels, true_means, ignore_label, None, where)
+        source = label_source(label, labels, true_means, ignore_label, None, where)
         found = run_calibrate(folder, manifest, wanted, source, group=group, delta=certify, threshold_only=threshold_only)
         print_calibration(found, write_calibration(found, folder, to), output, console)
 
@@ -143,7 +143,7 @@ def compare(
     output: Output,
     last: Annotated[int, typer.Option("--last", min=1, help="How many responses.")] = 50,
     order_by: Annotated[
-        str | None, typer.Option("--order-by", help="Column whose highest values are the last [default: the last rows logged].")
+        str | None, typer.Option("--order-by", help="Column whose highest values are the last; else the last rows logged.")
     ] = None,
     label: Label = None,
     true_means: TrueMeans = None,
@@ -155,7 +155,7 @@ def compare(
         from jobs.decide.compare import compare as run_compare
         from jobs.decide.tables import print_compared
 
-        source = _source(label, None, true_means, ignore_label, None, None)
+        source = label_source(label, None, true_means, ignore_label, None, None)
         below = {d.name: d.suspicious_below for d in load_job(config).detectors}
         found = run_compare(folder, manifest, last=last, order_by=order_by, source=source, below=below)
         print_compared(found, console)
@@ -174,7 +174,7 @@ def report(
     slices: Slices = None,
     resamples: Resamples = 1000,
     config: Config = None,
-    to: Annotated[str | None, typer.Option("--to", help="File to write [default: OUTPUT/report.html].")] = None,
+    to: Annotated[str | None, typer.Option("--to", help="File to write; OUTPUT/report.html if none is named.")] = None,
 ) -> None:
     """Write one self-contained HTML page about OUTPUT; with --label also all that `evaluate` does."""
     with our_errors() as console, _opened(output) as (folder, manifest):
@@ -187,7 +187,7 @@ def report(
         from jobs.decide.tables import print_evaluation
 
         job = load_job(config)
-        source = _source(label, labels, true_means, ignore_label, sentence_labels, where)
+        source = label_source(label, labels, true_means, ignore_label, sentence_labels, where)
         values = member_values_of(manifest) if any(run.fit.get("members") for run in manifest.runs) else {}
         drift_check = check_drift(job, manifest, stats_of(folder, values) if values else {})
         found = gather(folder, slices or [], source.column if source and not source.file else None)
@@ -255,7 +255,7 @@ def _opened(output: str) -> Iterator[tuple[Folder, Manifest]]:
         yield folder, read_manifest(folder)
 
 
-def _source(
+def label_source(
     label: str | None,
     labels: str | None,
     true_means: Verdict | None,
@@ -263,6 +263,11 @@ def _source(
     sentence_labels: str | None,
     where: list[str] | None,
 ) -> LabelSource | None:
+    """What the label options of a command say; None without --label.
+
+    Raises:
+        ConfigError: They do not go together.
+    """
     from pipeline.errors import ConfigError
 
     if label is None and labels is not None:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pipeline.engines.merge import prepare_slm
 from pipeline.engines.protocol import EngineOutput
-from pipeline.engines.weights import MAX_WINDOW, prepare
+from pipeline.engines.weights import MAX_WINDOW
 from pipeline.errors import ModelError
 from pipeline.slm import Slm
 
@@ -25,7 +26,7 @@ class TransformersEngine:
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
         torch.set_num_threads(threads)
-        model = prepare(slm.model)
+        model = prepare_slm(slm)
         options = {"revision": slm.revision, "trust_remote_code": slm.trust_remote_code}
         try:
             self.tokenizer = AutoTokenizer.from_pretrained(model, **options)

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.engines.merge import prepare_slm
 from pipeline.engines.protocol import EngineOutput
-from pipeline.engines.weights import MAX_WINDOW, prepare
+from pipeline.engines.weights import MAX_WINDOW
 from pipeline.errors import ModelError
 from pipeline.slm import Slm
 
@@ -65,7 +66,7 @@ class VllmEngine:
         Raises:
             ModelError: The model can't be found or loaded.
         """
-        model = prepare(slm.model)
+        model = prepare_slm(slm)
         _set_environment(slm, threads)
         from transformers import AutoConfig
         from vllm import LLM

@@ -6,6 +6,7 @@ vLLM and transformers both read Hugging Face folders, so a GGUF file is dequanti
 import hashlib
 import importlib.util
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from pipeline.errors import ModelError
@@ -75,7 +76,7 @@ def identity(model: str) -> dict[str, str]:
     if isinstance(found, str):
         return {"hub": found}
     files = [found] if found.is_file() else sorted(p for p in found.iterdir() if p.is_file())
-    return {p.name: _digest(p) for p in files}
+    return {p.name: digest(p) for p in files}
 
 
 def _embedded_gguf() -> Path:
@@ -88,20 +89,25 @@ def _embedded_gguf() -> Path:
 
 
 def _dequantised(gguf: Path) -> Path:
-    """Hugging Face folder in bfloat16 made from a GGUF file; made once, under a lock, and moved into place when whole."""
+    """Hugging Face folder in bfloat16 made from a GGUF file, once."""
+    try:
+        return made_once(f"{gguf.stem}-{digest(gguf)[-12:]}", lambda folder: _dequantise(gguf, folder))
+    except Exception as error:
+        raise ModelError(f"GGUF file {gguf} can't be read: {type(error).__name__}: {error}") from error
+
+
+def made_once(name: str, make: Callable[[Path], None]) -> Path:
+    """A folder of models/ under `home`: made under a lock where it is missing, and moved into place when whole."""
     from filelock import FileLock
 
-    target = home() / "models" / f"{gguf.stem}-{_digest(gguf)[-12:]}"
+    target = home() / "models" / name
     if target.exists():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{target}.lock"):
         if not target.exists():
             part = target.with_name(f"{target.name}.part-{os.getpid()}")
-            try:
-                _dequantise(gguf, part)
-            except Exception as error:
-                raise ModelError(f"GGUF file {gguf} can't be read: {type(error).__name__}: {error}") from error
+            make(part)
             part.rename(target)
     return target
 
@@ -122,7 +128,8 @@ def _dequantise(gguf: Path, folder: Path) -> None:
     AutoTokenizer.from_pretrained(source, gguf_file=file).save_pretrained(folder)
 
 
-def _digest(path: Path) -> str:
+def digest(path: Path) -> str:
+    """Size of a file, and a hash of its first and last MiB."""
     size = path.stat().st_size
     mebibyte = 1 << 20
     with path.open("rb") as file:

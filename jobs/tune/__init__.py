@@ -1,0 +1,1 @@
+"""`ragassay tune`: labelled logs in, a LoRA adapter out."""

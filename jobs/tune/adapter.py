@@ -1,0 +1,73 @@
+"""Write a trained adapter: peft's files in bfloat16, `slm.json`, `training.json` and a model card."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from jobs.tune.train import Look, Recipe
+from pipeline.adapter import SETTINGS, WEIGHTS
+from pipeline.engines.weights import identity
+from pipeline.slm import TRAINED, Slm
+
+
+def write_adapter(
+    model: Any, slm: Slm, recipe: Recipe, counts: dict[str, int], data: str, looks: Sequence[Look], folder: Path
+) -> None:
+    """Write what `adapter:` of an SLM reads.
+
+    Args:
+        model: The trained peft model.
+        slm: The SLM that it was trained as.
+        recipe: How.
+        counts: What it was trained on.
+        data: Its name.
+        looks: The held-out figures.
+        folder: Where to.
+    """
+    import torch
+    from peft import get_peft_model_state_dict
+    from safetensors.torch import save_file
+
+    folder.mkdir(parents=True, exist_ok=True)
+    config = model.peft_config["default"]
+    config.base_model_name_or_path = slm.model
+    config.inference_mode = True
+    config.save_pretrained(str(folder))
+    weights = get_peft_model_state_dict(model)
+    save_file({name: value.detach().cpu().to(torch.bfloat16).contiguous() for name, value in weights.items()}, folder / WEIGHTS)
+    settings = slm.model_dump(mode="json", include=set(TRAINED)) | {"base": identity(slm.model)}
+    _write(folder / SETTINGS, settings)
+    _write(
+        folder / "training.json",
+        {"data": data, "recipe": asdict(recipe), "counts": counts, "looks": [asdict(look) for look in looks]},
+    )
+    (folder / "README.md").write_text(_card(slm, recipe, counts, data, looks), encoding="utf-8")
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _card(slm: Slm, recipe: Recipe, counts: dict[str, int], data: str, looks: Sequence[Look]) -> str:
+    best = min(looks, key=lambda look: look.loss)
+    lines = [
+        f"# A verifier: LoRA adapter for {slm.model}",
+        "",
+        f"Trained by `ragassay tune` on {data}: "
+        + ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items()))
+        + ".",
+        f"Rank {recipe.rank}, {f'the upper {recipe.layers} layers' if recipe.layers else 'all layers'}, peak learning rate "
+        f"{recipe.learning_rate:g}, {recipe.batch} labels a step, seed {recipe.seed}.",
+        "",
+        f"Best on held-out contexts after {best.tokens:,} tokens ({best.labels:,} labels): loss {best.loss:.3f}, "
+        f"AUROC {best.auroc:.3f}.",
+        "Held-out contexts of the training data say little about other data: measure with `ragassay evaluate` on your own.",
+        "",
+        "| tokens | labels | training loss | held-out loss | held-out AUROC |",
+        "| --- | --- | --- | --- | --- |",
+        *(f"| {x.tokens:,} | {x.labels:,} | {x.train_loss:.3f} | {x.loss:.3f} | {x.auroc:.3f} |" for x in looks),
+        "",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,162 @@
+"""Labelled logs as training examples: prompts that scoring would send, grouped by context."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet as pq
+
+from jobs.config import Columns
+from jobs.decide.labels import SENTENCE_COLUMNS, Label, LabelSource, sentence_truth, to_labels
+from jobs.storage import open_file
+from pipeline.errors import InputError
+from pipeline.prompt import PromptBuilder
+from pipeline.split import split
+from pipeline.tune.corrupt import synthetic
+from pipeline.tune.loss import Unit
+from pipeline.tune.tree import size
+
+
+@dataclass
+class Group:
+    """All labels about one context, and the tokens of the tree of their prompts."""
+
+    context: str
+    units: list[Unit] = field(default_factory=list)
+    tokens: int = 0
+
+
+@dataclass
+class Examples:
+    """What a labelled log gives to train on.
+
+    Attributes:
+        groups: Labels by context, in the log's order.
+        counts: What was taken and what left out: units by label, rows by reason.
+    """
+
+    groups: list[Group]
+    counts: Counter[str]
+
+
+def read_examples(
+    uri: str,
+    source: LabelSource,
+    columns: Columns,
+    builder: PromptBuilder,
+    nlp: Any,
+    max_tokens: int,
+    *,
+    corruptions: int = 0,
+) -> Examples:
+    """Turn a labelled log into training examples.
+
+    A sentence that labelled sentences or spans speak of has a label of its own. Else every sentence of a correct response is
+    supported, and of any other response at least one is not.
+
+    Args:
+        uri: Parquet file.
+        source: Where its labels are.
+        columns: Names of its columns.
+        builder: Prompts of the SLM.
+        nlp: The splitter.
+        max_tokens: A longer prompt is left out, and counted.
+        corruptions: Synthetic statements of each label that every context gets; see `pipeline.tune.corrupt`.
+
+    Raises:
+        InputError: The file can't be read, lacks a column, or has no two classes of labels.
+    """
+    table = _read(uri, source, columns)
+    labels = to_labels(table[source.column], source)
+    found = next(
+        (name for name in ([source.sentences] if source.sentences else SENTENCE_COLUMNS) if name in table.column_names), None
+    )
+    parts = table[found].to_pylist() if found else [None] * len(table)
+    texts = [table[name].to_pylist() for name in (columns.question, columns.context, columns.response)]
+    groups: dict[tuple[str, ...], Group] = {}
+    questions: dict[tuple[str, ...], str] = {}
+    counts: Counter[str] = Counter()
+    for question, context, response, label, said in zip(*texts, labels, parts, strict=True):
+        passages = tuple(p for p in ([context] if isinstance(context, str) else context or []) if p)
+        spans = split(nlp, [response or ""])[0]
+        if label is None or not passages or not spans:
+            counts["rows without label, context or sentence"] += 1
+            continue
+        head = builder.prefix(question or "", passages)
+        tails = builder.suffixes(question or "", passages, [response[start:end] for start, end in spans])
+        prompts = [(*head, *tail) for tail in tails]
+        if max(map(len, prompts)) > max_tokens:
+            counts[f"rows with a prompt of over {max_tokens:,} tokens"] += 1
+            continue
+        group = groups.setdefault(passages, Group(hashlib.sha256("\n".join(passages).encode()).hexdigest()))
+        group.units += _units(prompts, sentence_truth(spans, said, label), label)
+        questions[passages] = question or ""
+    for passages, question in questions.items() if corruptions else ():
+        rng = Random(groups[passages].context)
+        inside = [text[start:end] for text, spans in zip(passages, split(nlp, passages), strict=True) for start, end in spans]
+        made = synthetic(inside, [], "\n".join(passages), corruptions, rng)
+        head = builder.prefix(question, passages)
+        for tail, (_, supported) in zip(builder.suffixes(question, passages, [text for text, _ in made]), made, strict=True):
+            if len(head) + len(tail) <= max_tokens:
+                groups[passages].units.append(Unit(((*head, *tail),), supported))
+                counts["synthetic"] += 1
+    for group in groups.values():
+        group.units = list(dict.fromkeys(group.units))
+        group.tokens = size(prompt for unit in group.units for prompt in unit.prompts)
+        counts.update("supported" if unit.supported else "unsupported" for unit in group.units)
+    if not (counts["supported"] and counts["unsupported"]):
+        raise InputError(
+            f"{uri} has {counts['supported']} supported and {counts['unsupported']} unsupported labels: both are needed"
+        )
+    return Examples([group for group in groups.values() if group.units], counts)
+
+
+def hold_out(groups: Sequence[Group], share: float) -> tuple[list[Group], list[Group]]:
+    """Part groups by a hash of their context: training, held out. The same context falls the same way in every run."""
+    held = [int(group.context[:8], 16) < share * 2**32 for group in groups]
+    return [g for g, out in zip(groups, held, strict=True) if not out], [g for g, out in zip(groups, held, strict=True) if out]
+
+
+def parted(groups: Sequence[Group], limit: int) -> list[Group]:
+    """Groups with those of a larger tree cut into several over the same context: attention costs the square of a tree."""
+    result: list[Group] = []
+    for group in groups:
+        if group.tokens <= limit:
+            result.append(group)
+            continue
+        part = Group(group.context)
+        for unit in sorted(group.units):
+            tokens = size(prompt for each in [*part.units, unit] for prompt in each.prompts)
+            if part.units and tokens > limit:
+                result.append(part)
+                part = Group(group.context)
+                tokens = size(unit.prompts)
+            part.units.append(unit)
+            part.tokens = tokens
+        result.append(part)
+    return result
+
+
+def _units(prompts: Sequence[tuple[int, ...]], truth: Sequence[bool | None], label: Label) -> list[Unit]:
+    units = [Unit((prompt,), known) for prompt, known in zip(prompts, truth, strict=True) if known is not None]
+    if units or label is None:
+        return units
+    if label is Label.CORRECT:
+        return [Unit((prompt,), True) for prompt in prompts]
+    return [Unit(tuple(prompts), False)]
+
+
+def _read(uri: str, source: LabelSource, columns: Columns) -> pa.Table:
+    where, name = open_file(uri)
+    try:
+        table = pq.read_table(where.path(name), filesystem=where.fs, partitioning=None)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(f"{uri} can't be read as Parquet: {error}") from error
+    missing = sorted({columns.question, columns.context, columns.response, source.column} - set(table.column_names))
+    if missing:
+        raise InputError(f"{uri} lacks the column(s) {', '.join(missing)}; it has {', '.join(table.column_names)}")
+    return table

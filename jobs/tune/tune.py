@@ -1,0 +1,135 @@
+"""`ragassay tune`: train an SLM's adapter on a labelled log."""
+
+from collections import Counter
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from jobs.config import Job
+from jobs.decide.labels import LabelSource
+from jobs.tune.adapter import write_adapter
+from jobs.tune.examples import Group, hold_out, parted, read_examples
+from jobs.tune.train import CHECKPOINT, Look, Recipe, train
+from pipeline.adapter import WEIGHTS
+from pipeline.engines.merge import load_tokenizer
+from pipeline.engines.weights import MAX_WINDOW
+from pipeline.errors import ConfigError, InputError, OutputError
+from pipeline.prompt import PromptBuilder
+from pipeline.slm import Slm
+from pipeline.split import load_splitter
+from pipeline.tune.lora import load_for_training
+
+LOOK_LABELS = 400
+"""Labels of the held-out contexts that a look takes: more cost time and tell little more."""
+
+
+def tune(
+    job: Job,
+    slm: Slm,
+    data: str,
+    source: LabelSource,
+    out: Path,
+    recipe: Recipe,
+    *,
+    held_out: float,
+    corruptions: int,
+    console: Console,
+) -> list[Look]:
+    """Train an adapter for one SLM of a job, under the very prompts that scoring sends.
+
+    Args:
+        job: For columns and splitter.
+        slm: The SLM; its adapter comes out.
+        data: Labelled log, a Parquet file.
+        source: Where its labels are.
+        out: Folder of the adapter; a broken training that lies there is taken up.
+        recipe: How to train.
+        held_out: Share of the contexts to look at, not to train on.
+        corruptions: Synthetic statements of each label that every context gets besides.
+        console: Told how it goes.
+
+    Returns:
+        The held-out figures as training went on.
+
+    Raises:
+        ConfigError: The SLM has an adapter already.
+        InputError: The log can't be used.
+        ModelError: The model can't be trained.
+        OutputError: The folder has a finished adapter.
+    """
+    if slm.adapter is not None:
+        raise ConfigError(f"SLM {slm.name!r} has an adapter: an adapter is trained on the plain model, so leave it out")
+    if (out / WEIGHTS).exists():
+        raise OutputError(f"{out} holds a finished adapter: give another --out, or move it away")
+    builder = PromptBuilder(slm, load_tokenizer(slm))
+    nlp = load_splitter(job.splitter.name, job.splitter.language)
+    window = min(slm.max_model_len or MAX_WINDOW, MAX_WINDOW)
+    examples = read_examples(data, source, job.columns, builder, nlp, window, corruptions=corruptions)
+    training, looked_at = hold_out(parted(examples.groups, recipe.pack), held_out)
+    looked_at = _few(looked_at)
+    for which, groups in (("to train on", training), ("held out", looked_at)):
+        truth = {unit.supported for group in groups for unit in group.units}
+        if len(truth) < 2:
+            raise InputError(
+                f"{data}: the contexts {which} have no labels of both kinds: give more labelled rows, or another --held-out"
+            )
+    _tell(examples.counts, training, looked_at, console)
+    model = load_for_training(slm, rank=recipe.rank, layers=recipe.layers, seed=recipe.seed)
+    total = round(recipe.epochs * sum(group.tokens for group in training))
+    columns = (
+        TextColumn("training"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} tokens"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("training", total=total)
+        looks = train(
+            model,
+            training,
+            looked_at,
+            (builder.yes, builder.no),
+            recipe,
+            out,
+            say=lambda line: console.print(line, markup=False, highlight=False),
+            tick=lambda tokens: bar.update(task, completed=tokens),
+        )
+    write_adapter(model, slm, recipe, dict(examples.counts), Path(data).name, looks, out)
+    (out / CHECKPOINT).unlink(missing_ok=True)
+    return looks
+
+
+def job_slm(job: Job, name: str | None, base: str | None) -> Slm:
+    """The SLM to train: the named one of a job, or its only one, on another base model if one is given.
+
+    Raises:
+        ConfigError: The job has no such SLM, or several and none is named.
+    """
+    if name is None and len(job.slms) != 1:
+        raise ConfigError(f"the job file has {len(job.slms)} SLMs: name one with --slm")
+    found = [slm for slm in job.slms if name in (None, slm.name)]
+    if not found:
+        raise ConfigError(f"the job file has no SLM {name!r}; it has {', '.join(slm.name for slm in job.slms)}")
+    return found[0].model_copy(update={"model": base}) if base else found[0]
+
+
+def _few(groups: list[Group]) -> list[Group]:
+    taken: list[Group] = []
+    for group in groups:
+        if sum(len(g.units) for g in taken) >= LOOK_LABELS:
+            break
+        taken.append(group)
+    return taken
+
+
+def _tell(counts: Counter[str], training: list[Group], looked_at: list[Group], console: Console) -> None:
+    tokens = sum(group.tokens for group in training)
+    plain = sum(len(prompt) for group in training for unit in group.units for prompt in unit.prompts)
+    lines = [
+        "labels     " + ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items())),
+        f"held out   {sum(len(g.units) for g in looked_at):,} labels of other contexts",
+        f"tokens     {tokens:,} an epoch, {plain:,} if nothing were shared",
+    ]
+    for line in lines:
+        console.print(line, markup=False, highlight=False)

@@ -1,0 +1,45 @@
+"""LoRA adapters as folders: peft's own files, and `slm.json`, which says how the adapter was trained to be asked.
+
+Those that come with the package lie in pipeline/verifiers, by name.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import ModelError
+
+BUNDLED = Path(__file__).parent / "verifiers"
+WEIGHTS = "adapter_model.safetensors"
+SETTINGS = "slm.json"
+
+
+def locate_adapter(adapter: str) -> Path:
+    """Folder of an adapter: a bundled one by name, or a folder.
+
+    Raises:
+        ModelError: There is none.
+    """
+    names = sorted(p.name for p in BUNDLED.iterdir() if (p / WEIGHTS).exists()) if BUNDLED.exists() else []
+    folder = BUNDLED / adapter if adapter in names else Path(adapter).expanduser()
+    if not (folder / WEIGHTS).exists():
+        raise ModelError(
+            f"adapter {adapter!r} is unknown: give a folder with {WEIGHTS}, such as `ragassay tune` writes, or one of those "
+            f"that come with the package: {', '.join(names)}"
+        )
+    return folder
+
+
+def trained_with(adapter: str) -> dict[str, Any]:
+    """Settings of the SLM that an adapter was trained as, and `base`, the identity of its model; empty if it does not say.
+
+    Raises:
+        ModelError: There is no such adapter, or its settings can't be read.
+    """
+    path = locate_adapter(adapter) / SETTINGS
+    if not path.exists():
+        return {}
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise ModelError(f"adapter {adapter!r}: its {SETTINGS} can't be read: {error}") from error

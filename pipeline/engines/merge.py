@@ -1,0 +1,74 @@
+"""Merge an SLM's adapter into its weights, once, so that every engine serves plain weights and both give the same P(yes)."""
+
+from pathlib import Path
+from typing import Any
+
+from pipeline.adapter import WEIGHTS, locate_adapter, trained_with
+from pipeline.engines.weights import digest, identity, made_once, prepare
+from pipeline.errors import ModelError
+from pipeline.slm import Slm
+
+
+def prepare_slm(slm: Slm) -> str:
+    """Make an SLM ready for an engine: its model, with its adapter merged in if it has one.
+
+    Returns:
+        A Hugging Face folder, or a hub id.
+
+    Raises:
+        ModelError: Model or adapter is unknown, can't be read, or the one does not belong to the other.
+    """
+    model = prepare(slm.model)
+    if slm.adapter is None:
+        return model
+    adapter = locate_adapter(slm.adapter)
+    base = trained_with(slm.adapter).get("base")
+    if base is not None and base != identity(slm.model):
+        raise ModelError(f"SLM {slm.name!r}: adapter {slm.adapter!r} was trained on another model than {slm.model!r}")
+    name = f"{Path(model).name}-{adapter.name}-{digest(adapter / WEIGHTS)[-12:]}"
+    try:
+        return str(made_once(name, lambda folder: _merge(slm, model, adapter, folder)))
+    except Exception as error:
+        raise ModelError(
+            f"SLM {slm.name!r}: adapter {slm.adapter!r} can't be merged into {slm.model!r}: {type(error).__name__}: {error}"
+        ) from error
+
+
+def load_tokenizer(slm: Slm) -> Any:
+    """Load an SLM's Hugging Face tokenizer.
+
+    Raises:
+        ModelError: Its model is unknown or can't be loaded.
+    """
+    from transformers import AutoTokenizer
+
+    model = prepare_slm(slm)
+    try:
+        return AutoTokenizer.from_pretrained(model, revision=slm.revision, trust_remote_code=slm.trust_remote_code)
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ModelError(
+            f"SLM {slm.name!r}: model {slm.model!r} is unknown or can't be loaded ({reason}). Give a hub id that this machine "
+            "reaches, a local folder, a GGUF file, or 'embedded'"
+        ) from error
+
+
+def weights_identity(slm: Slm) -> dict[str, Any]:
+    """What tells an SLM's weights from others: those of its model, and of its adapter."""
+    found: dict[str, Any] = dict(identity(slm.model))
+    if slm.adapter is not None:
+        found["adapter"] = digest(locate_adapter(slm.adapter) / WEIGHTS)
+    return found
+
+
+def _merge(slm: Slm, model: str, adapter: Path, folder: Path) -> None:
+    """W + (alpha / r) B A, computed in float32 and kept in bfloat16."""
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    options = {"revision": slm.revision, "trust_remote_code": slm.trust_remote_code}
+    base = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32, **options)
+    merged = PeftModel.from_pretrained(base, str(adapter)).merge_and_unload()
+    merged.to(torch.bfloat16).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(model, **options).save_pretrained(folder)

@@ -1,0 +1,103 @@
+"""An SLM with LoRA matrices in its upper layers, run over token trees."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pipeline.errors import ModelError
+from pipeline.slm import Slm
+from pipeline.tune.tree import Tree
+
+
+def add_lora(model: Any, *, rank: int, layers: int | None, seed: int) -> Any:
+    """Put trainable LoRA matrices on every linear module of a model's upper layers; all else is frozen.
+
+    Args:
+        model: A causal language model of transformers.
+        rank: Rank of the matrices; their product is scaled by 2.
+        layers: How many of the upper layers get them; None for all.
+        seed: Of their first values.
+
+    Returns:
+        The peft model; its trainable parameters are float32.
+
+    Raises:
+        ModelError: It has no layers of linear modules that peft knows.
+    """
+    import torch
+    from peft import LoraConfig, get_peft_model
+
+    linear = {
+        name: int(found[1])
+        for name, module in model.named_modules()
+        if isinstance(module, torch.nn.Linear) and (found := re.search(r"\.layers\.(\d+)\.", name))
+    }
+    lowest = max(linear.values(), default=0) + 1 - layers if layers else 0
+    torch.manual_seed(seed)
+    config = LoraConfig(
+        r=rank,
+        lora_alpha=2 * rank,
+        target_modules=[name for name, layer in linear.items() if layer >= lowest],
+        task_type="CAUSAL_LM",
+    )
+    try:
+        return get_peft_model(model, config)
+    except ValueError as error:
+        raise ModelError(f"LoRA can't be put on model {model.config.name_or_path!r}: {error}") from error
+
+
+def load_for_training(slm: Slm, *, rank: int, layers: int | None, seed: int) -> Any:
+    """Load an SLM's model, on the GPU if there is one, with LoRA added.
+
+    Raises:
+        ModelError: It can't be loaded.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    from pipeline.engines.weights import prepare
+
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            prepare(slm.model),
+            dtype=getattr(torch, slm.dtype) if slm.dtype != "auto" else "auto",
+            attn_implementation="sdpa",
+            revision=slm.revision,
+            trust_remote_code=slm.trust_remote_code,
+        )
+    except Exception as error:
+        raise ModelError(f"SLM {slm.name!r}: transformers can't load model {slm.model!r}: {error}") from error
+    if torch.cuda.is_available():
+        model = model.cuda()
+    return add_lora(model, rank=rank, layers=layers, seed=seed)
+
+
+def label_logprobs(model: Any, tree: Tree, yes: Sequence[int], no: Sequence[int]) -> Any:
+    """log P(yes) and log P(no) after each prompt of a tree.
+
+    Args:
+        model: A peft model, or a causal language model of transformers.
+        tree: The prompts.
+        yes: Token ids that mean "supported".
+        no: Token ids that mean "not supported".
+
+    Returns:
+        Tensor (prompts, 2), float32, with gradients if they are on.
+    """
+    import torch
+
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    device, dtype = base.device, base.dtype
+    # What a token may not see gets the type's lowest value: minus infinity would make NaN of a row without any 0.
+    hidden_from = torch.from_numpy(~tree.sees()).to(device)[None, None]
+    mask = torch.zeros(hidden_from.shape, dtype=dtype, device=device).masked_fill_(hidden_from, torch.finfo(dtype).min)
+    with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
+        states = base.model(
+            input_ids=torch.from_numpy(tree.tokens).to(device)[None],
+            position_ids=torch.from_numpy(tree.positions).to(device)[None],
+            attention_mask=mask,
+            use_cache=False,
+        ).last_hidden_state[0]
+        logits = base.lm_head(states[torch.from_numpy(tree.ends).to(device)])
+    logprobs = torch.log_softmax(logits.float(), dim=-1)
+    return torch.stack([logprobs[:, list(yes)].logsumexp(-1), logprobs[:, list(no)].logsumexp(-1)], dim=1)

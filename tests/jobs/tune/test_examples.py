@@ -1,0 +1,115 @@
+"""Labelled logs become the labels and prompts that they should."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.config import Columns
+from jobs.decide.labels import LabelSource
+from jobs.tune.examples import Examples, Group, hold_out, parted, read_examples
+from pipeline.errors import InputError
+from pipeline.prompt import PromptBuilder
+from pipeline.slm import Slm
+from pipeline.split import load_splitter
+from pipeline.tune.loss import Unit
+from pipeline.tune.tree import size
+from tests.conftest import write_logs
+
+ROW = {"question": "When does it open?", "context": ["It opens at nine.", "It closes at six."]}
+TWO = "It opens at nine. It closes at noon."
+
+
+@pytest.fixture(scope="module")
+def builder(tokenizer: Any) -> PromptBuilder:
+    return PromptBuilder(Slm(name="slm"), tokenizer)
+
+
+def read(tmp_path: Path, rows: list[dict[str, Any]], builder: PromptBuilder, **options: Any) -> Examples:
+    logs = write_logs(tmp_path / "logs.parquet", rows)
+    source = LabelSource("label", ignore=frozenset({"generic"}))
+    return read_examples(str(logs), source, Columns(), builder, load_splitter("sentencizer", "en"), 2048, **options)
+
+
+def test_prompts_are_those_of_scoring(tmp_path: Path, builder: PromptBuilder) -> None:
+    examples = read(
+        tmp_path, [{**ROW, "response": TWO, "label": "correct"}, {**ROW, "response": "No.", "label": "wrong"}], builder
+    )
+    head = builder.prefix(ROW["question"], ROW["context"])  # type: ignore[arg-type]
+    tails = builder.suffixes(ROW["question"], ROW["context"], ["It opens at nine.", "It closes at noon.", "No."])  # type: ignore[arg-type]
+    (group,) = examples.groups
+    assert group.units == [
+        Unit(((*head, *tails[0]),), True),
+        Unit(((*head, *tails[1]),), True),
+        Unit(((*head, *tails[2]),), False),
+    ]
+    assert group.tokens == size(prompt for unit in group.units for prompt in unit.prompts)
+
+
+def test_a_hallucinated_response_without_spans_is_one_label_of_its_lowest_sentence(
+    tmp_path: Path, builder: PromptBuilder
+) -> None:
+    rows = [{**ROW, "response": TWO, "label": "hallucinated"}, {**ROW, "response": "It opens at nine.", "label": "correct"}]
+    (group,) = read(tmp_path, rows, builder).groups
+    assert [(len(unit.prompts), unit.supported) for unit in group.units] == [(2, False), (1, True)]
+
+
+def test_spans_label_sentences(tmp_path: Path, builder: PromptBuilder) -> None:
+    rows = [{**ROW, "response": TWO, "label": "hallucinated", "spans": [{"start": 18, "end": 36}]}]
+    (group,) = read(tmp_path, rows, builder).groups
+    assert [unit.supported for unit in group.units] == [True, False]
+
+
+def test_rows_that_say_nothing_are_counted(tmp_path: Path, builder: PromptBuilder) -> None:
+    rows = [
+        {**ROW, "response": TWO, "label": "correct"},
+        {**ROW, "response": "No.", "label": "wrong"},
+        {**ROW, "response": "Hm.", "label": "generic"},
+        {**ROW, "response": "", "label": "correct"},
+        {**ROW, "context": [], "response": "Yes.", "label": "correct"},
+        {**ROW, "context": ["word " * 3000], "response": "Yes.", "label": "correct"},
+    ]
+    counts = read(tmp_path, rows, builder).counts
+    assert counts == {
+        "supported": 2,
+        "unsupported": 1,
+        "rows without label, context or sentence": 3,
+        "rows with a prompt of over 2,048 tokens": 1,
+    }
+
+
+def test_corruptions_come_beside(tmp_path: Path, builder: PromptBuilder) -> None:
+    context = ["The shop opens at 9 a.m. on every day. It must not be left open at night. Mr. Oakes has one key to the door."]
+    rows = [
+        {**ROW, "context": context, "response": response, "label": label}
+        for response, label in (("Yes.", "correct"), ("No.", "wrong"))
+    ]
+    plain, more = read(tmp_path, rows, builder), read(tmp_path, rows, builder, corruptions=2)
+    assert more.counts["synthetic"] == len(more.groups[0].units) - len(plain.groups[0].units) == 4
+    assert read(tmp_path, rows, builder, corruptions=2).groups == more.groups
+
+
+def test_one_class_is_refused(tmp_path: Path, builder: PromptBuilder) -> None:
+    with pytest.raises(InputError, match="2 supported and 0 unsupported"):
+        read(tmp_path, [{**ROW, "response": TWO, "label": "correct"}], builder)
+
+
+def test_a_missing_column_is_named(tmp_path: Path, builder: PromptBuilder) -> None:
+    with pytest.raises(InputError, match=r"lacks the column\(s\) label"):
+        read(tmp_path, [{**ROW, "response": TWO}], builder)
+
+
+def test_a_large_group_is_parted_and_loses_no_label() -> None:
+    units = [Unit(((*range(20), 100 + i, *range(200, 210)),), i % 2 == 0) for i in range(10)]
+    group = Group("c", units, size(prompt for unit in units for prompt in unit.prompts))
+    parts = parted([group], 60)
+    assert len(parts) > 1
+    assert all(part.tokens <= 60 for part in parts)
+    assert sorted(unit for part in parts for unit in part.units) == sorted(units)
+
+
+def test_a_context_is_held_out_in_every_run() -> None:
+    groups = [Group(f"{i:064x}"[::-1]) for i in range(1000)]
+    training, held = hold_out(groups, 0.25)
+    assert {group.context for group in training}.isdisjoint(group.context for group in held)
+    assert held == hold_out(groups[::-1], 0.25)[1][::-1]
