@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeline.errors import ModelError
 from pipeline.slm import Slm
+from pipeline.tune.attention import NAME, blocks_of, register
 from pipeline.tune.tree import Tree
 
 
@@ -57,11 +58,12 @@ def load_for_training(slm: Slm, *, rank: int, layers: int | None, seed: int) -> 
 
     from pipeline.engines.weights import prepare
 
+    register()
     try:
         model = AutoModelForCausalLM.from_pretrained(
             prepare(slm.model),
             dtype=getattr(torch, slm.dtype) if slm.dtype != "auto" else "auto",
-            attn_implementation="sdpa",
+            attn_implementation=NAME,
             revision=slm.revision,
             trust_remote_code=slm.trust_remote_code,
         )
@@ -76,7 +78,7 @@ def label_logprobs(model: Any, tree: Tree, yes: Sequence[int], no: Sequence[int]
     """log P(yes) and log P(no) after each prompt of a tree.
 
     Args:
-        model: A peft model, or a causal language model of transformers.
+        model: A model of `load_for_training`.
         tree: The prompts.
         yes: Token ids that mean "supported".
         no: Token ids that mean "not supported".
@@ -88,15 +90,12 @@ def label_logprobs(model: Any, tree: Tree, yes: Sequence[int], no: Sequence[int]
 
     base = model.get_base_model() if hasattr(model, "get_base_model") else model
     device, dtype = base.device, base.dtype
-    # What a token may not see gets the type's lowest value: minus infinity would make NaN of a row without any 0.
-    hidden_from = torch.from_numpy(~tree.sees()).to(device)[None, None]
-    mask = torch.zeros(hidden_from.shape, dtype=dtype, device=device).masked_fill_(hidden_from, torch.finfo(dtype).min)
     with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
         states = base.model(
             input_ids=torch.from_numpy(tree.tokens).to(device)[None],
             position_ids=torch.from_numpy(tree.positions).to(device)[None],
-            attention_mask=mask,
             use_cache=False,
+            blocks=blocks_of(tree, device),
         ).last_hidden_state[0]
         logits = base.lm_head(states[torch.from_numpy(tree.ends).to(device)])
     logprobs = torch.log_softmax(logits.float(), dim=-1)

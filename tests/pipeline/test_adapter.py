@@ -13,6 +13,7 @@ from pipeline.engines.merge import prepare_slm, weights_identity
 from pipeline.engines.protocol import load_engine
 from pipeline.errors import ConfigError, ModelError
 from pipeline.slm import Slm
+from pipeline.tune.attention import NAME, register
 from pipeline.tune.lora import label_logprobs, load_for_training
 from pipeline.tune.tree import grow
 
@@ -56,7 +57,8 @@ def test_merged_weights_give_what_the_adapter_gives(tiny_model: str, adapter: Pa
         logprobs = load_engine(slm, 1).label_logprobs(PROMPTS, LABELS).logprobs
         return logprobs[:, 0] - logprobs[:, 1]
 
-    base = AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.float32)
+    register()
+    base = AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.float32, attn_implementation=NAME)
     unmerged = PeftModel.from_pretrained(base, str(adapter)).float()
     with torch.inference_mode():
         found = label_logprobs(unmerged, grow(PROMPTS), LABELS[:1], LABELS[1:]).numpy()

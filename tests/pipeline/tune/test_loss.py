@@ -9,6 +9,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from pipeline.slm import Slm
+from pipeline.tune.attention import NAME
 from pipeline.tune.lora import label_logprobs, load_for_training
 from pipeline.tune.loss import MASS_WEIGHT, Unit, unit_loss
 from pipeline.tune.tree import grow
@@ -57,6 +58,7 @@ def test_packed_equals_one_by_one_with_gradients(tiny_model: str) -> None:
     found = {}
     for name, loss_of in (("packed", of_packed), ("one by one", of_each)):
         model.zero_grad()
+        model.get_base_model().set_attn_implementation("sdpa" if name == "one by one" else NAME)
         loss = loss_of(model, UNITS)
         loss.backward()
         found[name] = (loss.item(), {n: p.grad.clone() for n, p in model.named_parameters() if p.requires_grad})

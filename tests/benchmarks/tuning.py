@@ -1,0 +1,122 @@
+"""How much faster a training step is on token trees: `python -m tests.benchmarks.tuning LOGS [--rounds N]`.
+
+The same labelled prompts of a few contexts, forward and backward, three ways: padded batches of prompts, as one would write it
+by hand; token trees under PyTorch's masked attention; token trees under ours. Interleaved rounds, medians, in one process.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from jobs.config import Columns
+from jobs.decide.labels import LabelSource
+from jobs.tune.examples import parted, read_examples
+from pipeline.engines.merge import load_tokenizer
+from pipeline.prompt import PromptBuilder
+from pipeline.slm import Slm
+from pipeline.split import load_splitter
+from pipeline.tune.attention import NAME
+from pipeline.tune.lora import label_logprobs, load_for_training
+from pipeline.tune.loss import Unit, unit_loss
+from pipeline.tune.tree import grow
+
+PACK = 640
+BATCH = 4  # padded prompts a forward pass: more was slower on 2 cores
+
+
+def packed(model: Any, units: Sequence[Unit], labels: tuple[list[int], list[int]]) -> None:
+    """One tree, our attention."""
+    tree = grow([prompt for unit in units for prompt in unit.prompts])
+    unit_loss(label_logprobs(model, tree, *labels), units, (1.0, 1.0))[0].backward()
+
+
+def masked(model: Any, units: Sequence[Unit], labels: tuple[list[int], list[int]]) -> None:
+    """One tree, PyTorch's attention under a mask."""
+    base = model.get_base_model()
+    tree = grow([prompt for unit in units for prompt in unit.prompts])
+    hidden = torch.from_numpy(~tree.sees())[None, None]
+    mask = torch.zeros(hidden.shape, dtype=base.dtype).masked_fill_(hidden, torch.finfo(base.dtype).min)
+    with torch.autocast("cpu", base.dtype):
+        states = base.model(
+            input_ids=torch.from_numpy(tree.tokens)[None],
+            position_ids=torch.from_numpy(tree.positions)[None],
+            attention_mask=mask,
+            use_cache=False,
+        ).last_hidden_state[0]
+        logits = base.lm_head(states[torch.from_numpy(tree.ends)])
+    _backward(logits, units, labels)
+
+
+def padded(model: Any, units: Sequence[Unit], labels: tuple[list[int], list[int]]) -> None:
+    """Every prompt on its own, in padded batches."""
+    base = model.get_base_model()
+    singles = sorted(
+        (Unit((prompt,), unit.supported) for unit in units for prompt in unit.prompts), key=lambda u: len(u.prompts[0])
+    )
+    for at in range(0, len(singles), BATCH):
+        batch = singles[at : at + BATCH]
+        width = max(len(unit.prompts[0]) for unit in batch)
+        ids = torch.zeros((len(batch), width), dtype=torch.long)
+        mask = torch.zeros_like(ids)
+        for row, unit in enumerate(batch):
+            ids[row, width - len(unit.prompts[0]) :] = torch.tensor(unit.prompts[0])
+            mask[row, width - len(unit.prompts[0]) :] = 1
+        with torch.autocast("cpu", base.dtype):
+            states = base.model(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state[:, -1]
+            logits = base.lm_head(states)
+        _backward(logits, batch, labels)
+
+
+def _backward(logits: Any, units: Sequence[Unit], labels: tuple[list[int], list[int]]) -> None:
+    chances = torch.log_softmax(logits.float(), dim=-1)
+    both = torch.stack([chances[:, words].logsumexp(-1) for words in labels], dim=1)
+    unit_loss(both, units, (1.0, 1.0))[0].backward()
+
+
+WAYS: dict[str, tuple[Callable[..., None], str]] = {
+    "padded batches": (padded, "sdpa"),
+    "token trees, PyTorch's attention": (masked, "sdpa"),
+    "token trees, ours": (packed, NAME),
+}
+
+
+def main() -> None:
+    """Print labels a second of each way, and the ratio to the first."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("logs")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--contexts", type=int, default=6)
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    slm = Slm(name="smollm2")
+    builder = PromptBuilder(slm, load_tokenizer(slm))
+    nlp = load_splitter("sentencizer", "en")
+    examples = read_examples(options.logs, LabelSource("label"), Columns(row_id=None), builder, nlp, 4096)
+    groups = parted(examples.groups, PACK)[: options.contexts]
+    model = load_for_training(slm, rank=16, layers=16, seed=0)
+    labels = (builder.yes, builder.no)
+    count = sum(len(unit.prompts) for group in groups for unit in group.units)
+    tokens = sum(group.tokens for group in groups)
+    plain = sum(len(prompt) for group in groups for unit in group.units for prompt in unit.prompts)
+    print(f"{count} prompts over {len(groups)} trees: {tokens:,} tokens in the trees, {plain:,} in the prompts")
+    seconds: dict[str, list[float]] = {}
+    for _ in range(options.rounds + 1):
+        for name, (way, attention) in WAYS.items():
+            model.get_base_model().set_attn_implementation(attention)
+            started = time.perf_counter()
+            for group in groups:
+                way(model, group.units, labels)
+            seconds.setdefault(name, []).append(time.perf_counter() - started)
+    slowest = statistics.median(seconds["padded batches"][1:])  # the first round warms up
+    for name, found in seconds.items():
+        median = statistics.median(found[1:])
+        print(f"{name:34} {count / median:6.1f} labels/s   {slowest / median:5.2f}")
+
+
+if __name__ == "__main__":
+    main()
