@@ -17,7 +17,7 @@ from jobs.storage import Folder
 from pipeline.detectors.config import Detector
 from pipeline.detectors.detect import load_ner
 from pipeline.detectors.embedding import load_encoder
-from pipeline.engines.merge import load_tokenizer
+from pipeline.engines.merge import load_tokenizer, prepare_slm
 from pipeline.errors import InputError, OutputError
 from pipeline.prompt import PromptBuilder
 from pipeline.slm import Slm
@@ -150,3 +150,4 @@ def _check_detector(detector: Detector) -> None:
 def _check_model(slm: Slm) -> None:
     """Find the model, load its tokenizer and find its label tokens, so that a wrong name fails here and not in an actor."""
     PromptBuilder(slm, load_tokenizer(slm)).prefix("q", ["c"])
+    prepare_slm(slm)

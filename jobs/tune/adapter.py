@@ -43,14 +43,14 @@ def write_adapter(
         folder / "training.json",
         {"data": data, "recipe": asdict(recipe), "counts": counts, "looks": [asdict(look) for look in looks]},
     )
-    (folder / "README.md").write_text(_card(slm, recipe, counts, data, looks), encoding="utf-8")
+    (folder / "README.md").write_text(_card(slm, config, recipe, counts, data, looks), encoding="utf-8")
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _card(slm: Slm, recipe: Recipe, counts: dict[str, int], data: str, looks: Sequence[Look]) -> str:
+def _card(slm: Slm, config: Any, recipe: Recipe, counts: dict[str, int], data: str, looks: Sequence[Look]) -> str:
     best = min(looks, key=lambda look: look.loss)
     lines = [
         f"# A verifier: LoRA adapter for {slm.model}",
@@ -58,8 +58,9 @@ def _card(slm: Slm, recipe: Recipe, counts: dict[str, int], data: str, looks: Se
         f"Trained by `ragassay tune` on {data}: "
         + ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items()))
         + ".",
-        f"Rank {recipe.rank}, {f'the upper {recipe.layers} layers' if recipe.layers else 'all layers'}, peak learning rate "
-        f"{recipe.learning_rate:g}, {recipe.batch} labels a step, seed {recipe.seed}.",
+        f"Rank {config.r} on {len(config.target_modules)} matrices, peak learning rate {recipe.learning_rate:g}, "
+        f"{recipe.batch} labels a step, seed {recipe.seed}"
+        + (f"; it went on from the adapter {slm.adapter}." if slm.adapter else "."),
         "",
         f"Best on held-out contexts after {best.tokens:,} tokens ({best.labels:,} labels): loss {best.loss:.3f}, "
         f"AUROC {best.auroc:.3f}.",

@@ -19,6 +19,9 @@ def tune(
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder of the adapter; a broken training that lies there is taken up.")],
     base: Annotated[str | None, typer.Option("--base", help="Model to train; by default the SLM's own.")] = None,
+    adapter: Annotated[
+        str | None, typer.Option("--adapter", help="Go on from this adapter, a folder or a bundled one, under its prompt.")
+    ] = None,
     config: Config = None,
     slm: Annotated[str | None, typer.Option("--slm", help="SLM of the job file whose prompt and words are trained.")] = None,
     label: Annotated[
@@ -66,7 +69,7 @@ def tune(
         )
         run_tune(
             job,
-            job_slm(job, slm, base),
+            job_slm(job, slm, base, adapter),
             data,
             source,
             out,

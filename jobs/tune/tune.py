@@ -16,7 +16,7 @@ from pipeline.engines.merge import load_tokenizer
 from pipeline.engines.weights import MAX_WINDOW
 from pipeline.errors import ConfigError, InputError, OutputError
 from pipeline.prompt import PromptBuilder
-from pipeline.slm import Slm
+from pipeline.slm import TRAINED, Slm
 from pipeline.split import load_splitter
 from pipeline.tune.lora import load_for_training
 
@@ -40,7 +40,7 @@ def tune(
 
     Args:
         job: For columns and splitter.
-        slm: The SLM; its adapter comes out.
+        slm: The SLM; its adapter comes out. One that it has already is gone on from.
         data: Labelled log, a Parquet file.
         source: Where its labels are.
         out: Folder of the adapter; a broken training that lies there is taken up.
@@ -53,13 +53,10 @@ def tune(
         The held-out figures as training went on.
 
     Raises:
-        ConfigError: The SLM has an adapter already.
         InputError: The log can't be used.
         ModelError: The model can't be trained.
         OutputError: The folder has a finished adapter.
     """
-    if slm.adapter is not None:
-        raise ConfigError(f"SLM {slm.name!r} has an adapter: an adapter is trained on the plain model, so leave it out")
     if (out / WEIGHTS).exists():
         raise OutputError(f"{out} holds a finished adapter: give another --out, or move it away")
     builder = PromptBuilder(slm, load_tokenizer(slm))
@@ -100,8 +97,8 @@ def tune(
     return looks
 
 
-def job_slm(job: Job, name: str | None, base: str | None) -> Slm:
-    """The SLM to train: the named one of a job, or its only one, on another base model if one is given.
+def job_slm(job: Job, name: str | None, base: str | None, adapter: str | None) -> Slm:
+    """The SLM to train: the named one of a job, or its only one, on another base model or from an adapter if one is given.
 
     Raises:
         ConfigError: The job has no such SLM, or several and none is named.
@@ -111,7 +108,10 @@ def job_slm(job: Job, name: str | None, base: str | None) -> Slm:
     found = [slm for slm in job.slms if name in (None, slm.name)]
     if not found:
         raise ConfigError(f"the job file has no SLM {name!r}; it has {', '.join(slm.name for slm in job.slms)}")
-    return found[0].model_copy(update={"model": base}) if base else found[0]
+    slm = found[0].model_copy(update={"model": base}) if base else found[0]
+    if adapter is None:
+        return slm
+    return Slm.model_validate({**slm.model_dump(exclude=set(TRAINED)), "adapter": adapter})
 
 
 def _few(groups: list[Group]) -> list[Group]:

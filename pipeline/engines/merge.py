@@ -21,10 +21,7 @@ def prepare_slm(slm: Slm) -> str:
     model = prepare(slm.model)
     if slm.adapter is None:
         return model
-    adapter = locate_adapter(slm.adapter)
-    base = trained_with(slm.adapter).get("base")
-    if base is not None and base != identity(slm.model):
-        raise ModelError(f"SLM {slm.name!r}: adapter {slm.adapter!r} was trained on another model than {slm.model!r}")
+    adapter = own_adapter(slm)
     name = f"{Path(model).name}-{adapter.name}-{digest(adapter / WEIGHTS)[-12:]}"
     try:
         return str(made_once(name, lambda folder: _merge(slm, model, adapter, folder)))
@@ -32,6 +29,19 @@ def prepare_slm(slm: Slm) -> str:
         raise ModelError(
             f"SLM {slm.name!r}: adapter {slm.adapter!r} can't be merged into {slm.model!r}: {type(error).__name__}: {error}"
         ) from error
+
+
+def own_adapter(slm: Slm) -> Path:
+    """Folder of an SLM's adapter.
+
+    Raises:
+        ModelError: There is none, or it belongs to another model.
+    """
+    folder = locate_adapter(slm.adapter or "")
+    base = trained_with(str(folder)).get("base")
+    if base is not None and base != identity(slm.model):
+        raise ModelError(f"SLM {slm.name!r}: adapter {slm.adapter!r} was trained on another model than {slm.model!r}")
+    return folder
 
 
 def load_tokenizer(slm: Slm) -> Any:
@@ -42,7 +52,7 @@ def load_tokenizer(slm: Slm) -> Any:
     """
     from transformers import AutoTokenizer
 
-    model = prepare_slm(slm)
+    model = prepare(slm.model)
     try:
         return AutoTokenizer.from_pretrained(model, revision=slm.revision, trust_remote_code=slm.trust_remote_code)
     except Exception as error:

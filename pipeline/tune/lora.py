@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from pipeline.engines.merge import own_adapter
+from pipeline.engines.weights import prepare
 from pipeline.errors import ModelError
 from pipeline.slm import Slm
 from pipeline.tune.attention import NAME, blocks_of, register
@@ -48,15 +50,23 @@ def add_lora(model: Any, *, rank: int, layers: int | None, seed: int) -> Any:
 
 
 def load_for_training(slm: Slm, *, rank: int, layers: int | None, seed: int) -> Any:
-    """Load an SLM's model, on the GPU if there is one, with LoRA added.
+    """Load an SLM's model, on the GPU if there is one, with its adapter to go on from, or with new LoRA matrices.
+
+    Args:
+        slm: The SLM.
+        rank: Rank of new matrices.
+        layers: How many of the upper layers get new ones; None for all.
+        seed: Of their first values.
+
+    Returns:
+        The peft model; its trainable parameters are float32.
 
     Raises:
         ModelError: It can't be loaded.
     """
     import torch
+    from peft import PeftModel
     from transformers import AutoModelForCausalLM
-
-    from pipeline.engines.weights import prepare
 
     register()
     try:
@@ -71,6 +81,8 @@ def load_for_training(slm: Slm, *, rank: int, layers: int | None, seed: int) -> 
         raise ModelError(f"SLM {slm.name!r}: transformers can't load model {slm.model!r}: {error}") from error
     if torch.cuda.is_available():
         model = model.cuda()
+    if slm.adapter is not None:
+        return PeftModel.from_pretrained(model, str(own_adapter(slm)), is_trainable=True)
     return add_lora(model, rank=rank, layers=layers, seed=seed)
 
 
