@@ -67,7 +67,7 @@ class VllmEngine:
             ModelError: The model can't be found or loaded.
         """
         model = prepare_slm(slm)
-        _set_environment(slm, threads)
+        set_environment(slm, threads)
         from transformers import AutoConfig
         from vllm import LLM
         from vllm.platforms import current_platform
@@ -100,7 +100,7 @@ class VllmEngine:
         )
 
 
-def _set_environment(slm: Slm, threads: int) -> None:
+def set_environment(slm: Slm, threads: int) -> None:
     """vLLM reads these when it is imported; Ray has set OMP_NUM_THREADS from num_cpus, which means something else."""
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
     os.environ["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"

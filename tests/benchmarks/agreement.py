@@ -60,11 +60,11 @@ def in_process(slm: Slm, orders: list[list[int]], count: int) -> list[Any]:
     return found
 
 
-def differences(dtype: str, count: int) -> dict[str, float]:
+def differences(dtype: str, count: int, adapter: str | None = None) -> dict[str, float]:
     """Largest and mean absolute difference of log P(yes) and log P(no) between vLLM and transformers."""
     order = list(range(count))
-    (vllm,) = in_process(_slm("vllm", dtype), [order], count)
-    (reference,) = in_process(_slm("transformers", dtype), [order], count)
+    (vllm,) = in_process(_slm("vllm", dtype, adapter), [order], count)
+    (reference,) = in_process(_slm("transformers", dtype, adapter), [order], count)
     apart = np.abs(vllm - reference)
     return {"max": float(apart.max()), "mean": float(apart.mean()), "log_odds_sigma": float((vllm[:, 0] - vllm[:, 1]).std())}
 
@@ -78,18 +78,19 @@ def noise(dtype: str, count: int) -> dict[str, float]:
     return {"max": float(np.abs(a - b).max()), "mean": float(np.abs(a - b).mean()), "log_odds_max": float(np.abs(odds).max())}
 
 
-def _slm(engine: str, dtype: str) -> Slm:
-    return Slm.model_validate({"name": engine, "engine": engine, "dtype": dtype})
+def _slm(engine: str, dtype: str, adapter: str | None = None) -> Slm:
+    return Slm.model_validate({"name": engine, "engine": engine, "dtype": dtype, "adapter": adapter})
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
     parser.add_argument("--prompts", type=int, default=200)
+    parser.add_argument("--adapter", help="bundled adapter, or a folder")
     options = parser.parse_args()
     found = {
         "dtype": options.dtype,
-        "vllm_vs_transformers": differences(options.dtype, options.prompts),
+        "vllm_vs_transformers": differences(options.dtype, options.prompts, options.adapter),
         "vllm_shuffled": noise(options.dtype, options.prompts),
     }
     print(json.dumps(found, indent=1))

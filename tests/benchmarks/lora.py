@@ -1,0 +1,80 @@
+"""An adapter merged into the weights against vLLM's own LoRA support: `python -m tests.benchmarks.lora ADAPTER [--prompts N]`.
+
+The same prompts in bfloat16, each way in a process of its own, in turns; prints start-up, tokens a second (shared prefixes
+counted as often as they are asked), and how far log P(yes) - log P(no) is apart.
+"""
+
+import argparse
+import multiprocessing
+import statistics
+import time
+from typing import Any
+
+import numpy as np
+
+from pipeline.adapter import locate_adapter
+from pipeline.engines.merge import load_tokenizer, prepare_slm
+from pipeline.engines.vllm_engine import engine_args, sampling_args, set_environment
+from pipeline.engines.weights import prepare
+from pipeline.prompt import PromptBuilder
+from pipeline.slm import Slm
+from tests.benchmarks.agreement import handbook_prompts
+
+ROUNDS = 3
+
+
+def measure(slm: Slm, merged: bool, count: int, result: Any) -> None:
+    """Start vLLM, score, and put (start-up seconds, tokens a second, log-odds)."""
+    set_environment(slm, multiprocessing.cpu_count())
+    from vllm import LLM, SamplingParams
+    from vllm.lora.request import LoRARequest
+
+    folder = str(locate_adapter(slm.adapter or ""))
+    args = engine_args(slm, prepare_slm(slm) if merged else prepare(slm.model), cpu=True, model_window=2048)
+    started = time.perf_counter()
+    llm = LLM(**args) if merged else LLM(**args, enable_lora=True, max_loras=1, max_lora_rank=16)
+    startup = time.perf_counter() - started
+    builder = PromptBuilder(slm, load_tokenizer(slm))
+    prompts = handbook_prompts(builder, 2 * count)
+    labels = [*builder.yes, *builder.no]
+    request = None if merged else LoRARequest("adapter", 1, folder)
+
+    def score(part: list[list[int]]) -> Any:
+        inputs = [{"prompt_token_ids": prompt} for prompt in part]
+        outputs = llm.generate(inputs, SamplingParams(**sampling_args(labels)), lora_request=request, use_tqdm=False)
+        chances = [output.outputs[0].logprobs[0] for output in outputs]
+        return np.array([[found[label].logprob for label in labels] for found in chances])
+
+    score(prompts[:count])  # warms up, on other prompts
+    started = time.perf_counter()
+    logprobs = score(prompts[count:])
+    seconds = time.perf_counter() - started
+    yes, no = (np.logaddexp.reduce(part, axis=1) for part in np.split(logprobs, [len(builder.yes)], axis=1))
+    result.put((startup, sum(map(len, prompts[count:])) / seconds, yes - no))
+
+
+def main() -> None:
+    """Print the comparison."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("adapter")
+    parser.add_argument("--prompts", type=int, default=200)
+    options = parser.parse_args()
+    slm = Slm(name="verifier", adapter=options.adapter)
+    context = multiprocessing.get_context("spawn")
+    found: dict[bool, list[Any]] = {True: [], False: []}
+    for _ in range(ROUNDS):
+        for merged, results in found.items():
+            queue = context.Queue()
+            process = context.Process(target=measure, args=(slm, merged, options.prompts, queue))
+            process.start()
+            results.append(queue.get(timeout=600))
+            process.join()
+    for merged, results in found.items():
+        startup, rate = (statistics.median(r[i] for r in results) for i in (0, 1))
+        print(f"{'merged' if merged else 'vLLM LoRA':10} start-up {startup:6.1f} s   {rate:9,.0f} tokens/s")
+    apart = np.abs(found[True][0][2] - found[False][0][2])
+    print(f"log-odds apart: largest {apart.max():.3f}, mean {apart.mean():.3f}; their deviation {found[True][0][2].std():.3f}")
+
+
+if __name__ == "__main__":
+    main()
