@@ -133,6 +133,7 @@ class Evaluation:
         elsewhere: Rows left out by that.
         unlabelled: Rows without a label.
         unscored: Labelled rows without a score.
+        unmatched: Labels of a file that belong to no row.
         groups: Items (or contexts) that the bootstrap resamples.
         grouped_by: Column that makes an item, or "context".
         resamples: Bootstrap resamples.
@@ -150,6 +151,7 @@ class Evaluation:
     elsewhere: int
     unlabelled: int
     unscored: int
+    unmatched: int
     groups: int
     grouped_by: str
     resamples: int
@@ -207,6 +209,7 @@ def evaluate(
         elsewhere=rows.elsewhere,
         unlabelled=rows.unlabelled,
         unscored=rows.unscored,
+        unmatched=rows.unmatched,
         groups=int(rows.groups.max()) + 1,
         grouped_by=rows.grouped_by,
         resamples=resamples,

@@ -12,7 +12,18 @@ import pyarrow.compute as pc
 from pyarrow import parquet as pq
 
 from jobs.config import Normalize
-from jobs.decide.labels import SENTENCE_COLUMNS, Label, LabelSource, Reviewed, read_reviewed, sentence_truth, to_labels
+from jobs.decide.labels import (
+    PARTITION,
+    SENTENCE_COLUMNS,
+    Key,
+    Label,
+    LabelSource,
+    Reviewed,
+    read_reviewed,
+    row_name,
+    sentence_truth,
+    to_labels,
+)
 from jobs.fit import fits_of, known_stats, member_structs, scores_of
 from jobs.partitions import hive_keys, hive_path, partitions, read_group
 from jobs.storage import Folder
@@ -56,6 +67,7 @@ class Labelled:
         unlabelled: Rows without a label.
         elsewhere: Rows that `where` leaves out.
         unscored: Labelled rows without a score.
+        unmatched: Labels of a file that belong to no row of the output.
     """
 
     labels: list[Label]
@@ -78,6 +90,7 @@ class Labelled:
     unlabelled: int
     elsewhere: int
     unscored: int
+    unmatched: int
 
     @property
     def good(self) -> npt.NDArray[np.bool_]:
@@ -94,6 +107,7 @@ class _Parts:
     unlabelled: int = 0
     elsewhere: int = 0
     unscored: int = 0
+    met: Counter[Key] = field(default_factory=Counter)
 
     def add(self, name: str, values: Sequence[Any]) -> None:
         self.columns.setdefault(name, []).extend(values)
@@ -182,6 +196,11 @@ def load_labelled(
                 _gather(parts, table, values, group, slices, texts)
     labels: list[Label] = parts.columns.get("label", [])
     _check_classes(source, labels, parts)
+    if twice := next((key for key, rows in parts.met.items() if rows > 1), None):
+        raise InputError(
+            f"labels {source.file}: {row_name(twice)} is {parts.met[twice]} rows of this output: name their partitions in "
+            f"a column {PARTITION!r}, such as `ragassay export --format flagged` writes"
+        )
     return Labelled(
         labels=labels,
         groups=group_numbers(parts.columns["group"]),
@@ -203,6 +222,7 @@ def load_labelled(
         unlabelled=parts.unlabelled,
         elsewhere=parts.elsewhere,
         unscored=parts.unscored,
+        unmatched=len(reviewed.responses.keys() - parts.met.keys()) if reviewed else 0,
     )
 
 
@@ -253,7 +273,11 @@ def _labelled_tables(
     with pq.ParquetFile(path, filesystem=output.fs) as parquet:
         for group in range(parquet.num_row_groups):
             light = read_group(parquet, group, ["row_id", "status", source.column, *source.where], place)
-            labels = to_labels(_column(light, source.column), source) if reviewed is None else _reviewed(light, reviewed)
+            keys = _keys(light, place, reviewed) if reviewed else []
+            labels = (
+                [reviewed.responses.get(key) for key in keys] if reviewed else to_labels(_column(light, source.column), source)
+            )
+            parts.met.update(key for key, label in zip(keys, labels, strict=False) if label is not None)
             looked_at = np.ones(len(light), dtype=bool)
             for name, value in source.where.items():
                 looked_at &= np.array([as_text(v) == value for v in _column(light, name).to_pylist()])
@@ -267,14 +291,15 @@ def _labelled_tables(
                 table = read_group(parquet, group, wanted, place).take(pa.array(keep))
                 parts.add("label", [labels[i] for i in keep])
                 if reviewed is not None:
-                    parts.add("sentence labels", [reviewed.sentences.get(row_id) for row_id in table["row_id"].to_pylist()])
+                    parts.add("sentence labels", [reviewed.sentences.get(keys[i]) for i in keep])
                 else:
                     parts.add("sentence labels", _column(table, named).to_pylist() if named else [None] * len(keep))
                 yield table
 
 
-def _reviewed(light: pa.Table, reviewed: Reviewed) -> list[Label | None]:
-    return [reviewed.responses.get(row_id) for row_id in light["row_id"].to_pylist()]
+def _keys(light: pa.Table, place: str, reviewed: Reviewed) -> list[Key]:
+    partition = hive_path(place) if reviewed.by_partition else None
+    return [(partition, row_id) for row_id in light["row_id"].to_pylist()]
 
 
 def _column(table: pa.Table, name: str) -> pa.ChunkedArray:

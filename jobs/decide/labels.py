@@ -34,6 +34,7 @@ TRUE_MEANS = {
     **dict.fromkeys(("hallucinated", "hallucination", "unsupported", "wrong"), HALLUCINATED),
     **dict.fromkeys(("supported", "correct", "grounded", "faithful"), SUPPORTED),
 }
+PARTITION = "partition"
 SENTENCE_COLUMNS = ("sentence_labels", "spans")
 
 
@@ -49,6 +50,7 @@ class LabelSource:
             takes one of SENTENCE_COLUMNS if it is there.
         where: Column -> the value, as text, that a row must have to be looked at; see `jobs.decide.labelled.as_text`.
         file: Parquet file with row_id and the label column, a row a response, or, with start and end, a row a sentence;
+            with a column `partition` (`dt=2026-11-20`, as in the export of flagged rows) ids may repeat between partitions;
             None takes the labels from the logs' own columns.
     """
 
@@ -60,17 +62,23 @@ class LabelSource:
     file: str | None = None
 
 
+Key = tuple[str | None, str]
+"""Partition and id of a row; None is any partition."""
+
+
 @dataclass(frozen=True)
 class Reviewed:
-    """Labels by row id, from a file.
+    """Labels from a file, by partition and row id; by row id alone where the file has no column `partition`.
 
     Attributes:
-        responses: Row id -> label.
-        sentences: Row id -> labelled sentences (start, end, supported), where the file has a row a sentence.
+        responses: Row -> label.
+        sentences: Row -> labelled sentences (start, end, supported), where the file has a row a sentence.
+        by_partition: Whether the file names partitions.
     """
 
-    responses: dict[str, Label] = field(default_factory=dict)
-    sentences: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    responses: dict[Key, Label] = field(default_factory=dict)
+    sentences: dict[Key, list[dict[str, Any]]] = field(default_factory=dict)
+    by_partition: bool = False
 
 
 def to_labels(column: pa.Array | pa.ChunkedArray, source: LabelSource) -> list[Label | None]:
@@ -115,17 +123,25 @@ def read_reviewed(source: LabelSource) -> Reviewed:
     missing = sorted({"row_id", source.column} - set(table.column_names))
     if missing:
         raise InputError(f"labels {uri} lack the column(s) {', '.join(missing)}; they have {', '.join(table.column_names)}")
-    ids = table["row_id"].cast(pa.string()).to_pylist()
+    by_partition = PARTITION in table.column_names
+    places = table[PARTITION].cast(pa.string()).to_pylist() if by_partition else [None] * len(table)
+    ids: list[Key] = list(zip(places, table["row_id"].cast(pa.string()).to_pylist(), strict=True))
     labels = to_labels(table[source.column], source)
     if {"start", "end"} <= set(table.column_names) and table["start"].null_count + table["end"].null_count:
         raise InputError(f"labels {uri}: some rows have no start or end: give both, or leave the two columns out")
     if {"start", "end"} <= set(table.column_names):
-        return _reviewed_sentences(uri, ids, table["start"].to_pylist(), table["end"].to_pylist(), labels)
-    responses: dict[str, Label] = {}
-    for row_id, label in zip(ids, labels, strict=True):
-        if label is not None and responses.setdefault(row_id, label) != label:
-            raise InputError(f"labels {uri} say both {responses[row_id]} and {label} of row {row_id!r}: keep one")
-    return Reviewed(responses)
+        return _reviewed_sentences(uri, ids, table["start"].to_pylist(), table["end"].to_pylist(), labels, by_partition)
+    responses: dict[Key, Label] = {}
+    for key, label in zip(ids, labels, strict=True):
+        if label is not None and responses.setdefault(key, label) != label:
+            raise InputError(f"labels {uri} say both {responses[key]} and {label} of {row_name(key)}: keep one")
+    return Reviewed(responses, by_partition=by_partition)
+
+
+def row_name(key: Key) -> str:
+    """A row as a message names it."""
+    partition, row_id = key
+    return f"row {row_id!r}" + (f" of partition {partition}" if partition else "")
 
 
 def sentence_truth(
@@ -173,26 +189,31 @@ def _from_truth(column: pa.Array | pa.ChunkedArray, source: LabelSource) -> list
 
 
 def _reviewed_sentences(
-    uri: str, ids: Sequence[str], starts: Sequence[int], ends: Sequence[int], labels: Sequence[Label | None]
+    uri: str,
+    ids: Sequence[Key],
+    starts: Sequence[int],
+    ends: Sequence[int],
+    labels: Sequence[Label | None],
+    by_partition: bool,
 ) -> Reviewed:
     """A response is wrong if one of its sentences is, correct if all its sentences in the file are; else unlabelled."""
-    said: dict[str, dict[tuple[int, int], Label | None]] = {}
-    for row_id, start, end, label in zip(ids, starts, ends, labels, strict=True):
-        mine = said.setdefault(row_id, {})
+    said: dict[Key, dict[tuple[int, int], Label | None]] = {}
+    for key, start, end, label in zip(ids, starts, ends, labels, strict=True):
+        mine = said.setdefault(key, {})
         if mine.get((start, end), label) != label:
-            raise InputError(f"labels {uri} say two things of the sentence {start} to {end} of row {row_id!r}: keep one")
+            raise InputError(f"labels {uri} say two things of the sentence {start} to {end} of {row_name(key)}: keep one")
         mine[start, end] = label
-    found = Reviewed()
-    for row_id, sentences in said.items():
+    found = Reviewed(by_partition=by_partition)
+    for key, sentences in said.items():
         known = {place: label for place, label in sentences.items() if label is not None}
         if known:
-            found.sentences[row_id] = [
+            found.sentences[key] = [
                 {"start": start, "end": end, "supported": label is Label.CORRECT} for (start, end), label in known.items()
             ]
         if any(label is not Label.CORRECT for label in known.values()):
-            found.responses[row_id] = Label.WRONG
+            found.responses[key] = Label.WRONG
         elif len(known) == len(sentences):
-            found.responses[row_id] = Label.CORRECT
+            found.responses[key] = Label.CORRECT
     return found
 
 

@@ -52,6 +52,8 @@ def evaluation_text(found: Evaluation) -> str:
         f"{sum(found.labels.values()):,} labelled responses ({labels}) of {found.groups:,} different {found.grouped_by}s; "
         f"{found.unlabelled:,} rows without a label, {found.unscored:,} labelled rows without a score."
     )
+    if found.unmatched:
+        text += f" {found.unmatched:,} labels of the file belong to no row of this output."
     if found.where:
         only = ", ".join(f"{name} = {value}" for name, value in found.where.items())
         text += f" Only rows with {only}; {found.elsewhere:,} others left out."

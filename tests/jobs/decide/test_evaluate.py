@@ -102,6 +102,25 @@ def test_labels_for_a_part_of_the_rows(scored: Path, tmp_path: Path) -> None:
     assert sum(got.labels.values()) == 90 and got.unlabelled == 3 * DAYS * ITEMS + DAYS - 90
 
 
+def test_labels_of_a_file_belong_to_one_row(scored: Path, tmp_path: Path) -> None:
+    path = tmp_path / "labels.parquet"
+    rows = [row for row in read_rows(scored) if row["status"] == "ok"]
+    days = ["dt=2026-11-02", "dt=1999-01-01"]
+    columns = {"row_id": [r["row_id"] for r in rows], "said": [r["label"] for r in rows]}
+    pq.write_table(pa.table({**columns, "partition": [days[0]] * len(rows)}), path)
+    got = run(scored, LabelSource("said", file=str(path)))
+    here = sum(row["dt"] == "2026-11-02" for row in rows)
+    assert (sum(got.labels.values()), got.unmatched) == (here, len(rows) - here)
+
+    for file in (scored / "scored").rglob("*.parquet"):  # ids that begin anew every night
+        table = pq.read_table(file, partitioning=None)
+        anew = pa.array([f"row {i}" for i in range(len(table))])
+        pq.write_table(table.set_column(table.schema.get_field_index("row_id"), "row_id", anew), file)
+    pq.write_table(pa.table({"row_id": ["row 1", "row 2"], "said": ["correct", "wrong"]}), path)
+    with pytest.raises(InputError, match=f"row 'row 1' is {DAYS} rows of this output: name their partitions in a column"):
+        run(scored, LabelSource("said", file=str(path)))
+
+
 def test_only_some_rows(scored_once: Path) -> None:
     got = run(scored_once, LabelSource("label", where={"dt": "2026-11-03"}))
     assert got.labels == {"correct": ITEMS, "partial": ITEMS, "wrong": ITEMS}

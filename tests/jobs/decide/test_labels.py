@@ -70,7 +70,7 @@ def reviewed(path: Path, **columns: list[Any]) -> LabelSource:
 
 def test_labels_from_a_file_a_row_a_response(tmp_path: Path) -> None:
     got = read_reviewed(reviewed(tmp_path / "r.parquet", row_id=["a", "b", "c"], supported=[True, False, None]))
-    assert got.responses == {"a": C, "b": W} and not got.sentences
+    assert got.responses == {(None, "a"): C, (None, "b"): W} and not got.sentences
 
 
 def test_labels_from_a_file_a_row_a_sentence(tmp_path: Path) -> None:
@@ -80,8 +80,8 @@ def test_labels_from_a_file_a_row_a_sentence(tmp_path: Path) -> None:
         supported=[True, False, True, None, True],
     )  # fmt: skip
     got = read_reviewed(source)
-    assert got.responses == {"a": W, "c": C}  # b has a sentence that nobody looked at
-    assert got.sentences["b"] == [{"start": 0, "end": 4, "supported": True}]
+    assert got.responses == {(None, "a"): W, (None, "c"): C}  # b has a sentence that nobody looked at
+    assert got.sentences[None, "b"] == [{"start": 0, "end": 4, "supported": True}]
 
 
 def test_bad_label_files(tmp_path: Path) -> None:
