@@ -6,6 +6,7 @@ from rich.console import Console
 
 from jobs.storage import Folder, open_folder
 from pipeline.errors import OutputError
+from schemas.columns import SCHEMA_VERSION
 from schemas.manifest import Manifest, Run
 
 MANIFEST = "manifest.json"
@@ -29,7 +30,7 @@ def read_manifest(output: Folder) -> Manifest:
     """The manifest of an output folder; an empty one where there is none.
 
     Raises:
-        OutputError: It can't be read, or the folder is not empty and not ours.
+        OutputError: It can't be read, is of another version, or the folder is not empty and not ours.
     """
     text = output.read(MANIFEST)
     if text is None:
@@ -37,9 +38,16 @@ def read_manifest(output: Folder) -> Manifest:
             raise OutputError(f"output {output.uri} holds Parquet files but no {MANIFEST}: give a new or empty folder")
         return Manifest()
     try:
-        return Manifest.from_json(text)
+        manifest = Manifest.from_json(text)
     except (ValueError, KeyError, TypeError) as error:
         raise OutputError(f"{output.uri}/{MANIFEST} can't be read: {error}") from error
+    schema = manifest.fingerprint.get("schema", SCHEMA_VERSION)
+    if schema != SCHEMA_VERSION:
+        raise OutputError(
+            f"output {output.uri} was written by another version of this program (schema {schema}, not {SCHEMA_VERSION}): score "
+            "its logs anew into another OUTPUT"
+        )
+    return manifest
 
 
 def existing_output(uri: str) -> Folder:

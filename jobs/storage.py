@@ -123,6 +123,27 @@ def open_file(uri: str) -> tuple[Folder, str]:
     return Folder(whole.fs, root or "/", address.rpartition("/")[0] + sign + query), name
 
 
+def refuse_inside(output: Folder, target: Folder, dest: str) -> None:
+    """Refuse a file that would lie among an output folder's own data.
+
+    Args:
+        output: The output folder.
+        target: The file, or the folder that it is to lie in.
+        dest: As the user named it.
+
+    Raises:
+        OutputError: It would.
+    """
+    inside = _resolved(target).removeprefix(f"{_resolved(output)}/")
+    ours = inside.partition("/")[0] in ("raw", "scored", "stats") or inside.startswith("_")
+    if inside != _resolved(target) and target.fs.type_name == output.fs.type_name and ours:
+        raise OutputError(f"{dest} lies among the output folder's own data, which it would spoil: name a file elsewhere")
+
+
+def _resolved(folder: Folder) -> str:
+    return str(Path(folder.root).resolve()) if folder.is_local else folder.root
+
+
 @contextmanager
 def locked(folder: Folder) -> Iterator[None]:
     """Hold the lock of an output folder, so that two runs never write into it together.

@@ -13,7 +13,7 @@ from jobs.console import DRIFT_EXIT, our_errors
 from jobs.decide.export.export import Format
 from jobs.decide.labels import LabelSource
 from jobs.state import existing_output, read_manifest
-from jobs.storage import Folder, locked, open_file
+from jobs.storage import Folder, locked, open_file, refuse_inside
 from schemas.columns import HALLUCINATED, SUPPORTED
 from schemas.manifest import Manifest
 
@@ -202,6 +202,7 @@ def report(
         below = {d.name: d.suspicious_below for d in job.detectors}
         compared = run_compare(folder, manifest, source=in_logs, below=below) if len(values) > 1 else None
         place, name = open_file(to) if to else (folder, "report.html")
+        refuse_inside(folder, place, place.uri_of(name))
         place.write(name, render(output, run, found, drift_check, evaluation, compared))
         console.print(f"report  {place.uri_of(name)}", markup=False)
 

@@ -373,7 +373,9 @@ def _check_classes(source: LabelSource, labels: Sequence[Label], parts: _Parts) 
 
 
 def as_text(value: Any) -> str:
-    """A value of a column as text; a point in time is its day."""
+    """A value of a column as text; a point in time is its day, a boolean true or false."""
     if value is None:
         return "(none)"
+    if isinstance(value, bool):
+        return str(value).lower()
     return value.date().isoformat() if hasattr(value, "date") else str(value)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from itertools import chain
-from pathlib import Path
 
 from pyarrow import fs as pafs
 
@@ -15,7 +14,7 @@ from jobs.decide.export.pairs import pairs
 from jobs.decide.export.rows import Options, Read, Row, Tally, rows
 from jobs.decide.export.write import write_jsonl, write_parquet
 from jobs.partitions import partitions
-from jobs.storage import Folder, open_folder
+from jobs.storage import Folder, open_folder, refuse_inside
 from pipeline.errors import ConfigError, OutputError
 
 
@@ -117,15 +116,8 @@ def _target(output: Folder, dest: str) -> Folder:
         raise OutputError(f"{dest} is a folder: name a file in it")
     if kind != pafs.FileType.NotFound:
         raise OutputError(f"{dest} exists already: name another file, or delete it first")
-    inside = _resolved(target).removeprefix(f"{_resolved(output)}/")
-    ours = inside.partition("/")[0] in ("raw", "scored", "stats") or inside.startswith("_")
-    if inside != _resolved(target) and target.fs.type_name == output.fs.type_name and ours:
-        raise OutputError(f"{dest} lies among the output folder's own data, which it would spoil: name a file elsewhere")
+    refuse_inside(output, target, dest)
     return target
-
-
-def _resolved(folder: Folder) -> str:
-    return str(Path(folder.root).resolve()) if folder.is_local else folder.root
 
 
 def _nothing(output: Folder, fmt: Format, tally: Tally) -> str:

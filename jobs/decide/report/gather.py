@@ -197,7 +197,7 @@ def _values(table: pa.Table, name: str) -> pa.Array | pa.ChunkedArray:
     if name not in table.column_names:
         return pa.nulls(len(table), pa.string())
     column = table[name]
-    if pa.types.is_nested(column.type):
+    if pa.types.is_nested(column.type) or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
         raise InputError(f"column {name!r} holds {column.type}: slices are of plain values")
     return pc.strftime(column, format="%Y-%m-%d") if pa.types.is_timestamp(column.type) else column.cast(pa.string())
 

@@ -16,7 +16,7 @@ from jobs.run import finalize_job
 from jobs.state import read_manifest
 from jobs.storage import open_folder
 from pipeline.calibration.target import parse_target
-from pipeline.errors import ConfigError, FitError
+from pipeline.errors import ConfigError, FitError, OutputError
 from schemas.calibration import Calibration
 from tests.jobs.conftest import ragassay, read_rows
 
@@ -113,6 +113,19 @@ def test_finalize_uses_it(scored: Path, precise: Calibration) -> None:
     assert all(row["probability"] is None for row in read_rows(scored) if row["status"] != "ok")
     write_calibration(run(scored, "mean", None), folder, None)  # the one before is kept
     assert (scored / f"calibration-{precise.calibration_id}.json").exists()
+
+
+def test_it_does_not_go_among_the_outputs_own_data(scored_once: Path, precise: Calibration) -> None:
+    with pytest.raises(OutputError, match="own data"):
+        write_calibration(precise, open_folder(str(scored_once)), str(scored_once / "raw" / "c.json"))
+
+
+def test_an_output_of_another_version_is_named(scored: Path) -> None:
+    manifest = json.loads((scored / "manifest.json").read_text())
+    manifest["fingerprint"]["schema"] = 1
+    (scored / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(OutputError, match="another version of this program"):
+        read_manifest(open_folder(str(scored)))
 
 
 def test_it_is_refused_for_other_scores(scored: Path, precise: Calibration, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`evaluate` on an output whose labels and scores are known."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from jobs.decide.evaluate import Evaluation, evaluate
+from jobs.decide.labelled import as_text
 from jobs.decide.labels import LabelSource
 from jobs.state import read_manifest
 from jobs.storage import open_folder
@@ -178,3 +180,7 @@ def test_on_the_command_line(scored: Path) -> None:
     assert "correct against partial: 120 and 120 rows" in done.stdout and "normalisation check" in done.stdout
     wrong = ragassay("evaluate", scored)
     assert wrong.returncode == 1 and "--label COLUMN" in wrong.stderr
+
+
+def test_values_as_text() -> None:
+    assert [as_text(v) for v in (True, 3, None, datetime(2026, 11, 21, 9, tzinfo=UTC))] == ["true", "3", "(none)", "2026-11-21"]
