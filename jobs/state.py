@@ -44,8 +44,8 @@ def read_manifest(output: Folder) -> Manifest:
     schema = manifest.fingerprint.get("schema", SCHEMA_VERSION)
     if schema != SCHEMA_VERSION:
         raise OutputError(
-            f"output {output.uri} was written by another version of this program (schema {schema}, not {SCHEMA_VERSION}): score "
-            "its logs anew into another OUTPUT"
+            f"output {output.uri} was written by another version of this program (schema {schema}, not {SCHEMA_VERSION}): "
+            "score its logs anew into another OUTPUT"
         )
     return manifest
 
