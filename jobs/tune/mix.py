@@ -1,10 +1,10 @@
-"""Put together what the bundled verifiers are trained on: `python -m jobs.tune.mix DATA FOLDER`.
+"""Put together what the bundled verifiers are trained on: `python -m jobs.tune.mix DATA FOLDER [ROUND]`.
 
 DATA is a folder of labelled sets: fever, squad_v2, halueval_qa, halueval_summarization and begin_dev as Parquet with question,
 context, response, label. Two mixes come out, FOLDER/facts.parquet and FOLDER/sources.parquet: a row a statement, as
 `ragassay tune` reads them. `facts` is about what a claim says wrongly (FEVER, changed values and names); `sources` about what
 it adds (dialogue, summaries, sentences that the context lacks). Both have the handbook's training part, and each another half
-of SQuAD and HaluEval QA.
+of SQuAD and HaluEval QA. A second round (ROUND 2) takes the other half and other summaries, and makes other statements.
 """
 
 import hashlib
@@ -36,10 +36,11 @@ def held_out(context: Sequence[str]) -> bool:
     return int(hashlib.sha256("\n".join(context).encode()).hexdigest()[:8], 16) < HELD_OUT * 2**32
 
 
-def build(data: Path, name: str) -> pl.DataFrame:
-    """One of the mixes, facts or sources."""
-    half = 0 if name == "facts" else 1
-    make = _Maker(Random(half), drop=0.35 if name == "facts" else 0.8)
+def build(data: Path, name: str, number: int = 1) -> pl.DataFrame:
+    """One of the mixes, facts or sources, of a round."""
+    seed = (0 if name == "facts" else 1) + number - 1
+    half = seed % 2
+    make = _Maker(Random(seed if number == 1 else f"{name} {number}"), drop=0.35 if name == "facts" else 0.8)
     rows = [*make.handbook()]
     rows += make.statements(_read(data, "squad_v2", half=half), count=3, answers=True)
     rows += make.statements(_read(data, "halueval_qa", half=half), count=3)
@@ -48,7 +49,7 @@ def build(data: Path, name: str) -> pl.DataFrame:
         rows += make.statements(fever.filter([not held_out(c) for c in fever["context"].to_list()]), count=2)
     else:
         rows += make.statements(_read(data, "begin_dev").filter(pl.col("label") != "generic"), count=2)
-        rows += make.statements(_read(data, "halueval_summarization").head(900), count=3)
+        rows += make.statements(_read(data, "halueval_summarization").slice(900 * (number - 1), 900), count=3)
     return pl.DataFrame(rows, schema_overrides={"context": pl.List(pl.String)})
 
 
@@ -152,5 +153,6 @@ def _read(data: Path, name: str, half: int | None = None) -> pl.DataFrame:
 if __name__ == "__main__":
     folder = Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
+    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     for mix in ("facts", "sources"):
-        build(Path(sys.argv[1]), mix).write_parquet(folder / f"{mix}.parquet")
+        build(Path(sys.argv[1]), mix, rounds).write_parquet(folder / f"{mix}.parquet")

@@ -30,6 +30,7 @@ TOGETHER = {
     "facts, sources": ["facts", "sources"],
     "facts, sources, novelty": ["facts", "sources", "novelty"],
     "entities, attribution, novelty": ["entities", "attribution", "novelty"],
+    "facts, entities, attribution, novelty": ["facts", "entities", "attribution", "novelty"],
     "all five": ["facts", "sources", "entities", "attribution", "novelty"],
 }
 RULES = ((Mean.HARMONIC, Positive.CDF), (Mean.MIN, Positive.NONE))
