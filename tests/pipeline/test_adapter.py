@@ -9,9 +9,11 @@ import torch
 from jobs.config import make_job
 from jobs.tune.adapter import write_adapter
 from jobs.tune.train import Look, Recipe
-from pipeline.engines.merge import prepare_slm, weights_identity
+from pipeline.adapter import BUNDLED
+from pipeline.engines.merge import own_adapter, prepare_slm, weights_identity
 from pipeline.engines.protocol import load_engine
 from pipeline.errors import ConfigError, ModelError
+from pipeline.prompt import check_template
 from pipeline.slm import Slm
 from pipeline.tune.attention import NAME, register
 from pipeline.tune.lora import label_logprobs, load_for_training
@@ -102,3 +104,11 @@ def test_another_model_is_refused(adapter: Path) -> None:
 def test_an_unknown_adapter_is_named() -> None:
     with pytest.raises(ModelError, match="adapter 'nowhere' is unknown"):
         make_job({"slms": [{"name": "a", "adapter": "nowhere"}]})
+
+
+def test_the_bundled_adapters_say_how_they_are_asked() -> None:
+    for folder in BUNDLED.iterdir():
+        slm = Slm(name="a", adapter=folder.name)
+        check_template(slm)
+        assert own_adapter(slm) == folder
+        assert "Licences".lower() in (folder / "README.md").read_text().lower()
