@@ -23,7 +23,7 @@ def count_rows(output: Folder, files: Mapping[int, LogFile]) -> tuple[Counter[st
         files: Number in the manifest -> input file.
 
     Returns:
-        Rows by status; prompts, tokens and engine seconds a member; sentences of the rows with status ok.
+        Rows by status; prompts, tokens, engine and idle seconds a member; sentences of the rows with status ok.
 
     Raises:
         BalanceError: A row is missing or doubled; the files are named.
@@ -66,7 +66,7 @@ def _add_usage(total: dict[str, dict[str, float]], structs: pa.StructArray) -> N
     sums = (
         pa.Table.from_struct_array(structs)
         .group_by("name")
-        .aggregate([(key, "sum") for key in ("prompts", "tokens_computed", "tokens_reused", "engine_seconds")])
+        .aggregate([(key, "sum") for key in ("prompts", "tokens_computed", "tokens_reused", "engine_seconds", "idle_seconds")])
     )
     for row in sums.to_pylist():
         entry = total.setdefault(row.pop("name"), {})

@@ -11,6 +11,7 @@ from jobs.config import Job, load_job
 from jobs.console import DRIFT_EXIT, our_errors
 from jobs.decide.commands import Config, FailOnDrift, Output
 from jobs.decide.commands import app as decide
+from jobs.forecast.command import app as plan
 from jobs.tune.command import app as tune
 
 app = typer.Typer(
@@ -21,6 +22,7 @@ app = typer.Typer(
 )
 
 app.add_typer(decide)
+app.add_typer(plan)
 app.add_typer(tune)
 
 Input = Annotated[str, typer.Argument(help="Parquet file, folder, glob or object-store URI of logs.")]

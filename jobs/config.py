@@ -162,6 +162,8 @@ class Job(_Section):
         on_bad_file: stop, or skip an unreadable Parquet file and score the rest.
         block_mib: Rows travel, and are committed, in blocks of about this size; larger is faster on GPUs, smaller
             loses less at a crash.
+        cluster_mib: Rows are gathered over so much text and put in the order of their contexts, before they are cut into
+            blocks: for logs in which a context comes back after many rows. Each read task holds that much; 0 keeps the order.
         ray_address: A Ray cluster to join (`auto`, or its address); None starts Ray on this machine.
     """
 
@@ -178,6 +180,7 @@ class Job(_Section):
     judge: Judge | None = None
     on_bad_file: Literal["stop", "skip"] = "stop"
     block_mib: float = Field(0.5, gt=0)
+    cluster_mib: float = Field(0, ge=0, le=1024)
     ray_address: str | None = None
 
     @model_validator(mode="after")

@@ -1,18 +1,21 @@
 """Plan 1, `score`: logs -> sentences -> one pool of actors a SLM -> raw Parquet, resumable (Ray Data checkpoints)."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import fs as pafs
 
+from jobs.cluster import cluster_by_context
 from jobs.config import Job
+from jobs.engine_metrics import engine_counters
 from jobs.logs import LogFile, Logs, read_logs
 from jobs.storage import Folder
 from pipeline.detectors.frequencies import Frequencies
 from pipeline.detectors.stage import detect_batch
-from pipeline.score import SlmScorer
+from pipeline.scorer import SlmScorer
 from pipeline.slm import Slm
 from pipeline.split import load_splitter, split
 from schemas.columns import EVIDENCE, MEMBER, SPAN, USAGE, Status, raw_schema
@@ -97,14 +100,21 @@ def score_files(
                 "slm": slm,
                 "splitter": (job.splitter.name, job.splitter.language),
                 "threads": threads_of(slm, job),
+                "metrics": engine_counters,
             },
             batch_size=None,
             batch_format="pyarrow",
             zero_copy_batch=True,
-            compute=ActorPoolStrategy(min_size=slm.replicas.min, max_size=slm.replicas.max, max_tasks_in_flight_per_actor=2),
+            compute=ActorPoolStrategy(
+                min_size=slm.replicas.min,
+                max_size=slm.replicas.max,
+                max_tasks_in_flight_per_actor=3,
+                max_concurrent_calls_per_actor=2,  # one tokenises while the engine is busy with the other
+                enable_true_multi_threading=True,
+            ),
             num_cpus=slm.replicas.num_cpus,
             num_gpus=slm.replicas.num_gpus or None,
-            runtime_env={"env_vars": _engine_environment()},
+            runtime_env={"env_vars": engine_environment()},
         )
     if frequencies is not None:  # behind the SLMs: a busy CPU must never keep an engine waiting for rows
         dataset = dataset.map_batches(
@@ -179,7 +189,8 @@ def _nlp(name: str, language: str) -> Any:
     return _loaded[name, language]
 
 
-def _engine_environment() -> dict[str, str]:
+def engine_environment() -> dict[str, str]:
+    """Environment variables of the processes that hold engines."""
     from pipeline.engines.vllm_engine import openmp_library
     from pipeline.engines.weights import home
 
@@ -204,16 +215,7 @@ def _source(logs: Logs, files: Mapping[int, LogFile], job: Job) -> Any:
         ) -> list[Any]:
             return [
                 ReadTask(
-                    partial(
-                        read_logs,
-                        logs.fs,
-                        file,
-                        number,
-                        groups,
-                        job.columns,
-                        logs.passthrough,
-                        job.on_bad_file == "skip",
-                    ),
+                    partial(_read, job, logs.fs, logs.passthrough, file, number, groups),
                     BlockMetadata(num_rows=None, size_bytes=file.size, input_files=[file.uri], exec_stats=None),
                     per_task_row_limit=per_task_row_limit,
                 )
@@ -222,6 +224,13 @@ def _source(logs: Logs, files: Mapping[int, LogFile], job: Job) -> Any:
             ]
 
     return LogsSource()
+
+
+def _read(
+    job: Job, fs: pafs.FileSystem, passthrough: pa.Schema, file: LogFile, number: int, groups: range
+) -> Iterator[pa.Table]:
+    tables = read_logs(fs, file, number, groups, job.columns, passthrough, job.on_bad_file == "skip")
+    return cluster_by_context(tables, job.cluster_mib) if job.cluster_mib else tables
 
 
 def _group_ranges(file: LogFile) -> list[range]:

@@ -46,6 +46,12 @@ def _shift_text(shift: Mapping[str, Any]) -> str:
     return f"{name} {shift['distance']:.3g} > {shift['limit']:g}{values}"
 
 
+def _busy(used: Mapping[str, float]) -> float:
+    """Share of the time between its first and its last call in which an engine was not waiting for rows."""
+    total = used["engine_seconds"] + used["idle_seconds"]
+    return used["engine_seconds"] / total if total else 1.0
+
+
 def _lines(run: Run, output: str) -> list[tuple[str, str]]:
     rows = run.rows
     lines = [
@@ -84,7 +90,8 @@ def _lines(run: Run, output: str) -> list[tuple[str, str]]:
             (
                 f"tokens {name}",
                 f"{used['tokens_computed']:,.0f} computed, {used['tokens_reused']:,.0f} reused ({reused:.0%}), "
-                f"{used['prompts']:,.0f} prompts, {used['engine_seconds']:.1f} engine seconds",
+                f"{used['prompts']:,.0f} prompts, {used['engine_seconds']:.1f} engine seconds"
+                f" ({_busy(used):.0%} busy)",
             )
         )
     seconds = run.seconds.get("score", 0.0)

@@ -62,12 +62,11 @@ class PromptBuilder:
         self._splittable = self._encode("Statement:") + self._encode(" It is") == self._encode("Statement: It is")
         self.needs_question = needs_question(slm)
         self._template = lru_cache(maxsize=64)(self._compile)
+        self._prefix = lru_cache(maxsize=4)(self._encode_prefix)
 
     def prefix(self, question: str, context: Sequence[str]) -> Ids:
         """Tokens before the sentence: shared by all sentences of a response, and all responses to the same question."""
-        template, fields = self._template(len(context)), _fields(question, context)
-        ids = self._encode_all(template.head, fields)
-        return [*ids, *self._encode(fill(template.left, fields))] if self._splittable else ids
+        return self._prefix(question, tuple(context))
 
     def suffixes(self, question: str, context: Sequence[str], sentences: Sequence[str]) -> list[Ids]:
         """Tokens from each sentence on."""
@@ -84,6 +83,11 @@ class PromptBuilder:
     def token_ends(self, text: str) -> list[int]:
         """Character offset at which each token of a text ends."""
         return [end for _, end in self._plain.encode(text, add_special_tokens=False).offsets]
+
+    def _encode_prefix(self, question: str, context: tuple[str, ...]) -> Ids:
+        template, fields = self._template(len(context)), _fields(question, context)
+        ids = self._encode_all(template.head, fields)
+        return [*ids, *self._encode(fill(template.left, fields))] if self._splittable else ids
 
     def _compile(self, passages: int) -> "_Template":
         """Render with placeholders, and cut at control tokens and at the sentence."""

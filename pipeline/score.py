@@ -1,12 +1,11 @@
 """Score sentences with one SLM: log P(yes) and log P(no) of every sentence, given question and context (eq. 3).
 
-`score_rows` is a pure function from rows to results; `SlmScorer` is the actor that Ray Data keeps alive around it.
+Pure functions from rows to results; `pipeline.scorer` is the actor around them.
 """
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
@@ -14,30 +13,18 @@ import pyarrow as pa
 
 from pipeline.engines.protocol import Engine
 from pipeline.errors import ModelError
-from pipeline.prompt import Ids, PromptBuilder
+from pipeline.prompt import PromptBuilder
+from pipeline.row_prompts import Prompt, Row, RowPrompts, prompts_of_row
 from pipeline.slm import Slm, Value
 from pipeline.split import Span
-from pipeline.windows import cut_context
 from schemas.columns import MEMBER, USAGE, Status
-
-MIN_CONTEXT_TOKENS = 32
-"""A window with less room than this for context is no window: the row is `too_long`."""
 
 LOWEST = -1e4
 """log P below it is set to it: a probability that rounds to 0 must not make an infinite score."""
 
-SLACK = 8
-"""Tokens kept free a passage, for what a passage costs beyond its own tokens (a line break, a merge at its edge)."""
-
-
-@dataclass
-class Row:
-    """A row to score: texts of the sentences, with the question and the passages they are judged by."""
-
-    question: str
-    context: list[str]
-    response: str
-    sentences: list[str]
+STEPS_A_CALL = 64
+"""An engine call gets prompts of about so many engine steps' tokens, shared ones counted every time. It bounds the memory that
+prompts take, whatever the size of a block, and is long enough that its last, half-empty step does not matter."""
 
 
 @dataclass
@@ -55,19 +42,13 @@ class RowScore:
     tokens_computed: int = 0
     tokens_reused: int = 0
     engine_seconds: float = 0.0
+    idle_seconds: float = 0.0
     error: str | None = None
     note: str | None = None
 
-
-@dataclass
-class _Plan:
-    """Prompts of one row: for each text (sentences, then the whole response if asked for) its prompt in every window."""
-
-    prompts: list[list[tuple[int, ...]]] = field(default_factory=list)
-    windows: int = 0
-    whole: bool = False
-    error: str | None = None
-    note: str | None = None
+    def repeated(self) -> "RowScore":
+        """The same result for a repeated row, which cost nothing."""
+        return replace(self, prompts=0, tokens_computed=0, tokens_reused=0, engine_seconds=0.0, idle_seconds=0.0)
 
 
 def member_values(value: Value, log_p_yes: npt.ArrayLike, log_p_no: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -82,13 +63,27 @@ def member_values(value: Value, log_p_yes: npt.ArrayLike, log_p_no: npt.ArrayLik
             return yes - no
 
 
-def score_rows(
-    rows: Sequence[Row], slm: Slm, builder: PromptBuilder, engine: Engine, sentences_of: Callable[[str], list[Span]]
-) -> list[RowScore]:
-    """Score rows with one engine call.
+def row_digest(row: Row) -> bytes:
+    """16 bytes that are the same for rows with the same question, context and response."""
+    digest = blake2b(digest_size=16)
+    for text in (row.question, row.response, *row.context):
+        digest.update(text.encode(errors="surrogatepass") + b"\0")
+    return digest.digest()
 
-    Identical prompts are sent once. Prompts are sent in the order of their tokens, so that all sentences of a response, and
-    all responses to the same context, stand together and share their prefix. A sentence's score is its best window's.
+
+def score_rows(
+    rows: Sequence[Row],
+    slm: Slm,
+    builder: PromptBuilder,
+    engine: Engine,
+    sentences_of: Callable[[str], list[Span]],
+    known: MutableMapping[bytes, RowScore] | None = None,
+) -> list[RowScore]:
+    """Score rows with as few engine calls as memory allows.
+
+    A repeated row (same question, context and response) is scored once, and so is an identical prompt within a call. Prompts
+    are sent in the order of their tokens, so that all sentences of a response, and all responses to the same context, stand
+    together and share their prefix. A sentence's score is its best window's.
 
     Args:
         rows: Rows with at least one sentence each.
@@ -96,6 +91,7 @@ def score_rows(
         builder: Its prompts.
         engine: Its engine.
         sentences_of: Splits a passage that is longer than the window.
+        known: Digest of a row -> its result, from before; the new ones are added.
 
     Returns:
         One result a row, in order.
@@ -103,20 +99,58 @@ def score_rows(
     Raises:
         ModelError: The engine gave NaN.
     """
-    plans = [_plan(row, slm, builder, engine.max_model_len - 1, sentences_of) for row in rows]
-    owner: dict[tuple[int, ...], int] = {}
+    known = {} if known is None else known
+    digests = [row_digest(row) for row in rows]
+    found = {digest: known[digest] for digest in digests if digest in known}
+    new = {digest: row for digest, row in zip(digests, rows, strict=True) if digest not in found}
+    ordered = sorted(new.items(), key=lambda item: (item[1].context, item[1].question))
+    scores = (
+        score
+        for call in calls([row for _, row in ordered], slm, builder, engine.max_model_len - 1, sentences_of)
+        for score in _ask(call, slm, builder, engine)
+    )
+    fresh = dict(zip((digest for digest, _ in ordered), scores, strict=True))
+    free = {digest: score.repeated() for digest, score in (found | fresh).items()}
+    known.update((digest, free[digest]) for digest in fresh)
+    return [fresh.pop(digest, free[digest]) for digest in digests]
+
+
+def calls(
+    rows: Iterable[Row], slm: Slm, builder: PromptBuilder, limit: int, sentences_of: Callable[[str], list[Span]]
+) -> Iterator[list[RowPrompts]]:
+    """The prompts of rows, of as many at a time as one engine call takes; see `STEPS_A_CALL`."""
+    room = STEPS_A_CALL * slm.max_num_batched_tokens
+    call: list[RowPrompts] = []
+    tokens = 0
+    for row in rows:
+        prompts = prompts_of_row(row, slm, builder, limit, sentences_of)
+        size = sum(len(prompt) for text in prompts.prompts for prompt in text)
+        if call and tokens + size > room:
+            yield call
+            call, tokens = [], 0
+        call.append(prompts)
+        tokens += size
+    if call:
+        yield call
+
+
+def in_token_order(plans: Sequence[RowPrompts]) -> dict[Prompt, int]:
+    """The different prompts of a call, in the order they are sent -> the row that is charged for each."""
+    owner: dict[Prompt, int] = {}
     for i, plan in enumerate(plans):
         for text in plan.prompts:
             for prompt in text:
                 owner.setdefault(prompt, i)
-    prompts = sorted(owner)
+    return dict(sorted(owner.items()))
+
+
+def _ask(plans: Sequence[RowPrompts], slm: Slm, builder: PromptBuilder, engine: Engine) -> list[RowScore]:
+    """One engine call."""
+    owner = in_token_order(plans)
+    prompts = list(owner)
     if not prompts:
         return [RowScore(error=plan.error) for plan in plans]
-
-    started = time.perf_counter()
     output = engine.label_logprobs(prompts, [*builder.yes, *builder.no])
-    seconds = time.perf_counter() - started
-
     if np.isnan(output.logprobs).any():
         raise ModelError(f"SLM {slm.name!r} gave NaN for a prompt: try dtype float32; its scores can't be trusted")
     logprobs = np.maximum(output.logprobs, LOWEST)
@@ -138,56 +172,9 @@ def score_rows(
         result.prompts += 1
         result.tokens_computed += int(computed)
         result.tokens_reused += int(reused)
-        result.engine_seconds += seconds * float(computed) / total
+        result.engine_seconds += output.seconds * float(computed) / total
+        result.idle_seconds += output.idle_seconds * float(computed) / total
     return results
-
-
-def _plan(row: Row, slm: Slm, builder: PromptBuilder, limit: int, sentences_of: Callable[[str], list[Span]]) -> _Plan:
-    plan = _Plan()
-    texts = [*row.sentences, *([row.response] if slm.whole_response else [])]
-    plan.whole = slm.whole_response
-    plan.prompts, plan.windows = _prompts(row, texts, builder, limit, sentences_of)
-    if plan.whole and not plan.prompts:
-        plan.note = (
-            f"SLM {slm.name!r}: the whole response does not fit its window of {limit + 1} tokens, so response_score is null"
-        )
-        plan.whole = False
-        plan.prompts, plan.windows = _prompts(row, row.sentences, builder, limit, sentences_of)
-    if not plan.prompts:
-        plan.error = f"SLM {slm.name!r}: question and sentence leave no room for context in its window of {limit + 1} tokens"
-        plan.note = None
-    return plan
-
-
-def _prompts(
-    row: Row, texts: list[str], builder: PromptBuilder, limit: int, sentences_of: Callable[[str], list[Span]]
-) -> tuple[list[list[tuple[int, ...]]], int]:
-    """Prompts of each text in every window; nothing where a text leaves no room for context."""
-
-    def encode(context: list[str]) -> tuple[Ids, list[Ids]]:
-        return builder.prefix(row.question, context), builder.suffixes(row.question, context, texts)
-
-    def length(encoded: tuple[Ids, list[Ids]]) -> int:
-        return len(encoded[0]) + max(len(tail) for tail in encoded[1])
-
-    windows = [row.context]
-    encoded = [encode(row.context)]
-    if length(encoded[0]) > limit:
-        budget = limit - length(encode([""]))
-        fits = False
-        while not fits:
-            room = budget - SLACK * max(len(w) for w in windows)
-            if room < MIN_CONTEXT_TOKENS:
-                return [], 0
-            windows = cut_context(row.context, room, count=builder.count, sentences=sentences_of, token_ends=builder.token_ends)
-            encoded = [encode(window) for window in windows]
-            fits = all(length(window) <= limit for window in encoded)
-            budget -= 0 if fits else max(1, budget // 10)
-    by_text: list[list[tuple[int, ...]]] = [[] for _ in texts]
-    for head, tails in encoded:
-        for prompts, tail in zip(by_text, tails, strict=True):
-            prompts.append((*head, *tail))
-    return by_text, len(windows)
 
 
 def attach(table: pa.Table, slm: Slm, places: Sequence[int], results: Sequence[RowScore]) -> pa.Table:
@@ -226,6 +213,7 @@ def attach(table: pa.Table, slm: Slm, places: Sequence[int], results: Sequence[R
                 "tokens_computed": result.tokens_computed,
                 "tokens_reused": result.tokens_reused,
                 "engine_seconds": result.engine_seconds,
+                "idle_seconds": result.idle_seconds,
             }
         )
         columns["context_windows"][i] = max(columns["context_windows"][i] or 0, result.windows)
@@ -237,52 +225,3 @@ def attach(table: pa.Table, slm: Slm, places: Sequence[int], results: Sequence[R
         column = pa.array(values_of_rows, type=field_type)
         table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), column)
     return table
-
-
-class SlmScorer:
-    """Actor: holds one SLM's engine and scores batches of rows."""
-
-    def __init__(self, slm: Slm, splitter: tuple[str, str], threads: int) -> None:
-        """Load the engine.
-
-        Args:
-            slm: The SLM's config.
-            splitter: Name and language of the splitter, for passages longer than the window.
-            threads: CPU threads of this replica.
-        """
-        from pipeline.engines.protocol import load_engine
-        from pipeline.split import load_splitter, split
-
-        self._slm = slm
-        self._fault: ModelError | None = None
-        try:
-            self._engine = load_engine(slm, threads)
-            self._builder = PromptBuilder(slm, self._engine.tokenizer)
-        except ModelError as error:
-            # Ray passes on only the text of what a constructor raises; a call's error arrives as what it is.
-            self._fault = error
-        nlp: list[Any] = []
-
-        def sentences_of(text: str) -> list[Span]:
-            if not nlp:
-                nlp.append(load_splitter(*splitter))
-            return split(nlp[0], [text])[0]
-
-        self._sentences_of = sentences_of
-
-    def __call__(self, table: pa.Table) -> pa.Table:
-        """Score the rows whose status is ok; leave the others as they are.
-
-        Raises:
-            ModelError: The model could not be loaded, or gave NaN.
-        """
-        if self._fault:
-            raise self._fault
-        places = [i for i, status in enumerate(table["status"].to_pylist()) if status == Status.OK]
-        picked = table.select(["question", "context", "response", "sentences"]).take(pa.array(places, pa.int64())).to_pylist()
-        rows = [
-            Row(r["question"] or "", [p for p in r["context"] if p], r["response"], [s["text"] for s in r["sentences"]])
-            for r in picked
-        ]
-        results = score_rows(rows, self._slm, self._builder, self._engine, self._sentences_of) if rows else []
-        return attach(table, self._slm, places, results)

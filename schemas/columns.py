@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 class Status(StrEnum):
@@ -73,9 +73,11 @@ USAGE = pa.struct(
         ("tokens_computed", pa.int64()),
         ("tokens_reused", pa.int64()),
         ("engine_seconds", pa.float64()),
+        ("idle_seconds", pa.float64()),
     ]
 )
-"""What a member spent on a row. A prompt shared with another row of the same call is counted once, on the first."""
+"""What a member spent on a row. A prompt shared with another row of the same call is counted once, on the first, and a
+repeated row costs nothing. `idle_seconds` are the row's part of the time that the engine waited before the row's call."""
 
 RAW_FIELDS = [
     pa.field("sentences", pa.list_(SPAN)),

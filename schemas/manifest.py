@@ -50,7 +50,7 @@ class Run:
         statuses: Rows scored or failed by this run, by status.
         sentences: Sentences scored.
         flagged: Responses with the verdict `hallucinated`; None where nothing was finalised.
-        usage: Prompts, tokens computed and reused, engine seconds, a member.
+        usage: Prompts, tokens computed and reused, engine seconds and idle seconds between calls, a member.
         seconds: Wall time a step.
         fit: mu, sigma and count a member, and where they come from; mean, policy, epsilon and weights.
         threshold: Value, and where it comes from.

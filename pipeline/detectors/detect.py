@@ -16,7 +16,7 @@ from pipeline.detectors.frequencies import Frequencies, hashed
 from pipeline.detectors.similarity import best_by_terms, best_by_vectors, covered
 from pipeline.detectors.terms import content_terms, has_word_spaces, stop_words
 from pipeline.errors import ConfigError
-from pipeline.score import Row
+from pipeline.row_prompts import Row
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pipeline.detectors.config import Detector
 from pipeline.detectors.detect import Detected, detect
 from pipeline.detectors.frequencies import Frequencies
-from pipeline.score import Row
+from pipeline.row_prompts import Row
 from schemas.columns import EVIDENCE, MEMBER, Status
 
 

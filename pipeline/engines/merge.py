@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.adapter import WEIGHTS, locate_adapter, trained_with
-from pipeline.engines.weights import digest, identity, made_once, prepare
+from pipeline.engines.weights import MAX_WINDOW, digest, identity, made_once, prepare
 from pipeline.errors import ModelError
 from pipeline.slm import Slm
 
@@ -61,6 +61,25 @@ def load_tokenizer(slm: Slm) -> Any:
             f"SLM {slm.name!r}: model {slm.model!r} is unknown or can't be loaded ({reason}). Give a hub id that this machine "
             "reaches, a local folder, a GGUF file, or 'embedded'"
         ) from error
+
+
+def window_of(slm: Slm) -> int:
+    """Tokens that an SLM's engine has room for: as its config says, else as its model's, at most `MAX_WINDOW`.
+
+    Raises:
+        ModelError: The model's config can't be read.
+    """
+    if slm.max_model_len:
+        return slm.max_model_len
+    from transformers import AutoConfig
+
+    try:
+        config = AutoConfig.from_pretrained(
+            prepare(slm.model), revision=slm.revision, trust_remote_code=slm.trust_remote_code
+        ).get_text_config()
+    except Exception as error:
+        raise ModelError(f"SLM {slm.name!r}: the config of model {slm.model!r} can't be read: {error}") from error
+    return min(int(config.max_position_embeddings), MAX_WINDOW)
 
 
 def weights_identity(slm: Slm) -> dict[str, Any]:

@@ -16,11 +16,15 @@ class EngineOutput:
         logprobs: float64 array (prompts, labels): log P(label is the next token), over the whole vocabulary.
         tokens_computed: int64 array (prompts): prompt tokens that were run through the model.
         tokens_reused: int64 array (prompts): prompt tokens taken from the prefix cache.
+        seconds: How long the call took, and
+        idle_seconds: how long the engine had waited for it since the call before; `EngineThread` fills both.
     """
 
     logprobs: npt.NDArray[np.float64]
     tokens_computed: npt.NDArray[np.int64]
     tokens_reused: npt.NDArray[np.int64]
+    seconds: float = 0.0
+    idle_seconds: float = 0.0
 
 
 class Engine(Protocol):

@@ -8,28 +8,27 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.engines.merge import prepare_slm
+from pipeline.engines.merge import prepare_slm, window_of
 from pipeline.engines.protocol import EngineOutput
-from pipeline.engines.weights import MAX_WINDOW
 from pipeline.errors import ModelError
 from pipeline.slm import Slm
 
 CPU_BLOCK_SIZE = 32  # vLLM's CPU attention takes multiples of 32; small blocks share more of a short context
+GPU_BLOCK_SIZE = 16  # what vLLM takes there, unless an attention kernel wants another
 
 
-def engine_args(slm: Slm, model: str, *, cpu: bool, model_window: int) -> dict[str, Any]:
+def engine_args(slm: Slm, model: str, *, cpu: bool, window: int) -> dict[str, Any]:
     """Arguments of `vllm.LLM` for an SLM.
 
     Args:
         slm: Its config.
         model: Folder or hub id, as `weights.prepare` gives it.
         cpu: Whether vLLM runs on the CPU.
-        model_window: The model's own window in tokens.
+        window: Tokens that a prompt and its answer may have.
 
     Returns:
         Keyword arguments.
     """
-    window = slm.max_model_len or min(model_window, MAX_WINDOW)
     args: dict[str, Any] = {
         "model": model,
         "revision": slm.revision,
@@ -68,17 +67,11 @@ class VllmEngine:
         """
         model = prepare_slm(slm)
         set_environment(slm, threads)
-        from transformers import AutoConfig
         from vllm import LLM
         from vllm.platforms import current_platform
 
         try:
-            config = AutoConfig.from_pretrained(
-                model, revision=slm.revision, trust_remote_code=slm.trust_remote_code
-            ).get_text_config()
-            self._llm = LLM(
-                **engine_args(slm, model, cpu=current_platform.is_cpu(), model_window=config.max_position_embeddings)
-            )
+            self._llm = LLM(**engine_args(slm, model, cpu=current_platform.is_cpu(), window=window_of(slm)))
         except Exception as error:
             raise ModelError(f"SLM {slm.name!r}: vLLM can't load model {slm.model!r}: {error}") from error
         self.tokenizer = self._llm.get_tokenizer()

@@ -20,7 +20,7 @@ from pipeline.detectors.config import Detector, Kind
 from pipeline.detectors.detect import detect
 from pipeline.detectors.frequencies import Frequencies, count
 from pipeline.detectors.terms import content_terms
-from pipeline.score import Row
+from pipeline.row_prompts import Row
 from pipeline.split import load_splitter, split
 
 BLOCK = 256

@@ -30,7 +30,7 @@ def measure(slm: Slm, merged: bool, count: int, result: Any) -> None:
     from vllm.lora.request import LoRARequest
 
     folder = str(locate_adapter(slm.adapter or ""))
-    args = engine_args(slm, prepare_slm(slm) if merged else prepare(slm.model), cpu=True, model_window=2048)
+    args = engine_args(slm, prepare_slm(slm) if merged else prepare(slm.model), cpu=True, window=2048)
     started = time.perf_counter()
     llm = LLM(**args) if merged else LLM(**args, enable_lora=True, max_loras=1, max_lora_rank=16)
     startup = time.perf_counter() - started

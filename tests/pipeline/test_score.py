@@ -6,11 +6,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipeline.engines.protocol import EngineOutput
 from pipeline.errors import ModelError
 from pipeline.prompt import PromptBuilder
-from pipeline.score import Row, attach, member_values, score_rows
+from pipeline.row_prompts import Row
+from pipeline.score import STEPS_A_CALL, RowScore, attach, member_values, row_digest, score_rows
 from pipeline.slm import Slm, Value
 from schemas.columns import MEMBER, USAGE
 
@@ -160,3 +163,56 @@ def test_attach_appends_one_member_and_leaves_failed_rows(slm: Slm, builder: Pro
     assert len(got[0]["members"]) == len(got[0]["usage"]) == 1 and got[0]["context_windows"] == 1
     assert got[1]["members"] is None and got[1]["error"] == "why"
     assert got[2]["members"] is None and "no room" in got[2]["error"]
+
+
+def test_a_call_holds_a_bounded_number_of_tokens(builder: PromptBuilder, tokenizer: Any) -> None:
+    small = Slm(name="m", system="s", max_num_batched_tokens=64)  # 4,096 tokens a call
+    engine = CountingEngine(tokenizer)
+    rows = [row(i % 7, sentences=[f"Sentence {i}.", "It closes."]) for i in range(60)]
+    results = score_rows(rows, small, builder, engine, no_split)
+    assert len(engine.calls) > 1
+    assert all(sum(map(len, call)) <= STEPS_A_CALL * 64 for call in engine.calls)
+    alone = [score_rows([r], small, builder, CountingEngine(tokenizer), no_split)[0] for r in rows]
+    assert [r.log_p_yes for r in results] == [a.log_p_yes for a in alone]
+
+
+def test_a_row_larger_than_a_call_is_a_call(builder: PromptBuilder, tokenizer: Any) -> None:
+    small = Slm(name="m", system="s", max_num_batched_tokens=64)
+    engine = CountingEngine(tokenizer)
+    big = row(1, sentences=[f"Sentence number {i} is about the shop." for i in range(100)])
+    results = score_rows([row(2), big, row(3)], small, builder, engine, no_split)
+    assert [len(r.log_p_yes) for r in results] == [2, 100, 2]
+
+
+def test_repeated_rows_are_scored_once_over_batches_and_cost_nothing(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
+    engine = CountingEngine(tokenizer)
+    known: dict[bytes, RowScore] = {}
+    first = score_rows([row(1), row(2), row(1)], slm, builder, engine, no_split, known)
+    again = score_rows([row(2), row(3), row(2)], slm, builder, engine, no_split, known)
+    sent = [prompt for call in engine.calls for prompt in call]
+    assert len(sent) == len(set(sent)) == 6
+    assert again[0] == again[2] == first[1].repeated()
+    assert [r.prompts for r in (*first, *again)] == [2, 2, 0, 0, 2, 0]
+    assert sum(r.tokens_computed + r.tokens_reused for r in (*first, *again)) == sum(map(len, sent))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=12), st.integers(0, 12)
+)
+def test_repetition_and_order_change_no_score(
+    slm: Slm, builder: PromptBuilder, tokenizer: Any, picks: list[tuple[int, int, int]], cut: int
+) -> None:
+    rows = [Row(f"When {q}?", [f"Shop {c} is open."], f"It opens {r}.", [f"It opens {r}."]) for q, c, r in picks]
+    known: dict[bytes, RowScore] = {}
+    engine = CountingEngine(tokenizer)
+    got = [s for part in (rows[:cut], rows[cut:]) for s in score_rows(part, slm, builder, engine, no_split, known)]
+    alone = [score_rows([r], slm, builder, CountingEngine(tokenizer), no_split)[0] for r in rows]
+    assert [(g.log_p_yes, g.log_p_no) for g in got] == [(a.log_p_yes, a.log_p_no) for a in alone]
+    sent = [prompt for call in engine.calls for prompt in call]
+    assert len(sent) == len(set(sent)) == len(set(picks)) == sum(g.prompts for g in got)
+
+
+def test_rows_differ_by_where_a_text_ends() -> None:
+    one, other = Row("a", ["b", "c"], "r", ["r"]), Row("a", ["b\nc"], "r", ["r"])
+    swapped = Row("a", ["r"], "b", ["b"])
+    assert len({row_digest(x) for x in (one, other, swapped, Row("ab", ["c"], "r", ["r"]))}) == 4

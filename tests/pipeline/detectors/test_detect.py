@@ -14,7 +14,7 @@ from pipeline.detectors.frequencies import count
 from pipeline.detectors.stage import detect_batch
 from pipeline.detectors.terms import content_terms
 from pipeline.errors import ConfigError
-from pipeline.score import Row
+from pipeline.row_prompts import Row
 from schemas.columns import logs_schema
 
 ALL = [Detector(name=kind.value, kind=kind) for kind in Kind]

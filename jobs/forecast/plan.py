@@ -1,0 +1,142 @@
+"""`ragassay plan`: look at an input, try the engines, and print what the job will take."""
+
+import os
+import time
+from dataclasses import dataclass
+
+import pyarrow as pa
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from jobs.config import Job
+from jobs.forecast.forecast import Forecast, forecast, seconds_here, seconds_on_gpus
+from jobs.forecast.sample import read_sample
+from jobs.forecast.tokens import count_stretches
+from jobs.forecast.trial import Trial, try_engines
+from jobs.logs import Logs, find_logs
+from jobs.plan_score import split_batch
+from jobs.register import check_input
+from pipeline.detectors.frequencies import count
+from pipeline.detectors.stage import detect_batch
+from pipeline.detectors.terms import content_terms
+from pipeline.prompt import needs_question
+
+
+@dataclass(frozen=True)
+class Gpus:
+    """GPUs to plan for.
+
+    Attributes:
+        count: How many.
+        tokens_per_second: Prompt tokens that one of them computes a second, with this job's model.
+        hourly_price: Price of one for an hour; None leaves costs out.
+    """
+
+    count: int
+    tokens_per_second: float
+    hourly_price: float | None = None
+
+
+def plan(job: Job, input_uri: str, console: Console, *, sample: int, seconds: float, gpus: Gpus | None) -> Forecast:
+    """Tell what `ragassay score INPUT` will take; nothing is written.
+
+    Args:
+        job: The job.
+        input_uri: Parquet file, folder, glob or URI.
+        console: Where it is printed.
+        sample: Rows to look at.
+        seconds: How long to try the engines; 0 leaves times on this machine out.
+        gpus: GPUs to plan for.
+
+    Returns:
+        The forecast.
+
+    Raises:
+        RagassayError: The input or a model can't be used.
+    """
+    logs = find_logs(input_uri)
+    question_needed = any(needs_question(slm) for slm in job.slms)
+    check_input(job, logs, question_needed)
+    stretches = read_sample(logs, job.columns, sample)
+    started = time.process_time()
+    split = [
+        split_batch(table, splitter=(job.splitter.name, job.splitter.language), question_needed=question_needed)
+        for table in stretches
+    ]
+    if job.detectors:
+        _detect(job, split)
+    other_seconds = time.process_time() - started
+    told = forecast(job, logs, count_stretches(job, split), other_seconds)
+    ray_seconds, trials = try_engines(job, split, seconds) if job.slms and seconds else (0.0, {})
+    blocks = max(len(logs.files), round(told.chars / (job.block_mib * (1 << 20))))
+    _print(job, logs, told, ray_seconds, trials, blocks, gpus, console)
+    return told
+
+
+def _detect(job: Job, tables: list[pa.Table]) -> None:
+    language = job.splitter.language
+    passages = {p for table in tables for context in table["context"].to_pylist() for p in context or [] if p}
+    frequencies = count(content_terms(passage, language) for passage in sorted(passages))
+    for table in tables:
+        detect_batch(table, job.detectors, language, frequencies, os.cpu_count() or 1)
+
+
+def _print(
+    job: Job,
+    logs: Logs,
+    told: Forecast,
+    ray_seconds: float,
+    trials: dict[str, Trial],
+    blocks: int,
+    gpus: Gpus | None,
+    console: Console,
+) -> None:
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column()
+
+    def line(name: str, text: str) -> None:
+        table.add_row(name, escape(text))
+
+    size = sum(file.size for file in logs.files)
+    line("input", f"{told.rows:,} rows in {len(logs.files):,} files, {size / (1 << 20):,.1f} MiB")
+    line("looked at", f"{told.sampled:,} rows")
+    line("sentences", f"{told.sentences:,.0f}")
+    for name, slm in told.slms.items():
+        spread = f" ({slm.tokens_low:,.0f} to {slm.tokens_high:,.0f})" if slm.tokens_low < slm.tokens_high else ""
+        reused = 1 - slm.tokens_computed / slm.tokens if slm.tokens else 0.0
+        line(
+            f"tokens {name}",
+            f"{slm.tokens_computed:,.0f}{spread} to compute, {slm.tokens:,.0f} with all that is shared ({reused:.0%} reused), "
+            f"{slm.prompts:,.0f} prompts",
+        )
+    if trials or not job.slms:
+        here = seconds_here(job, told, ray_seconds, trials, blocks, os.cpu_count() or 1)
+        rates = ", ".join(f"{name} {trial.tokens_per_second:,.0f} tokens/s" for name, trial in trials.items())
+        line(
+            "time here",
+            _duration(here) + (f" (start-up {_duration(_start_up(ray_seconds, trials))}; {rates})" if rates else ""),
+        )
+    if gpus is not None:
+        seconds = seconds_on_gpus(told, gpus.count, gpus.tokens_per_second)
+        cost = f", {seconds / 3600 * gpus.count * gpus.hourly_price:,.2f} in GPU hours" if gpus.hourly_price else ""
+        line(
+            f"time on {gpus.count} GPUs",
+            f"{_duration(seconds)} at {gpus.tokens_per_second:,.0f} tokens/s each, start-up not included{cost}",
+        )
+    for warning in told.warnings:
+        line("warning", warning)
+    console.print(table)
+
+
+def _start_up(ray_seconds: float, trials: dict[str, Trial]) -> float:
+    return ray_seconds + max(trial.start_up for trial in trials.values())
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

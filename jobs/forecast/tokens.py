@@ -1,0 +1,119 @@
+"""Count what a sample asks of every SLM: sentences, prompts, tokens, and how many of those the prefix cache spares."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from jobs.config import Job
+from pipeline.engines.merge import load_tokenizer, window_of
+from pipeline.engines.vllm_engine import CPU_BLOCK_SIZE, GPU_BLOCK_SIZE
+from pipeline.prefix_tree import PrefixTree
+from pipeline.prompt import PromptBuilder
+from pipeline.row_prompts import Row
+from pipeline.score import calls, in_token_order, row_digest
+from pipeline.slm import Slm
+from pipeline.split import load_splitter, split
+from schemas.columns import Status
+
+
+@dataclass
+class Asked:
+    """What one SLM is asked about a stretch of rows.
+
+    Attributes:
+        prompts: Different prompts.
+        tokens: Their tokens, shared ones counted every time.
+        computed: Those that the engine has to run, if its prefix cache never has to evict.
+        windowed: Rows whose context is cut into windows.
+        too_long: Rows that leave no room for a context.
+    """
+
+    prompts: int = 0
+    tokens: int = 0
+    computed: int = 0
+    windowed: int = 0
+    too_long: int = 0
+
+
+@dataclass
+class Counted:
+    """A stretch of rows, counted.
+
+    Attributes:
+        rows: Rows of it.
+        sentences: Their sentences.
+        chars: Characters of questions, contexts and responses.
+        repeated: Rows with the question, context and response of an earlier row of the sample.
+        statuses: Rows that can't be scored, by status.
+        asked: What each SLM is asked.
+    """
+
+    rows: int = 0
+    sentences: int = 0
+    chars: int = 0
+    repeated: int = 0
+    statuses: Counter[str] = field(default_factory=Counter)
+    asked: dict[str, Asked] = field(default_factory=dict)
+
+
+def count_stretches(job: Job, stretches: Sequence[pa.Table]) -> list[Counted]:
+    """Count stretches one after another; what an earlier one had is reused by a later one.
+
+    Args:
+        job: The job.
+        stretches: Rows as `split_batch` leaves them.
+    """
+    askers = [_Asker(slm, job) for slm in job.slms]
+    seen: set[bytes] = set()
+    result = []
+    for table in stretches:
+        columns = table.select(["question", "context", "response", "sentences", "status"]).to_pylist()
+        good = [r for r in columns if r["status"] == Status.OK]
+        rows = [
+            Row(r["question"] or "", [p for p in r["context"] if p], r["response"], [s["text"] for s in r["sentences"]])
+            for r in good
+        ]
+        counted = Counted(rows=len(columns), sentences=sum(len(row.sentences) for row in rows))
+        counted.statuses.update(r["status"] for r in columns if r["status"] != Status.OK)
+        counted.chars = sum(len(row.question) + len(row.response) + sum(map(len, row.context)) for row in rows)
+        new: dict[bytes, Row] = {}
+        for row in rows:
+            new.setdefault(row_digest(row), row)
+        different = [row for digest, row in new.items() if digest not in seen]
+        counted.repeated = len(rows) - len(different)
+        seen.update(new)
+        counted.asked = {asker.slm.name: asker.count(different) for asker in askers}
+        result.append(counted)
+    return result
+
+
+class _Asker:
+    """One SLM's prompts, and the tree of all that it was asked."""
+
+    def __init__(self, slm: Slm, job: Job) -> None:
+        self.slm = slm
+        self._builder = PromptBuilder(slm, load_tokenizer(slm))
+        self._limit = window_of(slm) - 1
+        self._tree = PrefixTree(block_size(slm))
+        self._nlp = load_splitter(job.splitter.name, job.splitter.language)
+
+    def count(self, rows: Sequence[Row]) -> Asked:
+        asked = Asked()
+        ordered = sorted(rows, key=lambda row: (row.context, row.question))
+        for call in calls(ordered, self.slm, self._builder, self._limit, lambda text: split(self._nlp, [text])[0]):
+            prompts = in_token_order(call)
+            asked.prompts += len(prompts)
+            asked.tokens += sum(map(len, prompts))
+            asked.computed += sum(map(self._tree.add, prompts))
+            asked.windowed += sum(plan.windows > 1 for plan in call)
+            asked.too_long += sum(plan.error is not None for plan in call)
+        return asked
+
+
+def block_size(slm: Slm) -> int:
+    """Tokens a block of the prefix cache that an SLM's engine will have; 0 where it has none."""
+    if slm.engine != "vllm":
+        return 0
+    return slm.block_size or (GPU_BLOCK_SIZE if slm.replicas.num_gpus else CPU_BLOCK_SIZE)

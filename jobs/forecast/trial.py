@@ -1,0 +1,96 @@
+"""A short run of a job's engines on the sample, side by side as in the job: how long they take to start, how fast they are."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from jobs.config import Job
+from jobs.plan_score import LIGHT_CPUS, engine_environment, needed_resources, threads_of
+from jobs.ray_session import ray_session
+from pipeline.scorer import SlmScorer
+
+FIRST_ROWS = 8
+LONG_ENOUGH = 2.0
+"""Seconds of a call from which on the next one is not made larger: calls end close to the time they were given."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How one SLM's engine did.
+
+    Attributes:
+        start_up: Seconds until it could be asked.
+        tokens_per_second: Tokens computed a second of one busy replica.
+    """
+
+    start_up: float
+    tokens_per_second: float
+
+
+def try_engines(job: Job, stretches: Sequence[pa.Table], seconds: float) -> tuple[float, dict[str, Trial]]:
+    """Start one replica of every SLM on this machine, side by side, and give each rows of the sample for some seconds.
+
+    Args:
+        job: The job.
+        stretches: Rows as `split_batch` leaves them.
+        seconds: How long to measure.
+
+    Returns:
+        Seconds that Ray took to start, and what was found of every SLM.
+
+    Raises:
+        ModelError: A model can't be loaded.
+    """
+    started = time.perf_counter()
+    with ray_session(job, *needed_resources(job, scoring=True)):
+        import ray
+
+        ray_seconds = time.perf_counter() - started
+        actors = {}
+        for slm in job.slms:
+            remote = ray.remote(SlmScorer).options(
+                num_cpus=slm.replicas.num_cpus or LIGHT_CPUS,
+                num_gpus=slm.replicas.num_gpus or None,
+                runtime_env={"env_vars": engine_environment()},
+            )
+            actors[slm.name] = remote.remote(slm, (job.splitter.name, job.splitter.language), threads_of(slm, job))
+        table = pa.concat_tables(stretches)
+        waiting = {actor.__ray_ready__.remote(): name for name, actor in actors.items()}
+        start_up: dict[str, float] = {}
+        while waiting:
+            done, _ = ray.wait(list(waiting))
+            ray.get(done[0])
+            start_up[waiting.pop(done[0])] = time.perf_counter() - started - ray_seconds
+        rates = _rates(ray, actors, table, seconds)
+    return ray_seconds, {name: Trial(start_up[name], rates[name]) for name in actors}
+
+
+def _rates(ray: Any, actors: dict[str, Any], table: pa.Table, seconds: float) -> dict[str, float]:
+    """Tokens computed a busy second of each engine, while all of them are busy."""
+    used = {name: [0, 0.0] for name in actors}
+    place = dict.fromkeys(actors, 0)
+    size = dict.fromkeys(actors, FIRST_ROWS)
+    until = time.perf_counter() + seconds
+    asked: dict[Any, str] = {}
+
+    def ask(name: str) -> None:
+        rows = table.slice(place[name], size[name])
+        place[name] += size[name]
+        if rows.num_rows and time.perf_counter() < until:
+            asked[actors[name].__call__.remote(rows)] = name
+
+    for name in actors:
+        ask(name)
+    while asked:
+        done, _ = ray.wait(list(asked))
+        name = asked.pop(done[0])
+        usage = [entry for row in ray.get(done[0])["usage"].to_pylist() for entry in row or ()]
+        busy = sum(entry["engine_seconds"] for entry in usage)
+        used[name][0] += sum(entry["tokens_computed"] for entry in usage)
+        used[name][1] += busy
+        size[name] *= 1 if busy > LONG_ENOUGH else 2
+        ask(name)
+    return {name: tokens / busy if busy else 0.0 for name, (tokens, busy) in used.items()}

@@ -1,0 +1,54 @@
+"""An engine on a thread of its own: it is loaded and called there alone, in the order asked, and its idle time is measured."""
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from pipeline.engines.protocol import Engine, EngineOutput
+
+WARM_UP_TOKENS = 256
+
+
+class EngineThread:
+    """An engine that several threads may ask at once.
+
+    CPU libraries keep a set of worker threads for every thread that calls them, so an engine has to be called from one alone.
+    Its outputs say how long the call took, and how long the engine had stood idle before it.
+    """
+
+    def __init__(self, load: Callable[[], Engine], tell: Callable[[EngineOutput], None] | None = None) -> None:
+        """Load the engine on its thread.
+
+        Args:
+            load: Loads it.
+            tell: Told of every output, for metrics.
+
+        Raises:
+            ModelError: What `load` raised.
+        """
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
+        self._engine = self._thread.submit(load).result()
+        self._ended: float | None = None
+        self._tell = tell
+        self.tokenizer = self._engine.tokenizer
+        self.max_model_len = self._engine.max_model_len
+
+    def warm_up(self, labels: Sequence[int]) -> None:
+        """Run a prompt of some length, so that the first real call does not pay for what is made only once."""
+        prompt = [labels[0]] * min(WARM_UP_TOKENS, self.max_model_len - 1)
+        self._thread.submit(self._engine.label_logprobs, [prompt], labels).result()
+
+    def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
+        """See `Engine.label_logprobs`; waits for the calls before it. Idle time counts from the end of the call before."""
+        return self._thread.submit(self._call, prompts, labels).result()
+
+    def _call(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
+        started = time.perf_counter()
+        idle = started - self._ended if self._ended is not None else 0.0
+        output = self._engine.label_logprobs(prompts, labels)
+        self._ended = time.perf_counter()
+        output = replace(output, seconds=self._ended - started, idle_seconds=idle)
+        if self._tell is not None:
+            self._tell(output)
+        return output

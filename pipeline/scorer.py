@@ -1,0 +1,84 @@
+"""The actor that holds one SLM's engine and scores batches of rows."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline.engines.engine_thread import EngineThread
+from pipeline.engines.protocol import EngineOutput
+from pipeline.errors import ModelError
+from pipeline.prompt import PromptBuilder
+from pipeline.row_prompts import Row
+from pipeline.score import RowScore, attach, score_rows
+from pipeline.slm import Slm
+from pipeline.split import Span
+from schemas.columns import Status
+
+REMEMBERED_ROWS = 50_000
+"""Rows whose results an actor remembers, for their repetitions in later batches: about 50 MB."""
+
+
+class SlmScorer:
+    """Actor: holds one SLM's engine, on a thread of its own, and scores batches of rows.
+
+    Two batches may be under way at once: while the engine is busy with one, the other is tokenised and waits, so that the
+    engine never does.
+    """
+
+    def __init__(
+        self,
+        slm: Slm,
+        splitter: tuple[str, str],
+        threads: int,
+        metrics: Callable[[str], Callable[[EngineOutput], None]] | None = None,
+    ) -> None:
+        """Load the engine.
+
+        Args:
+            slm: The SLM's config.
+            splitter: Name and language of the splitter, for passages longer than the window.
+            threads: CPU threads of this replica.
+            metrics: Makes, from the SLM's name, what is told of every engine call.
+        """
+        from pipeline.engines.protocol import load_engine
+        from pipeline.split import load_splitter, split
+
+        self._slm = slm
+        self._fault: ModelError | None = None
+        try:
+            self._engine = EngineThread(lambda: load_engine(slm, threads), metrics and metrics(slm.name))
+            self._builder = PromptBuilder(slm, self._engine.tokenizer)
+            self._engine.warm_up([*self._builder.yes, *self._builder.no])
+        except ModelError as error:
+            # Ray passes on only the text of what a constructor raises; a call's error arrives as what it is.
+            self._fault = error
+        nlp: list[Any] = []
+
+        def sentences_of(text: str) -> list[Span]:
+            if not nlp:
+                nlp.append(load_splitter(*splitter))
+            return split(nlp[0], [text])[0]
+
+        self._sentences_of = sentences_of
+        self._known: OrderedDict[bytes, RowScore] = OrderedDict()
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Score the rows whose status is ok; leave the others as they are.
+
+        Raises:
+            ModelError: The model could not be loaded, or gave NaN.
+        """
+        if self._fault:
+            raise self._fault
+        places = [i for i, status in enumerate(table["status"].to_pylist()) if status == Status.OK]
+        picked = table.select(["question", "context", "response", "sentences"]).take(pa.array(places, pa.int64())).to_pylist()
+        rows = [
+            Row(r["question"] or "", [p for p in r["context"] if p], r["response"], [s["text"] for s in r["sentences"]])
+            for r in picked
+        ]
+        results = score_rows(rows, self._slm, self._builder, self._engine, self._sentences_of, self._known)
+        while len(self._known) > REMEMBERED_ROWS:
+            self._known.popitem(last=False)
+        return attach(table, self._slm, places, results)

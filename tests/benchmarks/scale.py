@@ -1,0 +1,185 @@
+"""Everything that is not the SLM: `python -m tests.benchmarks.scale FOLDER [--rows 10000 100000 1000000] [--restart]`.
+
+The job runs whole (read, split, tokenise, write, count, fit, finalise) with an engine that answers at once. A line a size:
+seconds, rows a second, and how far the machine's available memory fell. --restart kills the largest run when 99 % of its rows
+are committed, and measures what the same command then takes. Logs and outputs go to FOLDER, which should be empty.
+"""
+
+import argparse
+import contextlib
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import psutil
+
+from pipeline.engines.protocol import EngineOutput
+from pipeline.slm import Slm
+from tests.benchmarks.agreement import HANDBOOK
+
+SLM = Slm(name="constant")
+REPO = Path(__file__).parents[2]
+
+
+class ConstantEngine:
+    """Answers at once; its numbers depend on the prompt's length alone."""
+
+    def __init__(self, slm: Slm, threads: int) -> None:
+        from pipeline.engines.merge import load_tokenizer, window_of
+
+        self.tokenizer = load_tokenizer(slm)
+        self.max_model_len = window_of(slm)
+
+    def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
+        lengths = np.array([len(prompt) for prompt in prompts])
+        logprobs = -3.0 - (lengths[:, None] % 7 + np.arange(len(labels))) / 10
+        return EngineOutput(logprobs, lengths, np.zeros_like(lengths))
+
+
+def use_constant_engine() -> None:
+    """Run in every Ray worker before anything else."""
+    from pipeline.engines import protocol
+
+    protocol.load_engine = ConstantEngine  # type: ignore[assignment]
+
+
+def write_logs(path: Path, rows: int) -> None:
+    """Rows made of the handbook's, each with a number of its own in question, context and response: none repeats another."""
+    base = pl.read_parquet(HANDBOOK / "**/*.parquet").select("question", "context", "response")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    step = 50_000
+    for part, start in enumerate(range(0, rows, step)):
+        number = np.arange(start, min(start + step, rows))
+        frame = base[number % len(base)].with_columns(n=pl.Series(number).cast(pl.String))
+        frame = frame.with_columns(
+            question=pl.col("question") + " (" + pl.col("n") + ")",
+            context=pl.concat_list(pl.lit("File ") + pl.col("n") + ".", pl.col("context")),
+        ).drop("n")
+        frame.write_parquet(path / f"part-{part:04}.parquet", row_group_size=10_000)
+
+
+@dataclass
+class Memory:
+    """Lowest available memory of the machine seen while a block of code ran, against that before it; bytes."""
+
+    before: int = 0
+    lowest: int = 0
+
+    @property
+    def used(self) -> int:
+        return self.before - self.lowest
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[Memory]:
+    memory = Memory(psutil.virtual_memory().available, psutil.virtual_memory().available)
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.wait(0.2):
+            memory.lowest = min(memory.lowest, psutil.virtual_memory().available)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield memory
+    finally:
+        done.set()
+        thread.join()
+
+
+def run(logs: str, output: str, result: Any) -> None:
+    """The whole job, in a process of its own; puts its record of itself."""
+    os.environ["PYTHONPATH"] = str(REPO)
+    import ray
+    from rich.console import Console
+
+    from jobs.config import Job
+    from jobs.plan_score import needed_resources
+    from jobs.run import run_job
+
+    job = Job(slms=(SLM,))
+    cpus = max(os.cpu_count() or 1, -int(-needed_resources(job, scoring=True)[0] // 1))
+    ray.init(
+        address="local",
+        num_cpus=cpus,
+        include_dashboard=False,
+        logging_level="ERROR",
+        log_to_driver=False,
+        runtime_env={"worker_process_setup_hook": "tests.benchmarks.scale.use_constant_engine"},
+    )
+    started = time.perf_counter()
+    record = run_job(job, logs, output, Console(quiet=True))
+    result.put({"seconds": time.perf_counter() - started, "rows": record.rows, "steps": record.seconds})
+    ray.shutdown()
+
+
+def in_process(logs: Path, output: Path) -> dict[str, Any]:
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    process = context.Process(target=run, args=(str(logs), str(output), queue))
+    process.start()
+    while queue.empty():
+        if not process.is_alive():
+            raise SystemExit(f"the job died with exit code {process.exitcode}")
+        time.sleep(0.2)
+    found: dict[str, Any] = queue.get()
+    process.join()
+    return found
+
+
+def killed_at(logs: Path, output: Path, rows: int) -> None:
+    """Start the job and kill it, with all its processes, when so many rows are committed."""
+    from jobs.progress import CommittedRows
+    from jobs.storage import open_folder
+
+    context = multiprocessing.get_context("spawn")
+    process = context.Process(target=run, args=(str(logs), str(output), context.Queue()))
+    process.start()
+    committed = CommittedRows(open_folder(str(output)), range(10_000))
+    while committed() < rows:
+        if not process.is_alive():
+            raise SystemExit("the job ended before it could be killed")
+        time.sleep(0.1)
+    for victim in [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            victim.send_signal(signal.SIGKILL)
+    process.join()
+
+
+def main() -> None:
+    """Print a line a size."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--restart", action="store_true")
+    options = parser.parse_args()
+    for rows in options.rows:
+        logs, output = options.folder / f"logs-{rows}", options.folder / f"out-{rows}"
+        if not logs.exists():
+            write_logs(logs, rows)
+        shutil.rmtree(output, ignore_errors=True)
+        with watched() as memory:
+            found = in_process(logs, output)
+        line = {"rows": rows, "rows_per_second": round(rows / found["seconds"], 1), "mib": memory.used >> 20, **found}
+        print(json.dumps(line), flush=True)
+    if options.restart:
+        rows = options.rows[-1]
+        logs, output = options.folder / f"logs-{rows}", options.folder / f"out-{rows}-restart"
+        shutil.rmtree(output, ignore_errors=True)
+        killed_at(logs, output, rows * 99 // 100)
+        print(json.dumps({"restart": in_process(logs, output)}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

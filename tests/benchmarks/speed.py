@@ -1,0 +1,271 @@
+"""`make bench`: this job beside what else one could run on the same prompts, on one machine, in turns.
+
+    python -m tests.benchmarks.speed out/bench.md [--logs LOG.parquet] [--contexts N] [--rounds 3] [--only WAY …]
+
+Every way runs in a process of its own, all of them once a round; the table has medians, and ratios of medians. By default the
+logs are the bundled handbook's; with --logs any Parquet file of question, context and response. --contexts takes the first N
+different contexts, since the slow ways need several times as long as the job.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import polars as pl
+import yaml
+
+from pipeline.prefix_tree import PrefixTree
+from pipeline.prompt import PromptBuilder
+from pipeline.row_prompts import Prompt, Row, prompts_of_row
+from pipeline.slm import Slm
+from pipeline.split import load_splitter, split
+from tests.benchmarks.agreement import HANDBOOK
+
+SLM = Slm(name="smollm2")
+TIMEOUT = 3600
+STAGE = "this job, its SLM stage"
+
+
+@dataclass
+class Figures:
+    """What one way took for the same prompts: seconds, start-up and warm-up left out; tokens run through the model."""
+
+    seconds: float
+    tokens_computed: int
+    idle_seconds: float = 0.0
+
+
+def prompts_of(logs: Path, builder: PromptBuilder, window: int) -> list[Prompt]:
+    """All prompts of a log, in the order of its rows and sentences."""
+    nlp = load_splitter("sentencizer", "en")
+    prompts: list[Prompt] = []
+    for row in pl.read_parquet(logs).to_dicts():
+        spans = split(nlp, [row["response"]])[0]
+        given = Row(row["question"], row["context"], row["response"], [row["response"][a:b] for a, b in spans])
+        plan = prompts_of_row(given, SLM, builder, window - 1, lambda text: split(nlp, [text])[0])
+        prompts += [prompt for text in plan.prompts for prompt in text]
+    return prompts
+
+
+def job(logs: Path) -> dict[str, Figures]:
+    """`ragassay score` as a user runs it, start-up included; and the same run's SLM stage, from its first engine call on."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "job.yaml"
+        config.write_text(yaml.safe_dump({"slms": [{"name": SLM.name}]}))
+        started = time.perf_counter()
+        command = [sys.executable, "-m", "jobs.cli", "score", str(logs), f"{folder}/out", "--config", str(config)]
+        subprocess.run(command, check=True, capture_output=True)
+        seconds = time.perf_counter() - started
+        run = json.loads(Path(folder, "out", "manifest.json").read_text())["runs"][-1]
+    used = run["usage"][SLM.name]
+    tokens, idle = int(used["tokens_computed"]), used["idle_seconds"]
+    return {"this job, end to end": Figures(seconds, tokens), STAGE: Figures(used["engine_seconds"] + idle, tokens, idle)}
+
+
+def engine_best(logs: Path) -> dict[str, Figures]:
+    """The bare vLLM engine: all prompts in the best order, in one `generate` call."""
+    return {"bare vLLM, best order": _engine(logs, SLM, sorted)}
+
+
+def engine_rows(logs: Path) -> dict[str, Figures]:
+    """The bare vLLM engine, rows as they come, the sentences of each shuffled among all: no order at all."""
+    return {"bare vLLM, prompts shuffled": _engine(logs, SLM, lambda prompts: Random(0).sample(list(prompts), len(prompts)))}
+
+
+def engine_uncached(logs: Path) -> dict[str, Figures]:
+    """The bare vLLM engine without a prefix cache."""
+    return {"bare vLLM, no prefix cache": _engine(logs, SLM, sorted, enable_prefix_caching=False)}
+
+
+def transformers_padded(logs: Path) -> dict[str, Figures]:
+    """transformers: padded batches sorted by length, nothing reused, as a user would write it."""
+    return {"transformers, padded": _engine(logs, SLM.model_copy(update={"engine": "transformers"}), sorted)}
+
+
+def _engine(logs: Path, slm: Slm, order: Callable[[Sequence[Prompt]], list[Prompt]], **changed: Any) -> Figures:
+    from pipeline.engines import vllm_engine
+    from pipeline.engines.protocol import load_engine
+
+    if changed:
+        before = vllm_engine.engine_args
+        vllm_engine.engine_args = lambda *args, **kwargs: before(*args, **kwargs) | changed
+    engine = load_engine(slm, os.cpu_count() or 1)
+    builder = PromptBuilder(slm, engine.tokenizer)
+    prompts = order(list(dict.fromkeys(prompts_of(logs, builder, engine.max_model_len))))
+    labels = [*builder.yes, *builder.no]
+    engine.label_logprobs([[labels[0]] * 256], labels)
+    started = time.perf_counter()
+    output = engine.label_logprobs(prompts, labels)
+    return Figures(time.perf_counter() - started, int(output.tokens_computed.sum()))
+
+
+def ray_data_llm(logs: Path) -> dict[str, Figures]:
+    """Ray's own LLM processor on the same prompts, as token ids; its seconds are those of the whole pipeline."""
+    import ray
+    from ray.data.llm import build_processor, vLLMEngineProcessorConfig
+
+    from pipeline.engines.merge import load_tokenizer, prepare_slm, window_of
+    from pipeline.engines.vllm_engine import engine_args, openmp_library, sampling_args
+
+    builder = PromptBuilder(SLM, load_tokenizer(SLM))
+    prompts = list(dict.fromkeys(prompts_of(logs, builder, window_of(SLM))))
+    labels = [*builder.yes, *builder.no]
+    args = engine_args(SLM, prepare_slm(SLM), cpu=True, window=window_of(SLM))
+    model = args.pop("model")
+    environment = {
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+        "VLLM_CPU_KVCACHE_SPACE": "1",
+        "OMP_NUM_THREADS": str(os.cpu_count()),
+        "LD_PRELOAD": openmp_library() or "",
+    }
+    ray.init(num_cpus=8, include_dashboard=False, logging_level="ERROR")
+    processor = build_processor(
+        vLLMEngineProcessorConfig(
+            model_source=model,
+            engine_kwargs=args,
+            runtime_env={"env_vars": environment},
+            batch_size=256,
+            concurrency=1,
+            apply_chat_template=False,
+            tokenize=False,
+            detokenize=False,
+            accelerator_type=None,
+            placement_group_config={"bundles": [{"CPU": 1}]},
+        ),
+        preprocess=lambda row: {
+            "prompt": "",
+            "tokenized_prompt": row["prompt"],
+            "sampling_params": sampling_args(labels),
+        },
+        postprocess=lambda row: {"computed": row["num_input_tokens"]},
+    )
+    started = time.perf_counter()
+    rows = processor(ray.data.from_items([{"prompt": list(p)} for p in prompts])).take_all()
+    seconds = time.perf_counter() - started
+    assert len(rows) == len(prompts)
+    return {"ray.data.llm": Figures(seconds, 0)}
+
+
+WAYS: dict[str, Callable[[Path], dict[str, Figures]]] = {
+    "job": job,
+    "vllm": engine_best,
+    "shuffled": engine_rows,
+    "uncached": engine_uncached,
+    "ray": ray_data_llm,
+    "transformers": transformers_padded,
+}
+
+
+def in_process(way: str, logs: Path) -> dict[str, Figures | str]:
+    """Run one way in a process of its own; what it died of, where it did."""
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(way, logs, sender))
+    process.start()
+    sender.close()
+    try:
+        found = receiver.recv() if receiver.poll(TIMEOUT) else {way: f"took longer than {TIMEOUT} s"}
+    except EOFError:
+        found = {way: f"died with exit code {process.exitcode}"}
+    process.join(timeout=30)
+    if process.is_alive():
+        process.kill()
+    return {name: Figures(**value) if isinstance(value, dict) else str(value) for name, value in found.items()}
+
+
+def _child(way: str, logs: Path, result: Any) -> None:
+    try:
+        result.send({name: asdict(figures) for name, figures in WAYS[way](logs).items()})
+    except Exception as error:
+        text = error.stderr.decode()[-300:] if isinstance(error, subprocess.CalledProcessError) else str(error)
+        result.send({way: f"{type(error).__name__}: {text.strip().splitlines()[-1] if text.strip() else ''}"})
+
+
+def subset(logs: str, contexts: int | None, folder: Path) -> Path:
+    """The rows of a log over its first different contexts, as one Parquet file."""
+    source = f"{logs}/**/*.parquet" if Path(logs).is_dir() else logs
+    frame = pl.read_parquet(source, hive_partitioning=False).select("question", "context", "response")
+    if contexts:
+        kept = frame["context"].unique(maintain_order=True).head(contexts)
+        frame = frame.join(kept.to_frame(), on="context", how="semi", maintain_order="left")
+    path = folder / "logs.parquet"
+    frame.write_parquet(path)
+    return path
+
+
+def floor(logs: Path) -> tuple[int, int, int]:
+    """Different prompts of a log, their tokens, and the tokens of their tree at the engine's block size."""
+    from pipeline.engines.merge import load_tokenizer, window_of
+    from pipeline.engines.vllm_engine import CPU_BLOCK_SIZE
+
+    prompts = sorted(set(prompts_of(logs, PromptBuilder(SLM, load_tokenizer(SLM)), window_of(SLM))))
+    tree = PrefixTree(CPU_BLOCK_SIZE)
+    return len(prompts), sum(map(len, prompts)), sum(map(tree.add, prompts))
+
+
+def table(found: dict[str, list[Figures | str]], prompts: int, lowest: int) -> str:
+    """Markdown: medians, and how much faster this job's SLM stage is than each other way."""
+    lines = [
+        "| way | seconds | prompts/s | tokens computed / floor | this job's SLM stage is faster by |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    middle = {
+        name: statistics.median(r.seconds for r in results if isinstance(r, Figures))
+        for name, results in found.items()
+        if any(isinstance(r, Figures) for r in results)
+    }
+    ours = middle.get(STAGE)
+    for name, results in found.items():
+        good = [r for r in results if isinstance(r, Figures)]
+        if not good:
+            lines.append(f"| {name} | could not be run: {results[0]} | | | |")
+            continue
+        spread = f"{middle[name]:.1f} ({min(r.seconds for r in good):.1f} to {max(r.seconds for r in good):.1f})"
+        tokens = f"{good[0].tokens_computed / lowest:.3f}" if good[0].tokens_computed else ""
+        ratio = f"{middle[name] / ours:.2f}" if ours else ""
+        lines.append(f"| {name} | {spread} | {prompts / middle[name]:.1f} | {tokens} | {ratio} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run all ways in turns and write the table, anew after every round."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("table")
+    parser.add_argument("--logs", default=str(HANDBOOK))
+    parser.add_argument("--contexts", type=int)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", nargs="*", default=list(WAYS), choices=list(WAYS))
+    options = parser.parse_args()
+    target = Path(options.table)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        logs = subset(options.logs, options.contexts, Path(folder))
+        prompts, tokens, lowest = floor(logs)
+        head = (
+            f"{Path(options.logs).name}: {pl.read_parquet(logs).height} rows, {prompts:,} prompts, {tokens:,} tokens, "
+            f"floor {lowest:,}; {platform.machine()}, {os.cpu_count()} cores"
+        )
+        found: dict[str, list[Figures | str]] = {}
+        for number in range(options.rounds):
+            for way in options.only:
+                for name, result in in_process(way, logs).items():
+                    found.setdefault(name, []).append(result)
+                    print(f"round {number + 1}: {name}: {result}", flush=True)
+            target.write_text(f"{head}; round {number + 1} of {options.rounds}\n\n{table(found, prompts, lowest)}\n")
+    print(target.read_text())
+
+
+if __name__ == "__main__":
+    main()

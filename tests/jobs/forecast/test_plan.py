@@ -1,0 +1,160 @@
+"""`ragassay plan`: the sample, the count, the extrapolation, the warnings, and the real engine's own count."""
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from jobs.config import Columns, Job, make_job
+from jobs.forecast.forecast import SlmForecast, forecast, seconds_here, seconds_on_gpus
+from jobs.forecast.sample import read_sample
+from jobs.forecast.tokens import Asked, Counted, block_size, count_stretches
+from jobs.forecast.trial import Trial
+from jobs.logs import LogFile, Logs, find_logs
+from jobs.plan_score import split_batch
+from tests.conftest import HANDBOOK, example_rows, write_logs
+from tests.jobs.conftest import manifest, ragassay, write_job
+
+
+def rows_of(tables: list[pa.Table]) -> list[int]:
+    return [key for table in tables for key in table["row_key"].to_pylist()]
+
+
+def split_all(job: Job, tables: list[pa.Table]) -> list[pa.Table]:
+    return [split_batch(table, (job.splitter.name, job.splitter.language), True) for table in tables]
+
+
+def test_a_small_log_is_looked_at_whole(tmp_path: Path) -> None:
+    write_logs(tmp_path / "dt=1" / "a.parquet", example_rows(50), row_group_size=20)
+    write_logs(tmp_path / "dt=2" / "b.parquet", example_rows(30, start=50))
+    tables = read_sample(find_logs(str(tmp_path)), Columns(), 80)
+    assert sum(t.num_rows for t in tables) == 80
+    ids = [i for t in tables for i in t["row_id"].to_pylist()]
+    assert len(set(ids)) == 80
+
+
+def test_a_large_log_gives_stretches_of_neighbours_that_do_not_overlap(tmp_path: Path) -> None:
+    write_logs(tmp_path / "a.parquet", example_rows(900), row_group_size=50)
+    write_logs(tmp_path / "b.parquet", example_rows(100, start=900), row_group_size=7)
+    tables = read_sample(find_logs(str(tmp_path)), Columns(), 160)
+    ids = [i for t in tables for i in t["row_id"].to_pylist()]
+    assert len(ids) == len(set(ids)) and 50 < len(ids) <= 160
+    for table in tables:
+        keys = table["row_key"].to_pylist()
+        assert keys == list(range(keys[0], keys[0] + len(keys)))
+
+
+def test_the_sample_is_the_same_every_time(tmp_path: Path) -> None:
+    write_logs(tmp_path / "a.parquet", example_rows(500), row_group_size=50)
+    logs = find_logs(str(tmp_path))
+    assert rows_of(read_sample(logs, Columns(), 100)) == rows_of(read_sample(logs, Columns(), 100))
+
+
+@pytest.mark.parametrize("model", [{}, {"num_gpus": 1}])
+def test_blocks_are_the_engines(model: dict[str, Any]) -> None:
+    (slm,) = make_job({"slms": [{"name": "m", "replicas": model}]}).slms
+    assert block_size(slm) == (16 if model else 32)
+    assert block_size(slm.model_copy(update={"engine": "transformers"})) == 0
+    assert block_size(slm.model_copy(update={"block_size": 64})) == 64
+
+
+def test_repeated_rows_and_shared_contexts_cost_what_they_cost(tmp_path: Path) -> None:
+    rows = example_rows(6)
+    write_logs(tmp_path / "a" / "a.parquet", rows * 3)
+    job = Job()
+    tables = split_all(job, read_sample(find_logs(str(tmp_path / "a")), Columns(), 100))
+    (counted,) = count_stretches(job, tables)
+    assert (counted.rows, counted.repeated) == (18, 12)
+    asked = counted.asked["smollm2"]
+    assert asked.prompts == counted.sentences / 3 and asked.computed < asked.tokens
+    write_logs(tmp_path / "b" / "a.parquet", rows)
+    (once,) = count_stretches(job, split_all(job, read_sample(find_logs(str(tmp_path / "b")), Columns(), 100)))
+    assert once.asked["smollm2"] == asked
+
+
+def test_rows_that_can_not_be_scored_are_told(tmp_path: Path) -> None:
+    rows = example_rows(8)
+    rows[0]["context"] = None
+    rows[1]["response"] = "word " * 9000
+    write_logs(tmp_path / "a.parquet", rows)
+    job = make_job({"slms": [{"name": "m", "max_model_len": 512}]})
+    logs = find_logs(str(tmp_path))
+    told = forecast(job, logs, count_stretches(job, split_all(job, read_sample(logs, Columns(), 100))), 0.0)
+    assert any("12.5%" in w and "no_context" in w for w in told.warnings)
+    assert any("no room for a context" in w for w in told.warnings)
+
+
+def counted(rows: int, computed: int) -> Counted:
+    return Counted(rows=rows, sentences=3 * rows, asked={"smollm2": Asked(3 * rows, 5 * computed, computed)})
+
+
+def log_file(path: str, rows: int, partition: str = "", groups: int = 1) -> LogFile:
+    keys = (("dt", partition),) if partition else ()
+    return LogFile(path, path, path, 1, keys, rows, pa.schema([]), groups)
+
+
+def test_a_sample_is_extrapolated_by_rows_with_an_interval() -> None:
+    rng = Random(1)
+    parts = [counted(100, 10_000 + rng.randrange(-500, 500)) for _ in range(16)]
+    told = forecast(Job(), Logs("x", None, [log_file("a", 1_000_000)]), parts, 2.0)
+    slm = told.slms["smollm2"]
+    assert told.sentences == pytest.approx(3_000_000) and slm.prompts == pytest.approx(3_000_000)
+    assert slm.tokens_low < slm.tokens_computed < slm.tokens_high
+    assert slm.tokens_computed == pytest.approx(1e8, rel=0.02) and slm.tokens_high / slm.tokens_low < 1.05
+    assert told.other_seconds == pytest.approx(2.0 * 1_000_000 / 1600)
+    assert seconds_on_gpus(told, 4, 1e5) == pytest.approx(slm.tokens_computed / 4e5)
+
+
+def test_time_is_start_up_and_the_slowest_pool_and_what_does_not_overlap() -> None:
+    job = make_job({"slms": [{"name": "a"}, {"name": "b", "replicas": {"max": 2}}]})
+    told = forecast(Job(), Logs("x", None, [log_file("a", 100)]), [counted(100, 10_000)], 4.0)
+    slm = SlmForecast(0, 0, 10_000, 10_000, 10_000)
+    told = type(told)(**{**vars(told), "slms": {"a": slm, "b": slm}})
+    trials = {"a": Trial(30.0, 100.0), "b": Trial(20.0, 100.0)}
+    assert seconds_here(job, told, 5.0, trials, blocks=10, cpus=2) == pytest.approx(5 + 30 + 100 + 50 / 10 + 4 / 2)
+
+
+def test_files_that_slow_a_job_are_warned_of() -> None:
+    many = [log_file(f"f{i}", 10) for i in range(100)]
+    skewed = [log_file(f"f{i}", 100, f"{i}") for i in range(9)] + [log_file("big", 5_000_000, "9")]
+    for files, words in ((many, ("fewer, larger",)), (skewed, ("partition dt=9", "row groups of 5,000,000"))):
+        told = forecast(Job(), Logs("x", None, files), [counted(100, 1000)], 0.0)
+        assert all(any(word in warning for warning in told.warnings) for word in words), told.warnings
+    assert forecast(Job(), Logs("x", None, [log_file("a", 100_000)]), [counted(100, 1000)], 0.0).warnings == []
+
+
+def test_the_command_says_what_is_missing(tmp_path: Path) -> None:
+    write_logs(tmp_path / "a.parquet", example_rows(5))
+    done = ragassay("plan", tmp_path / "a.parquet", "--gpus", "8")
+    assert done.returncode == 1 and "--gpu-tokens-per-second" in done.stderr
+    done = ragassay("plan", tmp_path / "none.parquet")
+    assert done.returncode == 1 and "does not exist" in done.stderr
+
+
+def test_the_command_without_an_engine(tmp_path: Path) -> None:
+    write_logs(tmp_path / "a.parquet", example_rows(40))
+    command = ("plan", tmp_path / "a.parquet", "--seconds", "0", "--gpus", "8", "--gpu-tokens-per-second", "100000")
+    done = ragassay(*command, "--gpu-price", "2.5")
+    assert done.returncode == 0, done.stderr
+    assert "40 rows in 1 files" in done.stdout and "time on 8 GPUs" in done.stdout and "in GPU hours" in done.stdout
+    config = write_job(tmp_path / "job.yaml", slms=[], detectors=[{"name": "novelty", "kind": "novelty"}])
+    done = ragassay("plan", tmp_path / "a.parquet", "--config", config)
+    assert done.returncode == 0 and "time here" in done.stdout and "tokens" not in done.stdout
+
+
+@pytest.mark.slow
+def test_tokens_are_those_that_the_real_engine_then_runs(tmp_path: Path) -> None:
+    logs = HANDBOOK / "dt=2026-11-04"
+    config = write_job(tmp_path / "job.yaml", slms=[{"name": "smollm2"}], block_mib=0.05)
+    done = ragassay("plan", logs, "--config", config, "--seconds", "5")
+    assert done.returncode == 0, done.stderr
+    line = next(line for line in done.stdout.splitlines() if line.startswith("tokens smollm2"))
+    told = int(line.split()[2].replace(",", ""))
+    assert "time here" in done.stdout
+    ran = ragassay("score", logs, tmp_path / "out", "--config", config)
+    assert ran.returncode == 0, ran.stderr
+    used = manifest(tmp_path / "out")["runs"][-1]["usage"]["smollm2"]
+    assert told == pytest.approx(used["tokens_computed"], rel=0.05)
+    assert used["idle_seconds"] >= 0 and used["engine_seconds"] > 0
