@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 export RAY_USAGE_STATS_ENABLED = 0
 
-.PHONY: setup browser demo test lint lock clean
+.PHONY: setup browser demo test bench lint lock clean
 
 setup: $(STAMP)
 
@@ -15,7 +15,7 @@ $(STAMP): requirements/cpu.txt pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --no-deps -r requirements/cpu.txt
 	$(BIN)/pip install -q --no-deps --no-build-isolation -e .
-	$(BIN)/ragassay prepare
+	$(BIN)/ragassay prepare --config jobs/demo.yaml
 	touch $@
 
 # The report is tested in a real browser; on Debian it is installed where it is missing.
@@ -36,6 +36,11 @@ lint: setup
 test: lint browser
 	$(BIN)/python -m pytest -m "not slow"
 	$(BIN)/python -m pytest -m slow
+
+# This job beside bare vLLM, Ray's own processor and transformers, in turns: BENCH="--logs LOG.parquet --contexts 12 --rounds 3".
+BENCH ?=
+bench: setup
+	$(BIN)/python -m tests.benchmarks.speed out/bench.md $(BENCH)
 
 # Needs uv, and a place where it finds the CPU build of torch (UV_FIND_LINKS).
 lock:

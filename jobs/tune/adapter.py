@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from jobs.tune.train import Look, Recipe
-from pipeline.adapter import SETTINGS, WEIGHTS
+from pipeline.adapter import SETTINGS, WEIGHTS, locate_adapter
 from pipeline.engines.weights import identity
 from pipeline.slm import TRAINED, Slm
+
+TRAINING = "training.json"
 
 
 def write_adapter(
@@ -39,19 +41,36 @@ def write_adapter(
     save_file({name: value.detach().cpu().to(torch.bfloat16).contiguous() for name, value in weights.items()}, folder / WEIGHTS)
     settings = slm.model_dump(mode="json", include=set(TRAINED)) | {"base": identity(slm.model)}
     _write(folder / SETTINGS, settings)
-    _write(
-        folder / "training.json",
-        {"data": data, "recipe": asdict(recipe), "counts": counts, "looks": [asdict(look) for look in looks]},
-    )
-    (folder / "README.md").write_text(_card(slm, config, recipe, counts, data, looks), encoding="utf-8")
+    training = {"data": data, "recipe": asdict(recipe), "counts": counts, "looks": [asdict(look) for look in looks]}
+    before = _trainings(slm.adapter) if slm.adapter else []
+    _write(folder / TRAINING, training | ({"before": before} if before else {}))
+    (folder / "README.md").write_text(_card(slm, config, recipe, counts, data, looks, before), encoding="utf-8")
+
+
+def _trainings(adapter: str) -> list[dict[str, Any]]:
+    """The trainings that made an adapter, oldest first; empty where it does not tell."""
+    path = locate_adapter(adapter) / TRAINING
+    if not path.exists():
+        return []
+    last = json.loads(path.read_text(encoding="utf-8"))
+    return [*last.pop("before", []), last]
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _card(slm: Slm, config: Any, recipe: Recipe, counts: dict[str, int], data: str, looks: Sequence[Look]) -> str:
+def _card(
+    slm: Slm,
+    config: Any,
+    recipe: Recipe,
+    counts: dict[str, int],
+    data: str,
+    looks: Sequence[Look],
+    before: Sequence[dict[str, Any]],
+) -> str:
     best = min(looks, key=lambda look: look.loss)
+    earlier = sum(training["looks"][-1]["tokens"] for training in before)
     lines = [
         f"# A verifier: LoRA adapter for {slm.model}",
         "",
@@ -60,7 +79,8 @@ def _card(slm: Slm, config: Any, recipe: Recipe, counts: dict[str, int], data: s
         + ".",
         f"Rank {config.r} on {len(config.target_modules)} matrices, peak learning rate {recipe.learning_rate:g}, "
         f"{recipe.batch} labels a step, seed {recipe.seed}"
-        + (f"; it went on from the adapter {slm.adapter}." if slm.adapter else "."),
+        + (f"; it went on from the adapter {slm.adapter}" if slm.adapter else "")
+        + (f", trained on {earlier:,} tokens before ({TRAINING})." if earlier else "."),
         "",
         f"Best on held-out contexts after {best.tokens:,} tokens ({best.labels:,} labels): loss {best.loss:.3f}, "
         f"AUROC {best.auroc:.3f}.",

@@ -2,9 +2,9 @@
 
 DATA is a folder of labelled sets: fever, squad_v2, halueval_qa, halueval_summarization and begin_dev as Parquet with question,
 context, response, label. Two mixes come out, FOLDER/facts.parquet and FOLDER/sources.parquet: a row a statement, as
-`ragassay tune` reads them. `facts` is about what a claim says wrongly (FEVER, changed values and names); `sources` about what
-it adds (dialogue, summaries, sentences that the context lacks). Both have the handbook's training part, and each another half
-of SQuAD and HaluEval QA. A second round (ROUND 2) takes the other half and other summaries, and makes other statements.
+`ragassay tune` reads them. `facts` is about what a claim says wrongly (changed values and names); `sources` about what it adds
+(dialogue, summaries, sentences that the context lacks). Both have FEVER and the handbook's training part, and each another
+half of SQuAD and HaluEval QA. A second round (ROUND 2) takes the other half and other summaries, and makes other statements.
 """
 
 import hashlib
@@ -44,10 +44,9 @@ def build(data: Path, name: str, number: int = 1) -> pl.DataFrame:
     rows = [*make.handbook()]
     rows += make.statements(_read(data, "squad_v2", half=half), count=3, answers=True)
     rows += make.statements(_read(data, "halueval_qa", half=half), count=3)
-    if name == "facts":
-        fever = _read(data, "fever")
-        rows += make.statements(fever.filter([not held_out(c) for c in fever["context"].to_list()]), count=2)
-    else:
+    fever = _read(data, "fever")
+    rows += make.statements(fever.filter([not held_out(c) for c in fever["context"].to_list()]), count=2)
+    if name == "sources":
         rows += make.statements(_read(data, "begin_dev").filter(pl.col("label") != "generic"), count=2)
         rows += make.statements(_read(data, "halueval_summarization").slice(900 * (number - 1), 900), count=3)
     return pl.DataFrame(rows, schema_overrides={"context": pl.List(pl.String)})

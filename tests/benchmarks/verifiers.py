@@ -1,9 +1,10 @@
-"""Verifiers before and after tuning, on the same rows: `python -m tests.benchmarks.verifiers OUTPUT [--where split=test]`.
+"""Verifiers before and after tuning, on the same rows: `python -m tests.benchmarks.verifiers OUTPUT [OUTPUT …]
+[--where split=test]`.
 
-OUTPUT is a finalised output whose job had the untuned SLM `smollm2`, the tuned `facts` and `sources`, and the detectors, or
-some of them. Prints, for correct responses against each other label, and for sentences: each member alone, the two verifiers
-together, with novelty, all of them; the baselines; and the same AUROC among responses of like length. Then how far the
-verifiers err together.
+Each OUTPUT is a finalised output over the same rows, or more; their jobs had the untuned SLM `smollm2`, the tuned `facts` and
+`sources`, and the detectors, or some of them: all are joined. Prints, for correct responses against each other label, and for
+sentences: each member alone, the two verifiers together, with novelty, all of them; the baselines; and the same AUROC among
+responses of like length. Then how far the verifiers err together.
 """
 
 import argparse
@@ -81,14 +82,15 @@ HEAD = "| score | AUROC | best F1, hallucinated | best F1, correct | AUROC at li
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("output")
+    parser.add_argument("outputs", nargs="+")
     parser.add_argument("--where", action="append", default=[])
     options = parser.parse_args()
-    folder = existing_output(options.output)
-    values = member_values_of(read_manifest(folder))
     where = dict(condition.split("=", 1) for condition in options.where)
-    rows = load_labelled(folder, values, LabelSource("label", where=where))
-    fits = fits_of_all(folder, values)
+    rows, fits = _load(options.outputs[0], where)
+    for output in options.outputs[1:]:
+        more, more_fits = _load(output, {})
+        _join(rows, more)
+        fits = more_fits | fits
     labels = np.array(rows.labels)
     for other in (Label.WRONG, Label.PARTIAL):
         mine = np.isin(labels, [Label.CORRECT, other])
@@ -98,7 +100,7 @@ def main() -> None:
             for name, scores in lines_of(rows, fits):
                 print(row(name, scores[mine], good, rows.groups[mine], rows.words[mine]))
     there = ~np.isnan(rows.sentence_good)
-    if there.any():
+    if set(rows.sentence_good[there]) == {0, 1}:
         good = rows.sentence_good[there] == 1
         groups = np.repeat(rows.groups, rows.counts)[there]
         print(f"\nSentences: {good.sum():,} supported, {(~good).sum():,} not\n\n{HEAD}")
@@ -112,6 +114,21 @@ def main() -> None:
             print(row(name, found[there], good, groups, rows.sentence_words[there]))
         if {"facts", "sources"} <= rows.values.keys():
             _errors(rows, there, good)
+
+
+def _load(output: str, where: dict[str, str]) -> tuple[Labelled, dict[str, Fit]]:
+    folder = existing_output(output)
+    values = member_values_of(read_manifest(folder))
+    return load_labelled(folder, values, LabelSource("label", where=where), texts=True), fits_of_all(folder, values)
+
+
+def _join(rows: Labelled, more: Labelled) -> None:
+    """Give rows the members that another output has of the same texts."""
+    place = {(question, *context, response): i for i, (question, context, response) in enumerate(more.texts)}
+    starts = np.concatenate([[0], np.cumsum(more.counts)])
+    found = [place[question, *context, response] for question, context, response in rows.texts]
+    order = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in found])
+    rows.values |= {name: values[order] for name, values in more.values.items() if name not in rows.values}
 
 
 def _errors(rows: Labelled, there: Bools, good: Bools) -> None:

@@ -63,6 +63,8 @@ def test_from_logs_to_an_adapter(logs: Path, tiny_model: str, tmp_path: Path, mo
     code, said = tune(logs, "--base", tiny_model, "--adapter", out, "--out", further, *SHORT, "--learning-rate", "0")
     assert code == 0, said
     assert (further / WEIGHTS).read_bytes() == (out / WEIGHTS).read_bytes(), "with a rate of 0 it is what it went on from"
+    first, second = (json.loads((folder / "training.json").read_text()) for folder in (out, further))
+    assert second["before"] == [first] and "before" not in first
 
 
 def test_an_slm_of_a_job_file_is_trained_under_its_own_prompt(logs: Path, tiny_model: str, tmp_path: Path) -> None:
