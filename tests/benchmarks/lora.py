@@ -1,4 +1,5 @@
-"""An adapter merged into the weights against vLLM's own LoRA support: `python -m tests.benchmarks.lora ADAPTER [--prompts N]`.
+"""An adapter merged into the weights against vLLM's own LoRA support: `python -m tests.benchmarks.lora ADAPTER [--prompts N]
+[--rounds N]`.
 
 The same prompts in bfloat16, each way in a process of its own, in turns; prints start-up, tokens a second (shared prefixes
 counted as often as they are asked), and how far log P(yes) - log P(no) is apart.
@@ -19,8 +20,6 @@ from pipeline.engines.weights import prepare
 from pipeline.prompt import PromptBuilder
 from pipeline.slm import Slm
 from tests.benchmarks.agreement import handbook_prompts
-
-ROUNDS = 3
 
 
 def measure(slm: Slm, merged: bool, count: int, result: Any) -> None:
@@ -58,11 +57,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("adapter")
     parser.add_argument("--prompts", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     slm = Slm(name="verifier", adapter=options.adapter)
     context = multiprocessing.get_context("spawn")
     found: dict[bool, list[Any]] = {True: [], False: []}
-    for _ in range(ROUNDS):
+    for _ in range(options.rounds):
         for merged, results in found.items():
             queue = context.Queue()
             process = context.Process(target=measure, args=(slm, merged, options.prompts, queue))
