@@ -26,7 +26,7 @@ browser:
 
 demo: setup
 	$(BIN)/ragassay run "$$($(BIN)/ragassay demo-logs)" out/demo --config jobs/demo.yaml
-	$(BIN)/ragassay report out/demo --label label --slice split
+	$(BIN)/ragassay report out/demo --label label --where split=test
 
 lint: setup
 	$(BIN)/ruff check .
