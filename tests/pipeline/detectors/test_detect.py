@@ -165,13 +165,8 @@ def test_a_detector_beside_the_ensemble_judges_nothing() -> None:
 @pytest.mark.slow
 def test_embeddings_of_the_real_model_find_the_paraphrase() -> None:
     near = Detector(name="near", kind=Kind.ATTRIBUTION, similarity="embedding")
-    row = Row(
-        "",
-        ["Cats sleep all day.", "Staff may take four weeks off every year."],
-        "",
-        ["Employees get a month of holidays annually."],
-    )
-    row.response = row.sentences[0]
+    said = "Employees get a month of holidays annually."
+    row = Row("", ["Cats sleep all day.", "Staff may take four weeks off every year."], said, [said])
     found = detect([row], [near], "en", frequencies(row))
     assert found.evidence[0].passage == 1 and found.values["near"][0] > 0.5
     assert found.responses["near"][0] == pytest.approx(found.values["near"][0], abs=1e-5)
