@@ -12,7 +12,7 @@ from jobs.logs import LogFile
 from jobs.partitions import batches, hive_path, partitions
 from jobs.storage import Folder
 from pipeline.errors import BalanceError
-from schemas.columns import Status
+from schemas.columns import USAGE, Status
 
 
 def count_rows(output: Folder, files: Mapping[int, LogFile]) -> tuple[Counter[str], dict[str, dict[str, float]], int]:
@@ -66,7 +66,7 @@ def _add_usage(total: dict[str, dict[str, float]], structs: pa.StructArray) -> N
     sums = (
         pa.Table.from_struct_array(structs)
         .group_by("name")
-        .aggregate([(key, "sum") for key in ("prompts", "tokens_computed", "tokens_reused", "engine_seconds", "idle_seconds")])
+        .aggregate([(field.name, "sum") for field in USAGE if field.name != "name"])
     )
     for row in sums.to_pylist():
         entry = total.setdefault(row.pop("name"), {})

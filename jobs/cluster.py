@@ -18,11 +18,13 @@ def cluster_by_context(tables: Iterable[pa.Table], mib: float) -> Iterator[pa.Ta
         The same rows, in small tables.
     """
     held: list[pa.Table] = []
+    size = 0
     for table in tables:
         held.append(table)
-        if sum(t.nbytes for t in held) >= mib * (1 << 20):
+        size += table.nbytes
+        if size >= mib * (1 << 20):
             yield from _in_order(held)
-            held = []
+            held, size = [], 0
     if held:
         yield from _in_order(held)
 

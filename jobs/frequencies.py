@@ -4,7 +4,7 @@ A detector's value of a row must not depend on what else was logged that night, 
 counted before the first row is scored, kept in `frequencies.parquet`, and never counted again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 
 import numpy as np
@@ -71,9 +71,12 @@ def file_frequencies(
     fs: pafs.FileSystem, file: LogFile, number: int, columns: Columns, language: str, rows: int, keep_bad: bool
 ) -> Frequencies:
     """Document frequencies of the passages in a file's first rows; a passage is a document, however often it was retrieved."""
-    passages: set[str] = set()
     tables = read_logs(fs, file, number, range(file.row_groups), columns, pa.schema([]), keep_bad)
     contexts = (context for table in tables for context in table["context"].to_pylist())
-    for context in islice(contexts, rows):
-        passages.update(passage for passage in context or [] if passage)
+    return context_frequencies(islice(contexts, rows), language)
+
+
+def context_frequencies(contexts: Iterable[list[str | None] | None], language: str) -> Frequencies:
+    """Document frequencies of the different passages of contexts."""
+    passages = {passage for context in contexts for passage in context or [] if passage}
     return count(content_terms(passage, language) for passage in sorted(passages))

@@ -29,13 +29,11 @@ class PrefixTree:
         """
         if not self._block_size:
             return len(prompt)
-        reused, sharing, key = 0, True, 0
+        reused = key = 0
         for end in range(self._block_size, len(prompt) + 1, self._block_size):
             block = (key, *prompt[end - self._block_size : end])
             key = hash(block)
-            known = block in self._blocks
-            self._blocks.add(block)
-            sharing = sharing and known
-            if sharing and end < len(prompt):
+            if block in self._blocks and end < len(prompt):  # its key holds those before it, so they were known too
                 reused = end
+            self._blocks.add(block)
         return len(prompt) - reused

@@ -3,10 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from pipeline.prompt import Ids, PromptBuilder
 from pipeline.slm import Slm
 from pipeline.split import Span
 from pipeline.windows import cut_context
+from schemas.columns import Status
 
 MIN_CONTEXT_TOKENS = 32
 """A window with less room than this for context is no window: the row is `too_long`."""
@@ -25,6 +28,21 @@ class Row:
     context: list[str]
     response: str
     sentences: list[str]
+
+
+def good_rows(table: pa.Table) -> tuple[list[int], list[Row]]:
+    """The rows of a table whose status is ok: their places in it, and their texts without empty passages."""
+    places = [i for i, status in enumerate(table["status"].to_pylist()) if status == Status.OK]
+    picked = table.select(["question", "context", "response", "sentences"]).take(pa.array(places, pa.int64())).to_pylist()
+    return places, [
+        Row(r["question"] or "", [p for p in r["context"] if p], r["response"], [s["text"] for s in r["sentences"]])
+        for r in picked
+    ]
+
+
+def prompt_order(row: Row) -> tuple[list[str], str]:
+    """Key by which rows that share a prefix stand together: those over one context, and among them those to one question."""
+    return row.context, row.question
 
 
 @dataclass

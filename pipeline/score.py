@@ -14,7 +14,7 @@ import pyarrow as pa
 from pipeline.engines.protocol import Engine
 from pipeline.errors import ModelError
 from pipeline.prompt import PromptBuilder
-from pipeline.row_prompts import Prompt, Row, RowPrompts, prompts_of_row
+from pipeline.row_prompts import Prompt, Row, RowPrompts, prompt_order, prompts_of_row
 from pipeline.slm import Slm, Value
 from pipeline.split import Span
 from schemas.columns import MEMBER, USAGE, Status
@@ -103,7 +103,7 @@ def score_rows(
     digests = [row_digest(row) for row in rows]
     found = {digest: known[digest] for digest in digests if digest in known}
     new = {digest: row for digest, row in zip(digests, rows, strict=True) if digest not in found}
-    ordered = sorted(new.items(), key=lambda item: (item[1].context, item[1].question))
+    ordered = sorted(new.items(), key=lambda item: prompt_order(item[1]))
     scores = (
         score
         for call in calls([row for _, row in ordered], slm, builder, engine.max_model_len - 1, sentences_of)

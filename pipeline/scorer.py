@@ -10,11 +10,10 @@ from pipeline.engines.engine_thread import EngineThread
 from pipeline.engines.protocol import EngineOutput
 from pipeline.errors import ModelError
 from pipeline.prompt import PromptBuilder
-from pipeline.row_prompts import Row
+from pipeline.row_prompts import good_rows
 from pipeline.score import RowScore, attach, score_rows
 from pipeline.slm import Slm
 from pipeline.split import Span
-from schemas.columns import Status
 
 REMEMBERED_ROWS = 50_000
 """Rows whose results an actor remembers, for their repetitions in later batches: about 50 MB."""
@@ -72,12 +71,7 @@ class SlmScorer:
         """
         if self._fault:
             raise self._fault
-        places = [i for i, status in enumerate(table["status"].to_pylist()) if status == Status.OK]
-        picked = table.select(["question", "context", "response", "sentences"]).take(pa.array(places, pa.int64())).to_pylist()
-        rows = [
-            Row(r["question"] or "", [p for p in r["context"] if p], r["response"], [s["text"] for s in r["sentences"]])
-            for r in picked
-        ]
+        places, rows = good_rows(table)
         results = score_rows(rows, self._slm, self._builder, self._engine, self._sentences_of, self._known)
         while len(self._known) > REMEMBERED_ROWS:
             self._known.popitem(last=False)

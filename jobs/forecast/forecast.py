@@ -68,14 +68,16 @@ def forecast(job: Job, logs: Logs, counted: Sequence[Counted], other_seconds: fl
     slms = {}
     for slm in job.slms:
         asked = [part.asked[slm.name] for part in counted]
-        low, high = _interval([a.computed for a in asked], [part.rows for part in counted], rows) if factor > 1 else (0.0, 0.0)
         computed = factor * sum(a.computed for a in asked)
+        low, high = computed, computed
+        if factor > 1:
+            low, high = _interval([a.computed for a in asked], [part.rows for part in counted], rows)
         slms[slm.name] = SlmForecast(
             prompts=factor * sum(a.prompts for a in asked),
             tokens=factor * sum(a.tokens for a in asked),
             tokens_computed=computed,
-            tokens_low=low or computed,
-            tokens_high=high or computed,
+            tokens_low=low,
+            tokens_high=high,
         )
     return Forecast(
         rows=rows,
@@ -86,6 +88,11 @@ def forecast(job: Job, logs: Logs, counted: Sequence[Counted], other_seconds: fl
         other_seconds=factor * other_seconds,
         warnings=[*_warnings_of_files(logs.files), *_warnings_of_rows(job, counted)],
     )
+
+
+def start_up(ray_seconds: float, trials: dict[str, Trial]) -> float:
+    """Seconds until the last of the engines, which start side by side, can be asked."""
+    return ray_seconds + max((trial.start_up for trial in trials.values()), default=0.0)
 
 
 def seconds_here(job: Job, told: Forecast, ray_seconds: float, trials: dict[str, Trial], blocks: int, cpus: int) -> float:
@@ -102,15 +109,15 @@ def seconds_here(job: Job, told: Forecast, ray_seconds: float, trials: dict[str,
         blocks: Blocks that the log travels in.
         cpus: Cores.
     """
-    start_up = ray_seconds + max((trial.start_up for trial in trials.values()), default=0.0)
+    fixed = start_up(ray_seconds, trials) + told.other_seconds / cpus
     busy = [
         told.slms[slm.name].tokens_computed / trials[slm.name].tokens_per_second / slm.replicas.max
         for slm in job.slms
         if trials[slm.name].tokens_per_second
     ]
     if not busy:
-        return start_up + told.other_seconds / cpus
-    return start_up + max(busy) + (sum(busy) - max(busy)) / blocks + told.other_seconds / cpus
+        return fixed
+    return fixed + max(busy) + (sum(busy) - max(busy)) / blocks
 
 
 def seconds_on_gpus(told: Forecast, gpus: int, tokens_per_second: float) -> float:

@@ -10,16 +10,15 @@ from rich.markup import escape
 from rich.table import Table
 
 from jobs.config import Job
-from jobs.forecast.forecast import Forecast, forecast, seconds_here, seconds_on_gpus
+from jobs.forecast.forecast import Forecast, forecast, seconds_here, seconds_on_gpus, start_up
 from jobs.forecast.sample import read_sample
 from jobs.forecast.tokens import count_stretches
 from jobs.forecast.trial import Trial, try_engines
+from jobs.frequencies import context_frequencies
 from jobs.logs import Logs, find_logs
 from jobs.plan_score import split_batch
 from jobs.register import check_input
-from pipeline.detectors.frequencies import count
 from pipeline.detectors.stage import detect_batch
-from pipeline.detectors.terms import content_terms
 from pipeline.prompt import needs_question
 
 
@@ -76,8 +75,7 @@ def plan(job: Job, input_uri: str, console: Console, *, sample: int, seconds: fl
 
 def _detect(job: Job, tables: list[pa.Table]) -> None:
     language = job.splitter.language
-    passages = {p for table in tables for context in table["context"].to_pylist() for p in context or [] if p}
-    frequencies = count(content_terms(passage, language) for passage in sorted(passages))
+    frequencies = context_frequencies((context for table in tables for context in table["context"].to_pylist()), language)
     for table in tables:
         detect_batch(table, job.detectors, language, frequencies, os.cpu_count() or 1)
 
@@ -116,7 +114,7 @@ def _print(
         rates = ", ".join(f"{name} {trial.tokens_per_second:,.0f} tokens/s" for name, trial in trials.items())
         line(
             "time here",
-            _duration(here) + (f" (start-up {_duration(_start_up(ray_seconds, trials))}; {rates})" if rates else ""),
+            _duration(here) + (f" (start-up {_duration(start_up(ray_seconds, trials))}; {rates})" if rates else ""),
         )
     if gpus is not None:
         seconds = seconds_on_gpus(told, gpus.count, gpus.tokens_per_second)
@@ -128,10 +126,6 @@ def _print(
     for warning in told.warnings:
         line("warning", warning)
     console.print(table)
-
-
-def _start_up(ray_seconds: float, trials: dict[str, Trial]) -> float:
-    return ray_seconds + max(trial.start_up for trial in trials.values())
 
 
 def _duration(seconds: float) -> str:

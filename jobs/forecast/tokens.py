@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -11,7 +12,7 @@ from pipeline.engines.merge import load_tokenizer, window_of
 from pipeline.engines.vllm_engine import CPU_BLOCK_SIZE, GPU_BLOCK_SIZE
 from pipeline.prefix_tree import PrefixTree
 from pipeline.prompt import PromptBuilder
-from pipeline.row_prompts import Row
+from pipeline.row_prompts import Row, good_rows, prompt_order
 from pipeline.score import calls, in_token_order, row_digest
 from pipeline.slm import Slm
 from pipeline.split import load_splitter, split
@@ -65,18 +66,14 @@ def count_stretches(job: Job, stretches: Sequence[pa.Table]) -> list[Counted]:
         job: The job.
         stretches: Rows as `split_batch` leaves them.
     """
-    askers = [_Asker(slm, job) for slm in job.slms]
+    nlp = load_splitter(job.splitter.name, job.splitter.language)
+    askers = [_Asker(slm, nlp) for slm in job.slms]
     seen: set[bytes] = set()
     result = []
     for table in stretches:
-        columns = table.select(["question", "context", "response", "sentences", "status"]).to_pylist()
-        good = [r for r in columns if r["status"] == Status.OK]
-        rows = [
-            Row(r["question"] or "", [p for p in r["context"] if p], r["response"], [s["text"] for s in r["sentences"]])
-            for r in good
-        ]
-        counted = Counted(rows=len(columns), sentences=sum(len(row.sentences) for row in rows))
-        counted.statuses.update(r["status"] for r in columns if r["status"] != Status.OK)
+        _, rows = good_rows(table)
+        counted = Counted(rows=table.num_rows, sentences=sum(len(row.sentences) for row in rows))
+        counted.statuses.update(status for status in table["status"].to_pylist() if status != Status.OK)
         counted.chars = sum(len(row.question) + len(row.response) + sum(map(len, row.context)) for row in rows)
         new: dict[bytes, Row] = {}
         for row in rows:
@@ -92,16 +89,16 @@ def count_stretches(job: Job, stretches: Sequence[pa.Table]) -> list[Counted]:
 class _Asker:
     """One SLM's prompts, and the tree of all that it was asked."""
 
-    def __init__(self, slm: Slm, job: Job) -> None:
+    def __init__(self, slm: Slm, nlp: Any) -> None:
         self.slm = slm
         self._builder = PromptBuilder(slm, load_tokenizer(slm))
         self._limit = window_of(slm) - 1
         self._tree = PrefixTree(block_size(slm))
-        self._nlp = load_splitter(job.splitter.name, job.splitter.language)
+        self._nlp = nlp
 
     def count(self, rows: Sequence[Row]) -> Asked:
         asked = Asked()
-        ordered = sorted(rows, key=lambda row: (row.context, row.question))
+        ordered = sorted(rows, key=prompt_order)
         for call in calls(ordered, self.slm, self._builder, self._limit, lambda text: split(self._nlp, [text])[0]):
             prompts = in_token_order(call)
             asked.prompts += len(prompts)

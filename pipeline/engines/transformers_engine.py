@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipeline.engines.merge import prepare_slm
+from pipeline.engines.merge import prepare_slm, window_of
 from pipeline.engines.protocol import EngineOutput
-from pipeline.engines.weights import MAX_WINDOW
 from pipeline.errors import ModelError
 from pipeline.slm import Slm
 
@@ -37,8 +36,7 @@ class TransformersEngine:
             raise ModelError(f"SLM {slm.name!r}: transformers can't load model {slm.model!r}: {error}") from error
         if torch.cuda.is_available():
             self._model = self._model.cuda()
-        window = self._model.config.get_text_config().max_position_embeddings
-        self.max_model_len = slm.max_model_len or min(window, MAX_WINDOW)
+        self.max_model_len = window_of(slm)
 
     def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
         """See `Engine.label_logprobs`."""

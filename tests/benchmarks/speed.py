@@ -26,6 +26,7 @@ from typing import Any
 import polars as pl
 import yaml
 
+from pipeline.engines.engine_thread import EngineThread
 from pipeline.prefix_tree import PrefixTree
 from pipeline.prompt import PromptBuilder
 from pipeline.row_prompts import Prompt, Row, prompts_of_row
@@ -101,14 +102,13 @@ def _engine(logs: Path, slm: Slm, order: Callable[[Sequence[Prompt]], list[Promp
     if changed:
         before = vllm_engine.engine_args
         vllm_engine.engine_args = lambda *args, **kwargs: before(*args, **kwargs) | changed
-    engine = load_engine(slm, os.cpu_count() or 1)
+    engine = EngineThread(lambda: load_engine(slm, os.cpu_count() or 1))
     builder = PromptBuilder(slm, engine.tokenizer)
     prompts = order(list(dict.fromkeys(prompts_of(logs, builder, engine.max_model_len))))
     labels = [*builder.yes, *builder.no]
-    engine.label_logprobs([[labels[0]] * 256], labels)
-    started = time.perf_counter()
+    engine.warm_up(labels)
     output = engine.label_logprobs(prompts, labels)
-    return Figures(time.perf_counter() - started, int(output.tokens_computed.sum()))
+    return Figures(output.seconds, int(output.tokens_computed.sum()))
 
 
 def ray_data_llm(logs: Path) -> dict[str, Figures]:
