@@ -9,7 +9,7 @@ from pipeline.errors import OutputError
 from schemas.columns import SCHEMA_VERSION
 
 _SCORING = (
-    "name", "revision", "engine", "dtype", "system", "prompt", "chat", "supported", "unsupported",
+    "name", "revision", "engine", "dtype", "quantization", "system", "prompt", "chat", "supported", "unsupported",
     "whole_response", "max_model_len", "value",
 )  # fmt: skip
 

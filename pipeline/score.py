@@ -101,7 +101,7 @@ def score_rows(
     """
     known = {} if known is None else known
     digests = [row_digest(row) for row in rows]
-    found = {digest: known[digest] for digest in digests if digest in known}
+    found = {digest: score for digest in digests if (score := known.get(digest))}  # another thread may drop it meanwhile
     new = {digest: row for digest, row in zip(digests, rows, strict=True) if digest not in found}
     ordered = sorted(new.items(), key=lambda item: prompt_order(item[1]))
     scores = (

@@ -70,6 +70,8 @@ class Slm(BaseModel):
         trust_remote_code: Run code that comes with the model; needed by some hub models, off unless asked for.
         engine: vllm, or transformers (slow; the reference).
         dtype: Type of weights and activations.
+        quantization: Makes weights fp8 when they are loaded, with a scale a tensor, channel or block, on GPUs that compute
+            with it; None leaves them.
         system: System message; None leaves the chat template's own.
         prompt: Jinja template (sandboxed) of the user message, with `context` (list of passages), `question` and
             `sentence`. Put `sentence` last: all sentences of a response then share their prefix.
@@ -100,6 +102,7 @@ class Slm(BaseModel):
     trust_remote_code: bool = False
     engine: Literal["vllm", "transformers"] = "vllm"
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = "bfloat16"
+    quantization: Literal["fp8_per_tensor", "fp8_per_channel", "fp8_per_block"] | None = None
     system: str | None = None
     prompt: str = DEFAULT_PROMPT
     chat: bool = True
@@ -132,6 +135,12 @@ class Slm(BaseModel):
         both = set(self.supported) & set(self.unsupported)
         if both:
             raise ValueError(f"supported and unsupported share the words {sorted(both)}")
+        return self
+
+    @model_validator(mode="after")
+    def _engine_can(self) -> "Slm":
+        if self.quantization and (self.engine != "vllm" or not self.replicas.num_gpus):
+            raise ValueError(f"quantization {self.quantization} is for vllm on GPUs: set replicas.num_gpus, or leave it out")
         return self
 
 

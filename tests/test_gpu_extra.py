@@ -9,6 +9,7 @@ import tomllib
 import zipfile
 from importlib.util import find_spec
 from pathlib import Path
+from typing import get_args
 
 import yaml
 
@@ -52,6 +53,13 @@ def test_arguments_exist_in_the_installed_vllm() -> None:
     assert spec and spec.submodule_search_locations
     root = Path(spec.submodule_search_locations[0]).parent
     assert not unknown(*((root / name).read_text() for name in FILES))
+
+
+def test_quantizations_exist_in_the_installed_vllm() -> None:
+    from vllm.model_executor.layers.quantization import QUANTIZATION_METHODS
+
+    named = [name for choice in get_args(Slm.model_fields["quantization"].annotation) for name in get_args(choice)]
+    assert named and set(named) <= set(QUANTIZATION_METHODS)
 
 
 def test_the_check_can_fail() -> None:

@@ -7,6 +7,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.slm import Slm
+
 
 @dataclass(frozen=True)
 class EngineOutput:
@@ -51,19 +53,16 @@ class Engine(Protocol):
         ...
 
 
-def load_engine(slm: object, threads: int) -> Engine:
+def load_engine(slm: Slm, threads: int) -> Engine:
     """Load the engine that an SLM's config names.
 
     Args:
-        slm: A `pipeline.slm.Slm`.
+        slm: The SLM's config.
         threads: CPU threads it may use.
 
     Raises:
         ModelError: The model can't be found or loaded.
     """
-    from pipeline.slm import Slm
-
-    assert isinstance(slm, Slm)
     if slm.engine == "vllm":
         from pipeline.engines.vllm_engine import VllmEngine
 

@@ -34,6 +34,7 @@ def engine_args(slm: Slm, model: str, *, cpu: bool, window: int) -> dict[str, An
         "revision": slm.revision,
         "trust_remote_code": slm.trust_remote_code,
         "dtype": slm.dtype,
+        "quantization": slm.quantization,
         "max_model_len": window,
         "max_num_batched_tokens": max(slm.max_num_batched_tokens, slm.max_num_seqs),
         "max_num_seqs": slm.max_num_seqs,
@@ -65,13 +66,13 @@ class VllmEngine:
         Raises:
             ModelError: The model can't be found or loaded.
         """
-        model = prepare_slm(slm)
+        model, window = prepare_slm(slm), window_of(slm)
         set_environment(slm, threads)
         from vllm import LLM
         from vllm.platforms import current_platform
 
         try:
-            self._llm = LLM(**engine_args(slm, model, cpu=current_platform.is_cpu(), window=window_of(slm)))
+            self._llm = LLM(**engine_args(slm, model, cpu=current_platform.is_cpu(), window=window))
         except Exception as error:
             raise ModelError(f"SLM {slm.name!r}: vLLM can't load model {slm.model!r}: {error}") from error
         self.tokenizer = self._llm.get_tokenizer()

@@ -52,11 +52,16 @@ def measure(slm: Slm, merged: bool, count: int, result: Any) -> None:
     result.put((startup, sum(map(len, prompts[count:])) / seconds, yes - no))
 
 
+def line(merged: bool, results: list[Any]) -> str:
+    startup, rate = (statistics.median(r[i] for r in results) for i in (0, 1))
+    return f"{'merged' if merged else 'vLLM LoRA':10} start-up {startup:6.1f} s   {rate:9,.0f} tokens/s"
+
+
 def main() -> None:
     """Print the comparison."""
     parser = argparse.ArgumentParser()
     parser.add_argument("adapter")
-    parser.add_argument("--prompts", type=int, default=200)
+    parser.add_argument("--prompts", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     slm = Slm(name="verifier", adapter=options.adapter)
@@ -67,11 +72,11 @@ def main() -> None:
             queue = context.Queue()
             process = context.Process(target=measure, args=(slm, merged, options.prompts, queue))
             process.start()
-            results.append(queue.get(timeout=600))
+            results.append(queue.get(timeout=1800))
             process.join()
+            print("round", len(results), line(merged, results[-1:]), flush=True)
     for merged, results in found.items():
-        startup, rate = (statistics.median(r[i] for r in results) for i in (0, 1))
-        print(f"{'merged' if merged else 'vLLM LoRA':10} start-up {startup:6.1f} s   {rate:9,.0f} tokens/s")
+        print("median ", line(merged, results))
     apart = np.abs(found[True][0][2] - found[False][0][2])
     print(f"log-odds apart: largest {apart.max():.3f}, mean {apart.mean():.3f}; their deviation {found[True][0][2].std():.3f}")
 

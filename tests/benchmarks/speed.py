@@ -26,6 +26,7 @@ from typing import Any
 import polars as pl
 import yaml
 
+from jobs.forecast.tokens import block_size
 from pipeline.engines.engine_thread import EngineThread
 from pipeline.prefix_tree import PrefixTree
 from pipeline.prompt import PromptBuilder
@@ -46,6 +47,7 @@ class Figures:
     seconds: float
     tokens_computed: int
     idle_seconds: float = 0.0
+    start_up: float | None = None
 
 
 def prompts_of(logs: Path, builder: PromptBuilder, window: int) -> list[Prompt]:
@@ -80,6 +82,11 @@ def engine_best(logs: Path) -> dict[str, Figures]:
     return {"bare vLLM, best order": _engine(logs, SLM, sorted)}
 
 
+def engine_compiled(logs: Path) -> dict[str, Figures]:
+    """The same, compiled: what `enforce_eager: false` gains, and what it costs at the start."""
+    return {"bare vLLM, compiled": _engine(logs, SLM.model_copy(update={"enforce_eager": False}), sorted)}
+
+
 def engine_rows(logs: Path) -> dict[str, Figures]:
     """The bare vLLM engine, rows as they come, the sentences of each shuffled among all: no order at all."""
     return {"bare vLLM, prompts shuffled": _engine(logs, SLM, lambda prompts: Random(0).sample(list(prompts), len(prompts)))}
@@ -102,13 +109,15 @@ def _engine(logs: Path, slm: Slm, order: Callable[[Sequence[Prompt]], list[Promp
     if changed:
         before = vllm_engine.engine_args
         vllm_engine.engine_args = lambda *args, **kwargs: before(*args, **kwargs) | changed
+    started = time.perf_counter()
     engine = EngineThread(lambda: load_engine(slm, os.cpu_count() or 1))
     builder = PromptBuilder(slm, engine.tokenizer)
-    prompts = order(list(dict.fromkeys(prompts_of(logs, builder, engine.max_model_len))))
     labels = [*builder.yes, *builder.no]
     engine.warm_up(labels)
+    start_up = time.perf_counter() - started
+    prompts = order(list(dict.fromkeys(prompts_of(logs, builder, engine.max_model_len))))
     output = engine.label_logprobs(prompts, labels)
-    return Figures(output.seconds, int(output.tokens_computed.sum()))
+    return Figures(output.seconds, int(output.tokens_computed.sum()), start_up=start_up)
 
 
 def ray_data_llm(logs: Path) -> dict[str, Figures]:
@@ -161,6 +170,7 @@ def ray_data_llm(logs: Path) -> dict[str, Figures]:
 WAYS: dict[str, Callable[[Path], dict[str, Figures]]] = {
     "job": job,
     "vllm": engine_best,
+    "compiled": engine_compiled,
     "shuffled": engine_rows,
     "uncached": engine_uncached,
     "ray": ray_data_llm,
@@ -208,18 +218,17 @@ def subset(logs: str, contexts: int | None, folder: Path) -> Path:
 def floor(logs: Path) -> tuple[int, int, int]:
     """Different prompts of a log, their tokens, and the tokens of their tree at the engine's block size."""
     from pipeline.engines.merge import load_tokenizer, window_of
-    from pipeline.engines.vllm_engine import CPU_BLOCK_SIZE
 
     prompts = sorted(set(prompts_of(logs, PromptBuilder(SLM, load_tokenizer(SLM)), window_of(SLM))))
-    tree = PrefixTree(CPU_BLOCK_SIZE)
+    tree = PrefixTree(block_size(SLM))
     return len(prompts), sum(map(len, prompts)), sum(map(tree.add, prompts))
 
 
 def table(found: dict[str, list[Figures | str]], prompts: int, lowest: int) -> str:
     """Markdown: medians, and how much faster this job's SLM stage is than each other way."""
     lines = [
-        "| way | seconds | prompts/s | tokens computed / floor | this job's SLM stage is faster by |",
-        "| --- | --- | --- | --- | --- |",
+        "| way | seconds | start-up | prompts/s | tokens computed / floor | this job's SLM stage is faster by |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
     middle = {
         name: statistics.median(r.seconds for r in results if isinstance(r, Figures))
@@ -230,12 +239,14 @@ def table(found: dict[str, list[Figures | str]], prompts: int, lowest: int) -> s
     for name, results in found.items():
         good = [r for r in results if isinstance(r, Figures)]
         if not good:
-            lines.append(f"| {name} | could not be run: {results[0]} | | | |")
+            lines.append(f"| {name} | could not be run: {results[0]} | | | | |")
             continue
         spread = f"{middle[name]:.1f} ({min(r.seconds for r in good):.1f} to {max(r.seconds for r in good):.1f})"
         tokens = f"{good[0].tokens_computed / lowest:.3f}" if good[0].tokens_computed else ""
         ratio = f"{middle[name] / ours:.2f}" if ours else ""
-        lines.append(f"| {name} | {spread} | {prompts / middle[name]:.1f} | {tokens} | {ratio} |")
+        starts = [r.start_up for r in good if r.start_up is not None]
+        start_up = f"{statistics.median(starts):.0f}" if starts else ""
+        lines.append(f"| {name} | {spread} | {start_up} | {prompts / middle[name]:.1f} | {tokens} | {ratio} |")
     return "\n".join(lines)
 
 

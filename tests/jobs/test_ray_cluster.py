@@ -1,0 +1,75 @@
+"""A job on a Ray cluster that runs already, whose metrics are read as Prometheus reads them."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jobs.engine_metrics import COUNTERS
+from tests.conftest import example_rows, write_logs
+from tests.jobs.conftest import environment, manifest, ragassay, write_job
+
+pytestmark = pytest.mark.slow
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """A head node of four logical CPUs; gives its address, and where its metrics are."""
+    port, metrics = free_port(), free_port()
+    script = Path(sys.executable).with_name("ray")
+    command = [script, "start", "--head", "--block", f"--port={port}", "--num-cpus=4", f"--metrics-export-port={metrics}"]
+    command += ["--node-ip-address=127.0.0.1", "--include-dashboard=false", "--disable-usage-stats"]
+    with (tmp_path / "ray.log").open("wb") as log:
+        env = environment(RAY_metrics_report_interval_ms="500", PYTHONPATH=str(Path(__file__).parents[2]))
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=env, start_new_session=True)
+    try:
+        end = time.monotonic() + 120
+        while "Ray runtime started" not in (tmp_path / "ray.log").read_text():
+            assert process.poll() is None and time.monotonic() < end, (tmp_path / "ray.log").read_text()
+            time.sleep(0.2)
+        yield f"127.0.0.1:{port}", f"http://127.0.0.1:{metrics}/metrics"
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(timeout=60)
+
+
+def read_counters(url: str) -> dict[str, float]:
+    """The job's counters of the SLM `tiny`, summed over their other tags."""
+    text = urllib.request.urlopen(url, timeout=10).read().decode()
+    found: dict[str, float] = {}
+    for name, tags, value in re.findall(r"^(?:ray_)?(ragassay_\w+?)(?:_total)?\{(.*)\} (\S+)$", text, flags=re.MULTILINE):
+        if 'slm="tiny"' in tags:
+            found[name] = found.get(name, 0.0) + float(value)
+    return found
+
+
+def test_a_cluster_counts_what_the_manifest_says(cluster: tuple[str, str], tiny_model: str, tmp_path: Path) -> None:
+    address, metrics = cluster
+    logs = write_logs(tmp_path / "logs.parquet", example_rows(200), row_group_size=50)
+    slm = {"name": "tiny", "model": tiny_model, "max_model_len": 1024}
+    config = write_job(tmp_path / "job.yaml", slms=[slm], ray_address=address, block_mib=0.02)
+    done = ragassay("run", logs, tmp_path / "out", "--config", config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    used = manifest(tmp_path / "out")["runs"][-1]["usage"]["tiny"]
+    end = time.monotonic() + 30
+    while set(found := read_counters(metrics)) != set(COUNTERS) and time.monotonic() < end:
+        time.sleep(0.5)
+    assert set(found) == set(COUNTERS)
+    assert found["ragassay_tokens_computed"] == used["tokens_computed"]
+    assert found["ragassay_tokens_reused"] == used["tokens_reused"] > 0
+    assert found["ragassay_engine_busy_seconds"] == pytest.approx(used["engine_seconds"])
