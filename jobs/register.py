@@ -149,5 +149,5 @@ def _check_detector(detector: Detector) -> None:
 
 def _check_model(slm: Slm) -> None:
     """Find the model, load its tokenizer and find its label tokens, so that a wrong name fails here and not in an actor."""
-    PromptBuilder(slm, load_tokenizer(slm)).prefix("q", ["c"])
+    PromptBuilder(slm, load_tokenizer(slm)).encode([("q", ["c"], ["s"])])
     prepare_slm(slm)

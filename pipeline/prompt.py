@@ -8,7 +8,7 @@ response stays plain text.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -35,6 +35,17 @@ class _Template(NamedTuple):
     tail: list[Segment]
 
 
+class Encoded(NamedTuple):
+    """Prompts of one row as token ids: `head` is shared by all of its sentences, `tails` are the rest from each sentence on."""
+
+    head: Ids
+    tails: list[Ids]
+
+    def prompts(self) -> list[tuple[int, ...]]:
+        """Each prompt whole."""
+        return [(*self.head, *tail) for tail in self.tails]
+
+
 class PromptBuilder:
     """Turns (question, context, sentence) into token ids for one SLM.
 
@@ -54,7 +65,8 @@ class PromptBuilder:
         self._slm = slm
         self._tokenizer = tokenizer
         self._plain, self._control = plain_tokenizer(tokenizer)
-        self._unknown = self._plain.token_to_id(getattr(self._plain.model, "unk_token", None) or "")
+        # A letter that the model does not know is no control token.
+        self._forbidden = set(self._control.values()) - {_unknown_token(self._plain)}
         self.yes = _label_tokens(slm, "supported", slm.supported, self._plain)
         self.no = _label_tokens(slm, "unsupported", slm.unsupported, self._plain)
         check_template(slm)
@@ -62,32 +74,53 @@ class PromptBuilder:
         self._splittable = self._encode("Statement:") + self._encode(" It is") == self._encode("Statement: It is")
         self.needs_question = needs_question(slm)
         self._template = lru_cache(maxsize=64)(self._compile)
-        self._prefix = lru_cache(maxsize=4)(self._encode_prefix)
 
-    def prefix(self, question: str, context: Sequence[str]) -> Ids:
-        """Tokens before the sentence: shared by all sentences of a response, and all responses to the same question."""
-        return self._prefix(question, tuple(context))
+    def encode(self, asked: Sequence[tuple[str, Sequence[str], Sequence[str]]]) -> list[Encoded]:
+        """Tokens of many prompts, by one call of the tokenizer; what they share is encoded once.
 
-    def suffixes(self, question: str, context: Sequence[str], sentences: Sequence[str]) -> list[Ids]:
-        """Tokens from each sentence on."""
-        template, fields = self._template(len(context)), _fields(question, context)
-        before = template.gap if self._splittable else fill(template.left, fields) + template.gap
-        after = fill(template.right, fields)
-        end = self._encode_all(template.tail, fields)
-        return [[*ids, *end] for ids in self._encode_batch([before + s + after for s in sentences])]
+        Args:
+            asked: (question, context, texts to be judged) of each row.
+
+        Returns:
+            An entry a row.
+        """
+        cut = [self._cut_row(*row) for row in asked]
+        pieces = {piece for head, judged, tail in cut for piece in (*head, *judged, *tail) if isinstance(piece, str)}
+        ids = self._encode_texts(list(pieces))
+
+        def joined(segments: Iterable[Segment]) -> Ids:
+            return [i for segment in segments for i in ((segment,) if isinstance(segment, int) else ids[segment])]
+
+        found = []
+        for head, judged, tail in cut:
+            end = joined(tail)
+            found.append(Encoded(joined(head), [[*ids[text], *end] for text in judged]))
+        return found
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, encoded alone."""
-        return [len(ids) for ids in self._encode_batch(texts)]
+        ids = self._encode_texts(texts)
+        return [len(ids[text]) for text in texts]
 
     def token_ends(self, text: str) -> list[int]:
         """Character offset at which each token of a text ends."""
         return [end for _, end in self._plain.encode(text, add_special_tokens=False).offsets]
 
-    def _encode_prefix(self, question: str, context: tuple[str, ...]) -> Ids:
-        template, fields = self._template(len(context)), _fields(question, context)
-        ids = self._encode_all(template.head, fields)
-        return [*ids, *self._encode(fill(template.left, fields))] if self._splittable else ids
+    def _cut_row(
+        self, question: str, context: Sequence[str], texts: Sequence[str]
+    ) -> tuple[list[Segment], list[str], list[Segment]]:
+        """A row's prompts in pieces: what is before each text, the texts with what can't be cut from them, what is behind."""
+        template = self._template(len(context))
+        fields = {"question": question, **{f"passage{i}": passage for i, passage in enumerate(context)}}
+
+        def filled(segments: Sequence[Segment]) -> list[Segment]:
+            return [fill(segment, fields) if isinstance(segment, str) else segment for segment in segments]
+
+        head, left, right = filled(template.head), fill(template.left, fields), fill(template.right, fields)
+        if self._splittable:
+            head.append(left)
+            left = ""
+        return head, [left + template.gap + text + right for text in texts], filled(template.tail)
 
     def _compile(self, passages: int) -> "_Template":
         """Render with placeholders, and cut at control tokens and at the sentence."""
@@ -120,22 +153,13 @@ class PromptBuilder:
         pieces = re.split(f"({pattern})", text)
         return [self._control.get(piece, piece) for piece in pieces if piece]
 
-    def _encode_all(self, segments: Sequence[Segment], fields: dict[str, str]) -> Ids:
-        ids: Ids = []
-        for segment in segments:
-            ids.extend([segment] if isinstance(segment, int) else self._encode(fill(segment, fields)))
-        return ids
-
     def _encode(self, text: str) -> Ids:
-        return self._encode_batch([text])[0] if text else []
+        return self._encode_texts([text])[text]
 
-    def _encode_batch(self, texts: Sequence[str]) -> list[Ids]:
-        control = set(self._control.values()) - {self._unknown}  # a letter that the model does not know is no control token
-        encoded = self._plain.encode_batch(list(texts), add_special_tokens=False)
-        return [
-            ids if control.isdisjoint(ids) else self._encode_by_parts(text)
-            for text, ids in zip(texts, (e.ids for e in encoded), strict=True)
-        ]
+    def _encode_texts(self, texts: Sequence[str]) -> dict[str, Ids]:
+        encoded = self._plain.encode_batch_fast(texts, add_special_tokens=False)
+        found = zip(texts, (e.ids for e in encoded), strict=True)
+        return {text: ids if self._forbidden.isdisjoint(ids) else self._encode_by_parts(text) for text, ids in found}
 
     def _encode_by_parts(self, text: str) -> Ids:
         """Encode a text in which a control token's own spelling is a plain vocabulary entry: cut inside each spelling."""
@@ -143,7 +167,7 @@ class PromptBuilder:
         cuts = [0, *(m.start() + 1 for m in re.finditer(pattern, text)), len(text)]
         parts = [text[a:b] for a, b in pairwise(cuts)]
         ids = [i for e in self._plain.encode_batch(parts, add_special_tokens=False) for i in e.ids]
-        if not (set(self._control.values()) - {self._unknown}).isdisjoint(ids):
+        if not self._forbidden.isdisjoint(ids):
             raise ModelError(f"SLM {self._slm.name!r}: its tokenizer turns plain text into control tokens; it can't be used")
         return ids
 
@@ -189,8 +213,9 @@ def _render_user(slm: Slm, passages: int) -> str:
     return render_placeholders(f"SLM {slm.name!r}", slm.prompt, "sentence", passages)
 
 
-def _fields(question: str, context: Sequence[str]) -> dict[str, str]:
-    return {"question": question, **{f"passage{i}": passage for i, passage in enumerate(context)}}
+def _unknown_token(plain: Any) -> int | None:
+    found: int | None = plain.token_to_id(getattr(plain.model, "unk_token", None) or "")
+    return found
 
 
 def _label_tokens(slm: Slm, which: str, words: Sequence[str], plain: Any) -> Ids:
@@ -198,7 +223,7 @@ def _label_tokens(slm: Slm, which: str, words: Sequence[str], plain: Any) -> Ids
     encoded = (plain.encode(lead + word, add_special_tokens=False).ids for word in words for lead in ("", " "))
     named = (plain.token_to_id(lead + word) for word in words if word.isascii() for lead in ("", "Ġ", "▁"))
     ids = {i[0] for i in encoded if len(i) == 1} | {i for i in named if i is not None}
-    ids.discard(plain.token_to_id(getattr(plain.model, "unk_token", None) or ""))
+    ids.discard(_unknown_token(plain))
     if not ids:
         raise ModelError(
             f"SLM {slm.name!r}: model {slm.model!r} has no single token for any of {list(words)}: "

@@ -1,11 +1,11 @@
 """The prompts of one row: every sentence in every window of its context, and what makes a row impossible to ask about."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from pipeline.prompt import Ids, PromptBuilder
+from pipeline.prompt import Encoded, PromptBuilder
 from pipeline.slm import Slm
 from pipeline.split import Span
 from pipeline.windows import cut_context
@@ -64,60 +64,70 @@ class RowPrompts:
     note: str | None = None
 
 
-def prompts_of_row(
-    row: Row, slm: Slm, builder: PromptBuilder, limit: int, sentences_of: Callable[[str], list[Span]]
-) -> RowPrompts:
-    """All prompts of a row.
+def prompts_of_rows(
+    rows: Sequence[Row], slm: Slm, builder: PromptBuilder, limit: int, sentences_of: Callable[[str], list[Span]]
+) -> list[RowPrompts]:
+    """All prompts of rows.
 
     Args:
-        row: A row with at least one sentence.
+        rows: Rows with at least one sentence each.
         slm: The SLM's config.
         builder: Its prompts.
         limit: Tokens that a prompt may have.
         sentences_of: Splits a passage that is longer than the window.
+
+    Returns:
+        One entry a row.
     """
-    found = RowPrompts()
-    texts = [*row.sentences, *([row.response] if slm.whole_response else [])]
-    found.whole = slm.whole_response
-    found.prompts, found.windows = _prompts(row, texts, builder, limit, sentences_of)
-    if found.whole and not found.prompts:
-        found.note = (
-            f"SLM {slm.name!r}: the whole response does not fit its window of {limit + 1} tokens, so response_score is null"
-        )
-        found.whole = False
-        found.prompts, found.windows = _prompts(row, row.sentences, builder, limit, sentences_of)
-    if not found.prompts:
-        found.error = f"SLM {slm.name!r}: question and sentence leave no room for context in its window of {limit + 1} tokens"
-        found.note = None
-    return found
+    texts = [[*row.sentences, *([row.response] if slm.whole_response else [])] for row in rows]
+    encoded = builder.encode([(row.question, row.context, judged) for row, judged in zip(rows, texts, strict=True)])
+    return [
+        _of_windows([one], slm) if _length(one) <= limit else _of_long_row(row, judged, slm, builder, limit, sentences_of)
+        for row, judged, one in zip(rows, texts, encoded, strict=True)
+    ]
 
 
-def _prompts(
+def _of_windows(encoded: Sequence[Encoded], slm: Slm) -> RowPrompts:
+    by_text = zip(*(window.prompts() for window in encoded), strict=True)
+    return RowPrompts(list(map(list, by_text)), windows=len(encoded), whole=slm.whole_response)
+
+
+def _of_long_row(
+    row: Row, texts: list[str], slm: Slm, builder: PromptBuilder, limit: int, sentences_of: Callable[[str], list[Span]]
+) -> RowPrompts:
+    """A row that does not fit the window as it is."""
+    windows = _windows(row, texts, builder, limit, sentences_of)
+    if windows:
+        return _of_windows(windows, slm)
+    named = f"SLM {slm.name!r}: "
+    if slm.whole_response:
+        windows = _windows(row, row.sentences, builder, limit, sentences_of)
+        if windows:
+            note = f"{named}the whole response does not fit its window of {limit + 1} tokens, so response_score is null"
+            return replace(_of_windows(windows, slm), whole=False, note=note)
+    return RowPrompts(error=f"{named}question and sentence leave no room for context in its window of {limit + 1} tokens")
+
+
+def _windows(
     row: Row, texts: list[str], builder: PromptBuilder, limit: int, sentences_of: Callable[[str], list[Span]]
-) -> tuple[list[list[Prompt]], int]:
-    """Prompts of each text in every window; nothing where a text leaves no room for context."""
+) -> list[Encoded]:
+    """The prompts in each window of the context; none where a text leaves no room for context."""
 
-    def encode(context: list[str]) -> tuple[Ids, list[Ids]]:
-        return builder.prefix(row.question, context), builder.suffixes(row.question, context, texts)
-
-    def length(encoded: tuple[Ids, list[Ids]]) -> int:
-        return len(encoded[0]) + max(len(tail) for tail in encoded[1])
+    def encode(windows: Sequence[Sequence[str]]) -> list[Encoded]:
+        return builder.encode([(row.question, window, texts) for window in windows])
 
     windows = [row.context]
-    encoded = [encode(row.context)]
-    if length(encoded[0]) > limit:
-        budget = limit - length(encode([""]))
-        fits = False
-        while not fits:
-            room = budget - SLACK * max(len(w) for w in windows)
-            if room < MIN_CONTEXT_TOKENS:
-                return [], 0
-            windows = cut_context(row.context, room, count=builder.count, sentences=sentences_of, token_ends=builder.token_ends)
-            encoded = [encode(window) for window in windows]
-            fits = all(length(window) <= limit for window in encoded)
-            budget -= 0 if fits else max(1, budget // 10)
-    by_text: list[list[Prompt]] = [[] for _ in texts]
-    for head, tails in encoded:
-        for prompts, tail in zip(by_text, tails, strict=True):
-            prompts.append((*head, *tail))
-    return by_text, len(windows)
+    encoded = encode(windows)
+    budget = limit - _length(encode([[""]])[0])
+    while any(_length(window) > limit for window in encoded):
+        room = budget - SLACK * max(len(window) for window in windows)
+        if room < MIN_CONTEXT_TOKENS:
+            return []
+        windows = cut_context(row.context, room, count=builder.count, sentences=sentences_of, token_ends=builder.token_ends)
+        encoded = encode(windows)
+        budget -= max(1, budget // 10)
+    return encoded
+
+
+def _length(encoded: Encoded) -> int:
+    return len(encoded.head) + max(len(tail) for tail in encoded.tails)

@@ -3,7 +3,7 @@
 Pure functions from rows to results; `pipeline.scorer` is the actor around them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from pipeline.engines.protocol import Engine
 from pipeline.errors import ModelError
 from pipeline.prompt import PromptBuilder
-from pipeline.row_prompts import Prompt, Row, RowPrompts, prompt_order, prompts_of_row
+from pipeline.row_prompts import Prompt, Row, RowPrompts, prompt_order, prompts_of_rows
 from pipeline.slm import Slm, Value
 from pipeline.split import Span
 from schemas.columns import MEMBER, USAGE, Status
@@ -25,6 +25,10 @@ LOWEST = -1e4
 STEPS_A_CALL = 64
 """An engine call gets prompts of about so many engine steps' tokens, shared ones counted every time. It bounds the memory that
 prompts take, whatever the size of a block, and is long enough that its last, half-empty step does not matter."""
+
+
+ENCODED_ROWS = 256
+"""Rows that are given to the tokenizer at once: enough for all of its threads."""
 
 
 @dataclass
@@ -116,20 +120,20 @@ def score_rows(
 
 
 def calls(
-    rows: Iterable[Row], slm: Slm, builder: PromptBuilder, limit: int, sentences_of: Callable[[str], list[Span]]
+    rows: Sequence[Row], slm: Slm, builder: PromptBuilder, limit: int, sentences_of: Callable[[str], list[Span]]
 ) -> Iterator[list[RowPrompts]]:
     """The prompts of rows, of as many at a time as one engine call takes; see `STEPS_A_CALL`."""
     room = STEPS_A_CALL * slm.max_num_batched_tokens
     call: list[RowPrompts] = []
     tokens = 0
-    for row in rows:
-        prompts = prompts_of_row(row, slm, builder, limit, sentences_of)
-        size = sum(len(prompt) for text in prompts.prompts for prompt in text)
-        if call and tokens + size > room:
-            yield call
-            call, tokens = [], 0
-        call.append(prompts)
-        tokens += size
+    for start in range(0, len(rows), ENCODED_ROWS):
+        for prompts in prompts_of_rows(rows[start : start + ENCODED_ROWS], slm, builder, limit, sentences_of):
+            size = sum(len(prompt) for text in prompts.prompts for prompt in text)
+            if call and tokens + size > room:
+                yield call
+                call, tokens = [], 0
+            call.append(prompts)
+            tokens += size
     if call:
         yield call
 

@@ -86,9 +86,8 @@ def read_examples(
         if label is None or not passages or not spans:
             counts["rows without label, context or sentence"] += 1
             continue
-        head = builder.prefix(question or "", passages)
-        tails = builder.suffixes(question or "", passages, [response[start:end] for start, end in spans])
-        prompts = [(*head, *tail) for tail in tails]
+        (encoded,) = builder.encode([(question or "", passages, [response[start:end] for start, end in spans])])
+        prompts = encoded.prompts()
         if max(map(len, prompts)) > max_tokens:
             counts[f"rows with a prompt of over {max_tokens:,} tokens"] += 1
             continue
@@ -99,10 +98,10 @@ def read_examples(
         rng = Random(groups[passages].context)
         inside = [text[start:end] for text, spans in zip(passages, split(nlp, passages), strict=True) for start, end in spans]
         made = synthetic(inside, [], "\n".join(passages), corruptions, rng)
-        head = builder.prefix(question, passages)
-        for tail, (_, supported) in zip(builder.suffixes(question, passages, [text for text, _ in made]), made, strict=True):
-            if len(head) + len(tail) <= max_tokens:
-                groups[passages].units.append(Unit(((*head, *tail),), supported))
+        (encoded,) = builder.encode([(question, passages, [text for text, _ in made])])
+        for prompt, (_, supported) in zip(encoded.prompts(), made, strict=True):
+            if len(prompt) <= max_tokens:
+                groups[passages].units.append(Unit((prompt,), supported))
                 counts["synthetic"] += 1
     for group in groups.values():
         group.units = list(dict.fromkeys(group.units))

@@ -26,9 +26,9 @@ def handbook_prompts(builder: PromptBuilder, count: int) -> Prompts:
     nlp = load_splitter("sentencizer", "en")
     prompts: Prompts = []
     for row in pq.read_table(HANDBOOK).to_pylist():
-        prefix = builder.prefix(row["question"], row["context"])
         sentences = [row["response"][a:b] for a, b in split(nlp, [row["response"]])[0]]
-        prompts.extend([*prefix, *tail] for tail in builder.suffixes(row["question"], row["context"], sentences))
+        (encoded,) = builder.encode([(row["question"], row["context"], sentences)])
+        prompts.extend(map(list, encoded.prompts()))
         if len(prompts) >= count:
             break
     return prompts[:count]

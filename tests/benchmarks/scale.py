@@ -42,7 +42,7 @@ class ConstantEngine:
 
     def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
         lengths = np.array([len(prompt) for prompt in prompts])
-        logprobs = -3.0 - (lengths[:, None] % 7 + np.arange(len(labels))) / 10
+        logprobs = -3.0 - (lengths[:, None] % 7) * np.arange(len(labels)) / 10
         return EngineOutput(logprobs, lengths, np.zeros_like(lengths))
 
 
@@ -56,7 +56,7 @@ def use_constant_engine() -> None:
 def write_logs(path: Path, rows: int) -> None:
     """Rows made of the handbook's, each with a number of its own in question, context and response: none repeats another."""
     base = pl.read_parquet(HANDBOOK / "**/*.parquet").select("question", "context", "response")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir(parents=True)
     step = 50_000
     for part, start in enumerate(range(0, rows, step)):
         number = np.arange(start, min(start + step, rows))

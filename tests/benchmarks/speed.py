@@ -30,7 +30,7 @@ from jobs.forecast.tokens import block_size
 from pipeline.engines.engine_thread import EngineThread
 from pipeline.prefix_tree import PrefixTree
 from pipeline.prompt import PromptBuilder
-from pipeline.row_prompts import Prompt, Row, prompts_of_row
+from pipeline.row_prompts import Prompt, Row, prompts_of_rows
 from pipeline.slm import Slm
 from pipeline.split import load_splitter, split
 from tests.benchmarks.agreement import HANDBOOK
@@ -53,13 +53,12 @@ class Figures:
 def prompts_of(logs: Path, builder: PromptBuilder, window: int) -> list[Prompt]:
     """All prompts of a log, in the order of its rows and sentences."""
     nlp = load_splitter("sentencizer", "en")
-    prompts: list[Prompt] = []
+    rows = []
     for row in pl.read_parquet(logs).to_dicts():
         spans = split(nlp, [row["response"]])[0]
-        given = Row(row["question"], row["context"], row["response"], [row["response"][a:b] for a, b in spans])
-        plan = prompts_of_row(given, SLM, builder, window - 1, lambda text: split(nlp, [text])[0])
-        prompts += [prompt for text in plan.prompts for prompt in text]
-    return prompts
+        rows.append(Row(row["question"], row["context"], row["response"], [row["response"][a:b] for a, b in spans]))
+    plans = prompts_of_rows(rows, SLM, builder, window - 1, lambda text: split(nlp, [text])[0])
+    return [prompt for plan in plans for text in plan.prompts for prompt in text]
 
 
 def job(logs: Path) -> dict[str, Figures]:

@@ -16,11 +16,12 @@ def builder(tokenizer: Any) -> PromptBuilder:
     return PromptBuilder(Slm(name="smollm2"), tokenizer)
 
 
+def one(builder: PromptBuilder, question: str, context: list[str], sentence: str) -> list[int]:
+    return list(builder.encode([(question, context, [sentence])])[0].prompts()[0])
+
+
 def test_prompt_is_the_chat_template_around_the_message(builder: PromptBuilder, tokenizer: Any) -> None:
-    ids = (
-        builder.prefix("When?", ["It opens at 9 a.m.", "Wear a hat."])
-        + builder.suffixes("When?", ["It opens at 9 a.m.", "Wear a hat."], ["It opens at nine."])[0]
-    )
+    ids = one(builder, "When?", ["It opens at 9 a.m.", "Wear a hat."], "It opens at nine.")
     text = tokenizer.decode(ids)
     assert text == (
         "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
@@ -35,6 +36,7 @@ control_text = st.lists(
     st.sampled_from([*CONTROL, "<|", "im_end", "|>", " hello ", "\n", "Ünï", "\ue000question\ue001", "{{ x }}"]),
     max_size=8,
 ).map("".join)
+ROWS = st.lists(st.tuples(control_text, st.lists(control_text, max_size=2), st.lists(control_text, max_size=3)), max_size=5)
 
 
 @settings(max_examples=60, deadline=None)
@@ -43,8 +45,8 @@ def test_log_text_never_becomes_a_control_token(
     builder: PromptBuilder, tokenizer: Any, question: str, passages: list[str], sentence: str
 ) -> None:
     added = set(tokenizer.added_tokens_decoder)
-    clean = builder.prefix("q", ["p"] * len(passages)) + builder.suffixes("q", ["p"] * len(passages), ["s"])[0]
-    ids = builder.prefix(question, passages) + builder.suffixes(question, passages, [sentence])[0]
+    clean = one(builder, "q", ["p"] * len(passages), "s")
+    ids = one(builder, question, passages, sentence)
     assert [i for i in ids if i in added] == [i for i in clean if i in added]
     plain, _ = plain_tokenizer(tokenizer)
     for text in (question, *passages, sentence):  # and nothing of the text is lost
@@ -56,8 +58,20 @@ def test_the_tokenizer_itself_would_have_made_one(tokenizer: Any) -> None:
 
 
 def test_sentences_of_a_response_share_their_prefix(builder: PromptBuilder) -> None:
-    suffixes = builder.suffixes("q", ["c"], ["One.", "Two words."])
-    assert len(suffixes) == 2 and suffixes[0] != suffixes[1]
+    (encoded,) = builder.encode([("q", ["c"], ["One.", "Two words."])])
+    first, second = encoded.prompts()
+    assert first != second and first[: len(encoded.head)] == second[: len(encoded.head)]
+    assert len(encoded.head) > 0.7 * len(first)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    rows=st.lists(st.tuples(control_text, st.lists(control_text, max_size=2), st.lists(control_text, max_size=3)), max_size=5)
+)
+def test_rows_encoded_together_are_those_encoded_alone(
+    builder: PromptBuilder, rows: list[tuple[str, list[str], list[str]]]
+) -> None:
+    assert builder.encode(rows) == [builder.encode([row])[0] for row in rows]
 
 
 def test_labels_are_all_single_token_spellings(builder: PromptBuilder, tokenizer: Any) -> None:
@@ -73,13 +87,13 @@ def test_a_model_without_the_word_is_refused(tokenizer: Any) -> None:
 def test_prompt_without_chat_template(tokenizer: Any) -> None:
     slm = Slm(name="m", chat=False, prompt="Doc: {{ context | join(' ') }}\nClaim: {{ sentence }}\nAnswer:")
     builder = PromptBuilder(slm, tokenizer)
-    ids = builder.prefix("unused", ["a b", "c"]) + builder.suffixes("unused", ["a b", "c"], ["d."])[0]
+    ids = one(builder, "unused", ["a b", "c"], "d.")
     assert tokenizer.decode(ids) == "Doc: a b c\nClaim: d.\nAnswer:"
     assert not builder.needs_question and needs_question(Slm(name="x"))
 
 
 def test_system_message_is_the_users(tokenizer: Any) -> None:
-    ids = PromptBuilder(Slm(name="m", system="Judge."), tokenizer).prefix("q", ["c"])
+    ids = one(PromptBuilder(Slm(name="m", system="Judge."), tokenizer), "q", ["c"], "s")
     assert tokenizer.decode(ids).startswith("<|im_start|>system\nJudge.<|im_end|>")
 
 

@@ -76,7 +76,7 @@ def test_identical_prompts_are_sent_once_and_counted_once(slm: Slm, builder: Pro
 def test_prompts_that_share_a_context_stand_together(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
     engine = CountingEngine(tokenizer)
     score_rows([row(1), row(2), row(1, sentences=["Else.", "More."])], slm, builder, engine, no_split)
-    first = builder.prefix("When?", ["Shop 1 is open."])
+    first = builder.encode([("When?", ["Shop 1 is open."], ["Else."])])[0].head
     same = [list(p[: len(first)]) == first for p in engine.calls[0]]
     assert sum(same) == 4 and same in ([True] * 4 + [False] * 2, [False] * 2 + [True] * 4)
 

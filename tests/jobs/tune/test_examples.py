@@ -35,13 +35,14 @@ def test_prompts_are_those_of_scoring(tmp_path: Path, builder: PromptBuilder) ->
     examples = read(
         tmp_path, [{**ROW, "response": TWO, "label": "correct"}, {**ROW, "response": "No.", "label": "wrong"}], builder
     )
-    head = builder.prefix(ROW["question"], ROW["context"])  # type: ignore[arg-type]
-    tails = builder.suffixes(ROW["question"], ROW["context"], ["It opens at nine.", "It closes at noon.", "No."])  # type: ignore[arg-type]
+    texts = ["It opens at nine.", "It closes at noon.", "No."]
+    (encoded,) = builder.encode([(ROW["question"], ROW["context"], texts)])  # type: ignore[list-item]
+    first, second, third = encoded.prompts()
     (group,) = examples.groups
     assert group.units == [
-        Unit(((*head, *tails[0]),), True),
-        Unit(((*head, *tails[1]),), True),
-        Unit(((*head, *tails[2]),), False),
+        Unit((first,), True),
+        Unit((second,), True),
+        Unit((third,), False),
     ]
     assert group.tokens == size(prompt for unit in group.units for prompt in unit.prompts)
 
