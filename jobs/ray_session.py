@@ -11,6 +11,9 @@ from pathlib import Path
 from jobs.config import Job
 from pipeline.errors import ConfigError, RagassayError
 
+KEPT_WORKERS = 16
+"""Worker processes of a node that Ray keeps while they are idle; each takes seconds of CPU to start."""
+
 
 @contextmanager
 def ray_session(job: Job, needed_cpus: float, needed_gpus: float) -> Iterator[None]:
@@ -28,13 +31,7 @@ def ray_session(job: Job, needed_cpus: float, needed_gpus: float) -> Iterator[No
         ConfigError: The cluster can't be reached or is too small, or this machine has too few GPUs.
         RagassayError: What was raised in a worker.
     """
-    # Ray prints a worker's traceback twice before it raises it: leave that to its session log, and to the exception.
-    os.environ.setdefault("RAY_DATA_LOGGING_CONFIG", str(Path(__file__).with_name("ray_data_logging.yaml")))
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    os.environ.setdefault("RAY_DISABLE_IMPORT_WARNING", "1")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    warnings.filterwarnings("ignore", category=FutureWarning, module="ray")
+    set_ray_environment()
     import ray
 
     started = not ray.is_initialized()
@@ -54,6 +51,19 @@ def ray_session(job: Job, needed_cpus: float, needed_gpus: float) -> Iterator[No
     finally:
         if started:
             ray.shutdown()
+
+
+def set_ray_environment() -> None:
+    """What Ray reads from the environment when it starts; must be called before it is imported."""
+    # Ray prints a worker's traceback twice before it raises it: leave that to its session log, and to the exception.
+    os.environ.setdefault("RAY_DATA_LOGGING_CONFIG", str(Path(__file__).with_name("ray_data_logging.yaml")))
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_DISABLE_IMPORT_WARNING", "1")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Our tasks take a fraction of a CPU each, and Ray ends idle workers beyond one a CPU: they would start again and again.
+    os.environ.setdefault("RAY_num_workers_soft_limit", str(KEPT_WORKERS))
+    warnings.filterwarnings("ignore", category=FutureWarning, module="ray")
 
 
 def our_error(error: BaseException | None) -> RagassayError | None:

@@ -23,6 +23,7 @@ import numpy as np
 import polars as pl
 import psutil
 
+from jobs.ray_session import set_ray_environment
 from pipeline.engines.protocol import EngineOutput
 from pipeline.slm import Slm
 from tests.benchmarks.agreement import HANDBOOK
@@ -101,6 +102,7 @@ def watched() -> Iterator[Memory]:
 def run(logs: str, output: str, result: Any) -> None:
     """The whole job, in a process of its own; puts its record of itself."""
     os.environ["PYTHONPATH"] = str(REPO)
+    set_ray_environment()
     import ray
     from rich.console import Console
 
@@ -171,7 +173,7 @@ def main() -> None:
         shutil.rmtree(output, ignore_errors=True)
         with watched() as memory:
             found = in_process(logs, output)
-        line = {"rows": rows, "rows_per_second": round(rows / found["seconds"], 1), "mib": memory.used >> 20, **found}
+        line = {"size": rows, "rows_per_second": round(rows / found["seconds"], 1), "mib": memory.used >> 20, **found}
         print(json.dumps(line), flush=True)
     if options.restart:
         rows = options.rows[-1]
