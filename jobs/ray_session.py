@@ -37,6 +37,9 @@ def ray_session(job: Job, needed_cpus: float, needed_gpus: float) -> Iterator[No
     started = not ray.is_initialized()
     if started:
         _start(job, needed_cpus)
+    # Ray prints a worker's traceback twice before it raises it: leave that to its session log, and to the exception. Only now:
+    # a worker that inherits the variable reads the file again in every task.
+    os.environ.setdefault("RAY_DATA_LOGGING_CONFIG", str(Path(__file__).with_name("ray_data_logging.yaml")))
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
@@ -55,8 +58,6 @@ def ray_session(job: Job, needed_cpus: float, needed_gpus: float) -> Iterator[No
 
 def set_ray_environment() -> None:
     """What Ray reads from the environment when it starts; must be called before it is imported."""
-    # Ray prints a worker's traceback twice before it raises it: leave that to its session log, and to the exception.
-    os.environ.setdefault("RAY_DATA_LOGGING_CONFIG", str(Path(__file__).with_name("ray_data_logging.yaml")))
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_DISABLE_IMPORT_WARNING", "1")

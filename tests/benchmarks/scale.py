@@ -99,7 +99,7 @@ def watched() -> Iterator[Memory]:
         thread.join()
 
 
-def run(logs: str, output: str, result: Any) -> None:
+def run(logs: str, output: str, block_mib: float, result: Any) -> None:
     """The whole job, in a process of its own; puts its record of itself."""
     os.environ["PYTHONPATH"] = str(REPO)
     set_ray_environment()
@@ -110,7 +110,7 @@ def run(logs: str, output: str, result: Any) -> None:
     from jobs.plan_score import needed_resources
     from jobs.run import run_job
 
-    job = Job(slms=(SLM,))
+    job = Job(slms=(SLM,), block_mib=block_mib)
     cpus = max(os.cpu_count() or 1, -int(-needed_resources(job, scoring=True)[0] // 1))
     ray.init(
         address="local",
@@ -126,10 +126,10 @@ def run(logs: str, output: str, result: Any) -> None:
     ray.shutdown()
 
 
-def in_process(logs: Path, output: Path) -> dict[str, Any]:
+def in_process(logs: Path, output: Path, block_mib: float) -> dict[str, Any]:
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
-    process = context.Process(target=run, args=(str(logs), str(output), queue))
+    process = context.Process(target=run, args=(str(logs), str(output), block_mib, queue))
     process.start()
     while queue.empty():
         if not process.is_alive():
@@ -140,13 +140,13 @@ def in_process(logs: Path, output: Path) -> dict[str, Any]:
     return found
 
 
-def killed_at(logs: Path, output: Path, rows: int) -> None:
+def killed_at(logs: Path, output: Path, block_mib: float, rows: int) -> None:
     """Start the job and kill it, with all its processes, when so many rows are committed."""
     from jobs.progress import CommittedRows
     from jobs.storage import open_folder
 
     context = multiprocessing.get_context("spawn")
-    process = context.Process(target=run, args=(str(logs), str(output), context.Queue()))
+    process = context.Process(target=run, args=(str(logs), str(output), block_mib, context.Queue()))
     process.start()
     committed = CommittedRows(open_folder(str(output)), range(10_000))
     while committed() < rows:
@@ -164,6 +164,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--block-mib", type=float, default=16, help="as infra/job_gpu.yaml has it")
     parser.add_argument("--restart", action="store_true")
     options = parser.parse_args()
     for rows in options.rows:
@@ -172,15 +173,15 @@ def main() -> None:
             write_logs(logs, rows)
         shutil.rmtree(output, ignore_errors=True)
         with watched() as memory:
-            found = in_process(logs, output)
+            found = in_process(logs, output, options.block_mib)
         line = {"size": rows, "rows_per_second": round(rows / found["seconds"], 1), "mib": memory.used >> 20, **found}
         print(json.dumps(line), flush=True)
     if options.restart:
         rows = options.rows[-1]
         logs, output = options.folder / f"logs-{rows}", options.folder / f"out-{rows}-restart"
         shutil.rmtree(output, ignore_errors=True)
-        killed_at(logs, output, rows * 99 // 100)
-        print(json.dumps({"restart": in_process(logs, output)}), flush=True)
+        killed_at(logs, output, options.block_mib, rows * 99 // 100)
+        print(json.dumps({"restart": in_process(logs, output, options.block_mib)}), flush=True)
 
 
 if __name__ == "__main__":
