@@ -6,6 +6,7 @@ from jobs.config import Job
 from pipeline.detectors.config import Detector, Kind
 from pipeline.engines.merge import weights_identity
 from pipeline.errors import OutputError
+from pipeline.spacy_import import import_spacy
 from schemas.columns import SCHEMA_VERSION
 
 _SCORING = (
@@ -20,8 +21,7 @@ def fingerprint(job: Job) -> dict[str, Any]:
     Raises:
         ModelError: A model can't be found.
     """
-    import spacy
-
+    spacy = import_spacy()
     splitter = {"name": job.splitter.name, "language": job.splitter.language, "spacy": spacy.__version__}
     if spacy.util.is_package(job.splitter.name):
         splitter["pipeline"] = spacy.util.get_package_version(job.splitter.name) or ""

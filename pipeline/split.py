@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pipeline.errors import ConfigError
+from pipeline.spacy_import import import_spacy
 
 Span = tuple[int, int]
 
@@ -53,8 +54,7 @@ def load_splitter(name: str, language: str) -> Any:
     Raises:
         ConfigError: The pipeline or the language is not installed.
     """
-    import spacy
-
+    spacy = import_spacy()
     if name == "sentencizer":
         try:
             nlp = spacy.blank(language)

@@ -17,6 +17,7 @@ from pipeline.detectors.similarity import best_by_terms, best_by_vectors, covere
 from pipeline.detectors.terms import content_terms, has_word_spaces, stop_words
 from pipeline.errors import ConfigError
 from pipeline.row_prompts import Row
+from pipeline.spacy_import import import_spacy
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -295,8 +296,7 @@ def load_ner(name: str) -> Any:
     Raises:
         ConfigError: It is not installed, or has none.
     """
-    import spacy
-
+    spacy = import_spacy()
     try:
         nlp = spacy.load(name, exclude=["parser", "senter", "lemmatizer"])
     except OSError as error:

@@ -3,6 +3,8 @@
 import re
 from functools import lru_cache
 
+from pipeline.spacy_import import import_spacy
+
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _NO_SPACES = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 """Thai, Lao, Burmese, Khmer, Japanese and Chinese: scripts without spaces between words."""
@@ -63,6 +65,5 @@ def _stems(language: str) -> _Stems:
 @lru_cache(maxsize=8)
 def stop_words(language: str) -> frozenset[str]:
     """spaCy's stop words of a language, in lower case."""
-    import spacy
-
+    spacy = import_spacy()
     return frozenset(word.casefold() for word in spacy.blank(language).Defaults.stop_words)

@@ -1,8 +1,8 @@
 """Everything that is not the SLM: `python -m tests.benchmarks.scale FOLDER [--rows 10000 100000 1000000] [--restart]`.
 
 The job runs whole (read, split, tokenise, write, count, fit, finalise) with an engine that answers at once. A line a size:
-seconds, rows a second, and how far the machine's available memory fell. --restart kills the largest run when 99 % of its rows
-are committed, and measures what the same command then takes. Logs and outputs go to FOLDER, which should be empty.
+seconds, rows a second, and how far the machine's available memory fell. With --restart the last size is killed when 99 % of its
+rows are committed, and a second line says what the same command then takes. Logs and outputs go to FOLDER, which should be empty.
 """
 
 import argparse
@@ -122,7 +122,9 @@ def run(logs: str, output: str, block_mib: float, result: Any) -> None:
     )
     started = time.perf_counter()
     record = run_job(job, logs, output, Console(quiet=True))
-    result.put({"seconds": time.perf_counter() - started, "rows": record.rows, "steps": record.seconds})
+    seconds = time.perf_counter() - started
+    scored = record.rows["scored"]
+    result.put({"seconds": seconds, "scored": scored, "rows_per_second": scored / seconds, "steps": record.seconds})
     ray.shutdown()
 
 
@@ -140,23 +142,27 @@ def in_process(logs: Path, output: Path, block_mib: float) -> dict[str, Any]:
     return found
 
 
-def killed_at(logs: Path, output: Path, block_mib: float, rows: int) -> None:
+def killed_at(logs: Path, output: Path, block_mib: float, rows: int) -> dict[str, Any]:
     """Start the job and kill it, with all its processes, when so many rows are committed."""
     from jobs.progress import CommittedRows
     from jobs.storage import open_folder
 
     context = multiprocessing.get_context("spawn")
-    process = context.Process(target=run, args=(str(logs), str(output), block_mib, context.Queue()))
+    queue = context.Queue()
+    process = context.Process(target=run, args=(str(logs), str(output), block_mib, queue))
+    started = time.perf_counter()
     process.start()
     committed = CommittedRows(open_folder(str(output)), range(10_000))
     while committed() < rows:
         if not process.is_alive():
             raise SystemExit("the job ended before it could be killed")
-        time.sleep(0.1)
+        time.sleep(0.2)
+    seconds = time.perf_counter() - started
     for victim in [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]:
         with contextlib.suppress(psutil.NoSuchProcess):
             victim.send_signal(signal.SIGKILL)
     process.join()
+    return {"killed_after": seconds, "committed": committed()}
 
 
 def main() -> None:
@@ -172,16 +178,15 @@ def main() -> None:
         if not logs.exists():
             write_logs(logs, rows)
         shutil.rmtree(output, ignore_errors=True)
+        broken = options.restart and rows == options.rows[-1]
         with watched() as memory:
-            found = in_process(logs, output, options.block_mib)
-        line = {"size": rows, "rows_per_second": round(rows / found["seconds"], 1), "mib": memory.used >> 20, **found}
-        print(json.dumps(line), flush=True)
-    if options.restart:
-        rows = options.rows[-1]
-        logs, output = options.folder / f"logs-{rows}", options.folder / f"out-{rows}-restart"
-        shutil.rmtree(output, ignore_errors=True)
-        killed_at(logs, output, options.block_mib, rows * 99 // 100)
-        print(json.dumps({"restart": in_process(logs, output, options.block_mib)}), flush=True)
+            if broken:
+                found = killed_at(logs, output, options.block_mib, rows * 99 // 100)
+            else:
+                found = in_process(logs, output, options.block_mib)
+        print(json.dumps({"size": rows, "mib": memory.used >> 20, **found}), flush=True)
+        if broken:
+            print(json.dumps({"size": rows, "restarted": True, **in_process(logs, output, options.block_mib)}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,17 @@
+import subprocess
+import sys
+
+CODE = """
+import sys
+from pipeline.split import load_splitter, split
+nlp = load_splitter("sentencizer", "en")
+assert len(split(nlp, ["One. Two."])[0]) == 2
+assert "torch" not in sys.modules, "spaCy brought torch along"
+import torch
+assert torch.ones(2).sum() == 2
+"""
+
+
+def test_spacy_comes_without_torch_and_torch_can_come_later() -> None:
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
