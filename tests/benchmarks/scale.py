@@ -1,8 +1,8 @@
 """Everything that is not the SLM: `python -m tests.benchmarks.scale FOLDER [--rows 10000 100000 1000000] [--restart]`.
 
 The job runs whole (read, split, tokenise, write, count, fit, finalise) with an engine that answers at once. A line a size:
-seconds, rows a second, and how far the machine's available memory fell. With --restart the last size is killed when 99 % of its
-rows are committed, and a second line says what the same command then takes. Logs and outputs go to FOLDER, which should be empty.
+seconds, rows a second, and how far the machine's available memory fell. With --restart the last size is killed when 99 % of
+its rows are committed, and a second line says what the same command then takes. Logs and outputs go to FOLDER.
 """
 
 import argparse
