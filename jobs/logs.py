@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -205,7 +206,7 @@ def read_logs(
     fs: pafs.FileSystem,
     file: LogFile,
     number: int,
-    groups: range,
+    groups: Sequence[int],
     columns: Columns,
     passthrough: pa.Schema,
     keep_bad: bool,
@@ -228,9 +229,10 @@ def read_logs(
         InputError: A data page can't be read, and `keep_bad` is not set.
     """
     with pq.ParquetFile(file.fs_path, filesystem=fs, page_checksum_verification=True, pre_buffer=False) as parquet:
-        row = sum(parquet.metadata.row_group(g).num_rows for g in range(groups.start))
+        sizes = (parquet.metadata.row_group(g).num_rows for g in range(parquet.metadata.num_row_groups))
+        starts = list(accumulate(sizes, initial=0))
         for group in groups:
-            end = row + parquet.metadata.row_group(group).num_rows
+            row, end = starts[group], starts[group + 1]
             try:
                 for batch in parquet.iter_batches(READ_ROWS, row_groups=[group]):
                     yield _to_logs(pa.Table.from_batches([batch]), file, number, row, columns, passthrough)
@@ -240,7 +242,6 @@ def read_logs(
                     raise InputError(unreadable_message([file.uri], str(error))) from error
                 for start in range(row, end, READ_ROWS):
                     yield _unreadable(file, number, range(start, min(end, start + READ_ROWS)), str(error), passthrough)
-                row = end
 
 
 def unreadable_message(uris: Sequence[str], reason: str) -> str:

@@ -1,13 +1,14 @@
 """Plan 1, `score`: logs -> sentences -> one pool of actors a SLM -> raw Parquet, resumable (Ray Data checkpoints)."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import fs as pafs
 
+from jobs.checkpoint import CHECKPOINT, groups_to_read
 from jobs.cluster import cluster_by_context
 from jobs.config import Job
 from jobs.engine_metrics import engine_counters
@@ -20,7 +21,6 @@ from pipeline.slm import Slm
 from pipeline.split import load_splitter, split
 from schemas.columns import EVIDENCE, MEMBER, SPAN, USAGE, Status, raw_schema
 
-CHECKPOINT = "_checkpoint"
 LIGHT_CPUS = 0.25
 """Logical CPUs of the tasks that read, split and write: a fraction, so that SLM pools never leave them without a place."""
 
@@ -30,6 +30,10 @@ DRIVER_CPUS = 0.5
 FILTER_CPUS = 1
 """Ray's own checkpoint filter asks for a whole logical CPU."""
 
+
+BLOCKS_A_WORKER = 8
+MIN_IN_FLIGHT_MIB = 256
+"""Blocks that may be under way: enough that nobody waits. Else readers run ahead until half of Ray's memory is full."""
 
 NO_PROGRESS_SECONDS = 6 * 3600
 """Ray Data gives a run up after half an hour without a block; on a laptop one block of long texts can take longer."""
@@ -71,13 +75,17 @@ def score_files(
         frequencies: Document frequencies, if there are detectors.
     """
     import ray
-    from ray.data import ActorPoolStrategy, DataContext
+    from ray.data import ActorPoolStrategy, DataContext, ExecutionResources
     from ray.data.checkpoint import CheckpointConfig
 
     context = DataContext.get_current()
     context.raise_original_map_exception = True  # ours come back as what they are, see ray_session.our_error
     context.execution_no_progress_timeout_s = NO_PROGRESS_SECONDS
     context.target_max_block_size = int(job.block_mib * (1 << 20))
+    workers = sum(slm.replicas.max for slm in job.slms) + ray.cluster_resources()["CPU"]
+    context.execution_options.resource_limits = ExecutionResources.for_limits(
+        object_store_memory=max(MIN_IN_FLIGHT_MIB, BLOCKS_A_WORKER * job.block_mib * workers) * (1 << 20)
+    )
     context.checkpoint_config = CheckpointConfig(
         id_column="row_key",
         checkpoint_path=output.path(CHECKPOINT),
@@ -85,7 +93,10 @@ def score_files(
         delete_checkpoint_on_success=False,  # only the manifest ends a run; see jobs.run
     )
     output.fs.create_dir(output.path("raw"), recursive=True)
-    dataset = ray.data.read_datasource(_source(logs, files, job), num_cpus=LIGHT_CPUS)
+    groups = groups_to_read(output, logs.fs, files)
+    if not any(groups.values()):  # Ray clears up what a broken write left behind only in a plan that reads something
+        groups[max(files)] = [files[max(files)].row_groups - 1]
+    dataset = ray.data.read_datasource(_source(logs, files, groups, job), num_cpus=LIGHT_CPUS)
     dataset = dataset.map_batches(
         partial(split_batch, splitter=(job.splitter.name, job.splitter.language), question_needed=question_needed),
         batch_size=None,
@@ -201,8 +212,8 @@ def engine_environment() -> dict[str, str]:
     return environment
 
 
-def _source(logs: Logs, files: Mapping[int, LogFile], job: Job) -> Any:
-    """A Ray datasource over the files: a read task takes neighbouring row groups of one file."""
+def _source(logs: Logs, files: Mapping[int, LogFile], groups: Mapping[int, list[int]], job: Job) -> Any:
+    """A Ray datasource over row groups of the files: a read task takes neighbouring ones of one file."""
     from ray.data.block import BlockMetadata
     from ray.data.datasource import Datasource, ReadTask
 
@@ -215,25 +226,25 @@ def _source(logs: Logs, files: Mapping[int, LogFile], job: Job) -> Any:
         ) -> list[Any]:
             return [
                 ReadTask(
-                    partial(_read, job, logs.fs, logs.passthrough, file, number, groups),
+                    partial(_read, job, logs.fs, logs.passthrough, file, number, part),
                     BlockMetadata(num_rows=None, size_bytes=file.size, input_files=[file.uri], exec_stats=None),
                     per_task_row_limit=per_task_row_limit,
                 )
                 for number, file in files.items()
-                for groups in _group_ranges(file)
+                for part in _parts(groups[number])
             ]
 
     return LogsSource()
 
 
 def _read(
-    job: Job, fs: pafs.FileSystem, passthrough: pa.Schema, file: LogFile, number: int, groups: range
+    job: Job, fs: pafs.FileSystem, passthrough: pa.Schema, file: LogFile, number: int, groups: Sequence[int]
 ) -> Iterator[pa.Table]:
     tables = read_logs(fs, file, number, groups, job.columns, passthrough, job.on_bad_file == "skip")
     return cluster_by_context(tables, job.cluster_mib) if job.cluster_mib else tables
 
 
-def _group_ranges(file: LogFile) -> list[range]:
-    """Row groups of a file in runs: at most 64 read tasks a file, so that huge files are read in parallel."""
-    step = max(1, -(-file.row_groups // 64))
-    return [range(at, min(at + step, file.row_groups)) for at in range(0, file.row_groups, step)]
+def _parts(groups: Sequence[int]) -> list[Sequence[int]]:
+    """Row groups of a file in parts: at most 64 read tasks a file, so that huge files are read in parallel."""
+    step = max(1, -(-len(groups) // 64))
+    return [groups[at : at + step] for at in range(0, len(groups), step)]

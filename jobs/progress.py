@@ -2,47 +2,17 @@
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import fs as pafs
-from pyarrow import parquet as pq
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from jobs.plan_score import CHECKPOINT
-from jobs.storage import Folder
+from jobs.checkpoint import CommittedRows
 
 LIVE_SECONDS = 1.0
 PLAIN_SECONDS = 15.0
-
-
-class CommittedRows:
-    """Counts the rows in the checkpoint files that Ray has committed; each file is read once."""
-
-    def __init__(self, output: Folder, files: Iterable[int]) -> None:
-        """Start counting.
-
-        Args:
-            output: The output folder.
-            files: Numbers of the input files whose rows count.
-        """
-        self._output = output
-        self._files = pa.array(list(files), pa.int64())
-        self._rows: dict[str, int] = {}
-
-    def __call__(self) -> int:
-        """Rows committed by now."""
-        selector = pafs.FileSelector(self._output.path(CHECKPOINT), allow_not_found=True)
-        for info in self._output.fs.get_file_info(selector):
-            committed = info.path.endswith(".parquet") and not info.path.endswith(".pending.parquet")
-            if committed and info.path not in self._rows:
-                keys = pq.read_table(info.path, filesystem=self._output.fs, partitioning=None)["row_key"]
-                mine = pc.is_in(pc.shift_right(keys, 32), self._files)
-                self._rows[info.path] = pc.sum(mine).as_py() or 0
-        return sum(self._rows.values())
 
 
 @contextmanager

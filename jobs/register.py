@@ -5,13 +5,12 @@ from collections.abc import Collection
 import pyarrow as pa
 from pyarrow import fs as pafs
 
+from jobs.checkpoint import CHECKPOINT, CommittedRows
 from jobs.config import Job
 from jobs.fingerprint import check_fingerprint, fingerprint
 from jobs.fit import raw_passthrough
 from jobs.logs import LogFile, Logs, check_logs, check_row_ids, unreadable_message
 from jobs.partitions import hive_path, partitions
-from jobs.plan_score import CHECKPOINT
-from jobs.progress import CommittedRows
 from jobs.state import State
 from jobs.storage import Folder
 from pipeline.detectors.config import Detector

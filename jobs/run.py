@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from rich.console import Console
 
 from jobs.balance import count_rows
+from jobs.checkpoint import CHECKPOINT, CommittedRows
 from jobs.config import Job
 from jobs.fit import fit_output, fits_of
 from jobs.frequencies import ensure_frequencies
 from jobs.logs import LogFile, Logs, find_logs
-from jobs.plan_score import CHECKPOINT, needed_resources, score_files
-from jobs.progress import CommittedRows, progress
+from jobs.plan_score import needed_resources, score_files
+from jobs.progress import progress
 from jobs.ray_session import ray_session
 from jobs.register import check_input, refuse_unfinished, register
 from jobs.state import State, existing_output, read_manifest

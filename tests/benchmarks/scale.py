@@ -144,7 +144,7 @@ def in_process(logs: Path, output: Path, block_mib: float) -> dict[str, Any]:
 
 def killed_at(logs: Path, output: Path, block_mib: float, rows: int) -> dict[str, Any]:
     """Start the job and kill it, with all its processes, when so many rows are committed."""
-    from jobs.progress import CommittedRows
+    from jobs.checkpoint import CommittedRows
     from jobs.storage import open_folder
 
     context = multiprocessing.get_context("spawn")

@@ -1,0 +1,79 @@
+"""What Ray Data has committed of a run that is under way or broke off, by the keys of its rows."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import fs as pafs
+from pyarrow import parquet as pq
+
+from jobs.logs import LogFile
+from jobs.storage import Folder
+
+CHECKPOINT = "_checkpoint"
+
+Keys = npt.NDArray[np.int64]
+
+
+class CommittedRows:
+    """Counts the rows in the checkpoint files that Ray has committed; each file is read once."""
+
+    def __init__(self, output: Folder, files: Iterable[int]) -> None:
+        """Start counting.
+
+        Args:
+            output: The output folder.
+            files: Numbers of the input files whose rows count.
+        """
+        self._output = output
+        self._files = np.array(list(files), dtype=np.int64)
+        self._rows: dict[str, int] = {}
+
+    def __call__(self) -> int:
+        """Rows committed by now."""
+        for path in _committed_files(self._output):
+            if path not in self._rows:
+                self._rows[path] = int(np.isin(_keys(self._output, path) >> 32, self._files).sum())
+        return sum(self._rows.values())
+
+
+def groups_to_read(output: Folder, fs: pafs.FileSystem, files: Mapping[int, LogFile]) -> dict[int, list[int]]:
+    """Row groups of input files that hold rows which are not committed; the others need not be read again.
+
+    Args:
+        output: The output folder.
+        fs: The input's file system.
+        files: Number in the manifest -> input file.
+
+    Returns:
+        Number -> its row groups, in order.
+    """
+    parts = [_keys(output, path) for path in _committed_files(output)]
+    keys = np.unique(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
+    return {
+        number: _open_groups(fs, file, keys[slice(*np.searchsorted(keys, [number << 32, (number + 1) << 32]))] & 0xFFFFFFFF)
+        for number, file in files.items()
+    }
+
+
+def _open_groups(fs: pafs.FileSystem, file: LogFile, committed: Keys) -> list[int]:
+    """Row groups of a file, given the numbers of its rows that are committed."""
+    if not len(committed):
+        return list(range(file.row_groups))
+    with pq.ParquetFile(file.fs_path, filesystem=fs) as parquet:
+        sizes = [parquet.metadata.row_group(group).num_rows for group in range(file.row_groups)]
+    place = np.searchsorted(np.cumsum(sizes), committed, side="right")
+    done = np.bincount(place, minlength=len(sizes))
+    return [group for group, size in enumerate(sizes) if done[group] < size]
+
+
+def _committed_files(output: Folder) -> list[str]:
+    selector = pafs.FileSelector(output.path(CHECKPOINT), allow_not_found=True)
+    paths = [info.path for info in output.fs.get_file_info(selector)]
+    return [path for path in paths if path.endswith(".parquet") and not path.endswith(".pending.parquet")]
+
+
+def _keys(output: Folder, path: str) -> Keys:
+    keys: pa.ChunkedArray = pq.read_table(path, filesystem=output.fs, partitioning=None)["row_key"]
+    return np.asarray(keys.to_numpy(), dtype=np.int64)
