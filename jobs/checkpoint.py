@@ -1,6 +1,7 @@
 """What Ray Data has committed of a run that is under way or broke off, by the keys of its rows."""
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from jobs.logs import LogFile
 from jobs.storage import Folder
 
 CHECKPOINT = "_checkpoint"
+READERS = 16  # an object store answers slowly, but many at once
 
 Keys = npt.NDArray[np.int64]
 
@@ -38,6 +40,18 @@ class CommittedRows:
         return sum(self._rows.values())
 
 
+def clear_moved(output: Folder) -> None:
+    """Delete pending checkpoint files that are committed too.
+
+    A commit renames a file, which object stores do by copy and delete. Were it killed between, Ray would find the pending one
+    and delete its rows' data, though they are committed and so never scored again.
+    """
+    for path in _committed_files(output):
+        pending = path.removesuffix(".parquet") + ".pending.parquet"
+        if output.fs.get_file_info(pending).type == pafs.FileType.File:
+            output.fs.delete_file(pending)
+
+
 def groups_to_read(output: Folder, fs: pafs.FileSystem, files: Mapping[int, LogFile]) -> dict[int, list[int]]:
     """Row groups of input files that hold rows which are not committed; the others need not be read again.
 
@@ -49,8 +63,9 @@ def groups_to_read(output: Folder, fs: pafs.FileSystem, files: Mapping[int, LogF
     Returns:
         Number -> its row groups, in order.
     """
-    parts = [_keys(output, path) for path in _committed_files(output)]
-    keys = np.unique(np.concatenate(parts)) if parts else np.empty(0, dtype=np.int64)
+    with ThreadPoolExecutor(READERS) as readers:
+        parts = list(readers.map(lambda path: _keys(output, path), _committed_files(output)))
+    keys = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *parts]))
     return {
         number: _open_groups(fs, file, keys[slice(*np.searchsorted(keys, [number << 32, (number + 1) << 32]))] & 0xFFFFFFFF)
         for number, file in files.items()
@@ -61,6 +76,8 @@ def _open_groups(fs: pafs.FileSystem, file: LogFile, committed: Keys) -> list[in
     """Row groups of a file, given the numbers of its rows that are committed."""
     if not len(committed):
         return list(range(file.row_groups))
+    if len(committed) == file.rows:
+        return []
     with pq.ParquetFile(file.fs_path, filesystem=fs) as parquet:
         sizes = [parquet.metadata.row_group(group).num_rows for group in range(file.row_groups)]
     place = np.searchsorted(np.cumsum(sizes), committed, side="right")

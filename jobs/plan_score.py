@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs as pafs
 
-from jobs.checkpoint import CHECKPOINT, groups_to_read
+from jobs.checkpoint import CHECKPOINT, clear_moved, groups_to_read
 from jobs.cluster import cluster_by_context
 from jobs.config import Job
 from jobs.engine_metrics import engine_counters
@@ -32,8 +32,10 @@ FILTER_CPUS = 1
 
 
 BLOCKS_A_WORKER = 8
+"""Blocks that may be under way, a replica or CPU: enough that nobody waits. Else readers fill half of Ray's memory."""
+
 MIN_IN_FLIGHT_MIB = 256
-"""Blocks that may be under way: enough that nobody waits. Else readers run ahead until half of Ray's memory is full."""
+"""Blocks of so many MiB may be under way in any case."""
 
 NO_PROGRESS_SECONDS = 6 * 3600
 """Ray Data gives a run up after half an hour without a block; on a laptop one block of long texts can take longer."""
@@ -93,6 +95,7 @@ def score_files(
         delete_checkpoint_on_success=False,  # only the manifest ends a run; see jobs.run
     )
     output.fs.create_dir(output.path("raw"), recursive=True)
+    clear_moved(output)
     groups = groups_to_read(output, logs.fs, files)
     if not any(groups.values()):  # Ray clears up what a broken write left behind only in a plan that reads something
         groups[max(files)] = [files[max(files)].row_groups - 1]

@@ -11,8 +11,8 @@ from pathlib import Path
 from jobs.config import Job
 from pipeline.errors import ConfigError, RagassayError
 
-KEPT_WORKERS = 16
-"""Worker processes of a node that Ray keeps while they are idle; each takes seconds of CPU to start."""
+WORKERS_A_CPU = 4
+"""Worker processes that Ray keeps while they are idle; each takes seconds of CPU to start."""
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def set_ray_environment() -> None:
     os.environ.setdefault("RAY_DISABLE_IMPORT_WARNING", "1")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Our tasks take a fraction of a CPU each, and Ray ends idle workers beyond one a CPU: they would start again and again.
-    os.environ.setdefault("RAY_num_workers_soft_limit", str(KEPT_WORKERS))
+    os.environ.setdefault("RAY_num_workers_soft_limit", str(WORKERS_A_CPU * max(4, os.cpu_count() or 1)))
     warnings.filterwarnings("ignore", category=FutureWarning, module="ray")
 
 

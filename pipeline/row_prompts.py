@@ -1,6 +1,6 @@
 """The prompts of one row: every sentence in every window of its context, and what makes a row impossible to ask about."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -66,8 +66,8 @@ class RowPrompts:
 
 def prompts_of_rows(
     rows: Sequence[Row], slm: Slm, builder: PromptBuilder, limit: int, sentences_of: Callable[[str], list[Span]]
-) -> list[RowPrompts]:
-    """All prompts of rows.
+) -> Iterator[RowPrompts]:
+    """All prompts of rows: encoded together, put together one row at a time, since they hold a context as often as sentences.
 
     Args:
         rows: Rows with at least one sentence each.
@@ -76,15 +76,16 @@ def prompts_of_rows(
         limit: Tokens that a prompt may have.
         sentences_of: Splits a passage that is longer than the window.
 
-    Returns:
+    Yields:
         One entry a row.
     """
     texts = [[*row.sentences, *([row.response] if slm.whole_response else [])] for row in rows]
     encoded = builder.encode([(row.question, row.context, judged) for row, judged in zip(rows, texts, strict=True)])
-    return [
-        _of_windows([one], slm) if _length(one) <= limit else _of_long_row(row, judged, slm, builder, limit, sentences_of)
-        for row, judged, one in zip(rows, texts, encoded, strict=True)
-    ]
+    for row, judged, one in zip(rows, texts, encoded, strict=True):
+        if _length(one) <= limit:
+            yield _of_windows([one], slm)
+        else:
+            yield _of_long_row(row, judged, slm, builder, limit, sentences_of)
 
 
 def _of_windows(encoded: Sequence[Encoded], slm: Slm) -> RowPrompts:

@@ -88,7 +88,8 @@ class Slm(BaseModel):
         block_size: Prefix-cache block; None is 32 on CPU (its smallest) and vLLM's default on GPU.
         enforce_eager: No compilation: starts faster; compiled CPU code runs faster on long jobs.
         gpu_memory_utilization: Share of the GPU that one replica takes.
-        kv_cache_gib: Size of the KV cache on CPU.
+        kv_cache_gib: Size of the KV cache; None is 1 on CPU, and on GPU what vLLM finds free. Replicas that share a card
+            need it: vLLM measures free memory while it starts, and the others' start would mislead it.
         threads: CPU threads of one replica; None shares the machine's cores among the replicas.
         replicas: Its actor pool.
     """
@@ -116,7 +117,7 @@ class Slm(BaseModel):
     block_size: int | None = Field(None, ge=1)
     enforce_eager: bool = True
     gpu_memory_utilization: float = Field(0.9, gt=0, le=1)
-    kv_cache_gib: float = Field(1.0, gt=0)
+    kv_cache_gib: float | None = Field(None, gt=0)
     threads: int | None = Field(None, ge=1)
     replicas: Replicas = Replicas()
 
@@ -141,6 +142,8 @@ class Slm(BaseModel):
     def _engine_can(self) -> "Slm":
         if self.quantization and (self.engine != "vllm" or not self.replicas.num_gpus):
             raise ValueError(f"quantization {self.quantization} is for vllm on GPUs: set replicas.num_gpus, or leave it out")
+        if 0 < self.replicas.num_gpus < 1 and self.engine == "vllm" and self.kv_cache_gib is None:
+            raise ValueError("replicas that share a GPU need kv_cache_gib: vLLM can't measure what is free while others start")
         return self
 
 

@@ -4,8 +4,8 @@ import sys
 from importlib.util import find_spec
 from typing import Any
 
-WANT_TORCH = ("spacy_transformers", "spacy_curated_transformers")
-"""Packages whose pipelines run torch inside spaCy."""
+WANT_TORCH = ("spacy_transformers", "spacy_curated_transformers", "spacy_experimental")
+"""Packages whose pipelines run torch inside spaCy; where one is installed, torch is let in."""
 
 
 def import_spacy() -> Any:

@@ -30,7 +30,7 @@ def fields(source: str, name: str) -> set[str]:
 
 
 def passed() -> tuple[set[str], set[str]]:
-    slm = Slm(name="m", block_size=32)
+    slm = Slm(name="m", block_size=32, kv_cache_gib=2)
     return (
         set(engine_args(slm, "m", cpu=True, window=8192)) | set(engine_args(slm, "m", cpu=False, window=8192)),
         set(sampling_args([1, 2])),

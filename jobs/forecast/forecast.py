@@ -13,6 +13,8 @@ from jobs.forecast.trial import Trial
 from jobs.logs import LogFile, Logs
 
 RESAMPLES = 400
+LONG_RUN = 600.0
+"""Seconds: twice what the gain of compiled engines takes to pay for their start (docs/speed.md)."""
 SMALL_FILE_ROWS = 1_000
 MANY_FILES = 64
 SKEW = 5.0
@@ -123,6 +125,12 @@ def seconds_here(job: Job, told: Forecast, ray_seconds: float, trials: dict[str,
 def seconds_on_gpus(told: Forecast, gpus: int, tokens_per_second: float) -> float:
     """Wall time, without start-up, on GPUs that each compute so many tokens a second."""
     return sum(slm.tokens_computed for slm in told.slms.values()) / (gpus * tokens_per_second)
+
+
+def worth_compiling(job: Job, seconds: float) -> list[str]:
+    """SLMs that run uncompiled on CPU, in a job that takes long enough for compilation to pay."""
+    eager = [slm.name for slm in job.slms if slm.engine == "vllm" and slm.enforce_eager and not slm.replicas.num_gpus]
+    return eager if seconds > LONG_RUN else []
 
 
 def _interval(tokens: Sequence[int], rows: Sequence[int], total: int) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from jobs.config import Job
-from jobs.forecast.forecast import Forecast, forecast, seconds_here, seconds_on_gpus, start_up
+from jobs.forecast.forecast import Forecast, forecast, seconds_here, seconds_on_gpus, start_up, worth_compiling
 from jobs.forecast.sample import read_sample
 from jobs.forecast.tokens import count_stretches
 from jobs.forecast.trial import Trial, try_engines
@@ -116,6 +116,8 @@ def _print(
             "time here",
             _duration(here) + (f" (start-up {_duration(start_up(ray_seconds, trials))}; {rates})" if rates else ""),
         )
+        if eager := worth_compiling(job, here):
+            line("compile", f"a run this long may gain by it: plan again with enforce_eager: false for {', '.join(eager)}")
     if gpus is not None:
         seconds = seconds_on_gpus(told, gpus.count, gpus.tokens_per_second)
         cost = f", {seconds / 3600 * gpus.count * gpus.hourly_price:,.2f} in GPU hours" if gpus.hourly_price else ""

@@ -49,6 +49,8 @@ def engine_args(slm: Slm, model: str, *, cpu: bool, window: int) -> dict[str, An
         args["block_size"] = slm.block_size or CPU_BLOCK_SIZE
     if not cpu:
         args["gpu_memory_utilization"] = slm.gpu_memory_utilization
+        if slm.kv_cache_gib:
+            args["kv_cache_memory_bytes"] = int(slm.kv_cache_gib * (1 << 30))
     return args
 
 
@@ -98,7 +100,7 @@ def set_environment(slm: Slm, threads: int) -> None:
     """vLLM reads these when it is imported; Ray has set OMP_NUM_THREADS from num_cpus, which means something else."""
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
     os.environ["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"
-    os.environ["VLLM_CPU_KVCACHE_SPACE"] = str(max(1, round(slm.kv_cache_gib)))
+    os.environ["VLLM_CPU_KVCACHE_SPACE"] = str(max(1, round(slm.kv_cache_gib or 1)))
     os.environ["VLLM_NO_USAGE_STATS"] = "1"
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ["OMP_NUM_THREADS"] = str(threads)

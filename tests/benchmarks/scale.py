@@ -1,8 +1,8 @@
 """Everything that is not the SLM: `python -m tests.benchmarks.scale FOLDER [--rows 10000 100000 1000000] [--restart]`.
 
 The job runs whole (read, split, tokenise, write, count, fit, finalise) with an engine that answers at once. A line a size:
-seconds, rows a second, and how far the machine's available memory fell. With --restart the last size is killed when 99 % of
-its rows are committed, and a second line says what the same command then takes. Logs and outputs go to FOLDER.
+seconds from the start of its process, and how far the machine's available memory fell. With --restart the last size is killed
+when 99 % of its rows are committed, and a second line says what the same command then takes. Logs and outputs go to FOLDER.
 """
 
 import argparse
@@ -57,7 +57,9 @@ def use_constant_engine() -> None:
 def write_logs(path: Path, rows: int) -> None:
     """Rows made of the handbook's, each with a number of its own in question, context and response: none repeats another."""
     base = pl.read_parquet(HANDBOOK / "**/*.parquet").select("question", "context", "response")
-    path.mkdir(parents=True)
+    new = path.with_suffix(".part")
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(parents=True)
     step = 50_000
     for part, start in enumerate(range(0, rows, step)):
         number = np.arange(start, min(start + step, rows))
@@ -66,7 +68,8 @@ def write_logs(path: Path, rows: int) -> None:
             question=pl.col("question") + " (" + pl.col("n") + ")",
             context=pl.concat_list(pl.lit("File ") + pl.col("n") + ".", pl.col("context")),
         ).drop("n")
-        frame.write_parquet(path / f"part-{part:04}.parquet", row_group_size=10_000)
+        frame.write_parquet(new / f"part-{part:04}.parquet", row_group_size=10_000)
+    new.rename(path)
 
 
 @dataclass
@@ -120,11 +123,8 @@ def run(logs: str, output: str, block_mib: float, result: Any) -> None:
         log_to_driver=False,
         runtime_env={"worker_process_setup_hook": "tests.benchmarks.scale.use_constant_engine"},
     )
-    started = time.perf_counter()
     record = run_job(job, logs, output, Console(quiet=True))
-    seconds = time.perf_counter() - started
-    scored = record.rows["scored"]
-    result.put({"seconds": seconds, "scored": scored, "rows_per_second": scored / seconds, "steps": record.seconds})
+    result.put({"rows": record.rows, "steps": record.seconds})
     ray.shutdown()
 
 
@@ -132,14 +132,16 @@ def in_process(logs: Path, output: Path, block_mib: float) -> dict[str, Any]:
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     process = context.Process(target=run, args=(str(logs), str(output), block_mib, queue))
+    started = time.perf_counter()
     process.start()
     while queue.empty():
         if not process.is_alive():
             raise SystemExit(f"the job died with exit code {process.exitcode}")
         time.sleep(0.2)
     found: dict[str, Any] = queue.get()
+    seconds = time.perf_counter() - started
     process.join()
-    return found
+    return {"seconds": round(seconds, 1), **found}
 
 
 def killed_at(logs: Path, output: Path, block_mib: float, rows: int) -> dict[str, Any]:
@@ -162,7 +164,7 @@ def killed_at(logs: Path, output: Path, block_mib: float, rows: int) -> dict[str
         with contextlib.suppress(psutil.NoSuchProcess):
             victim.send_signal(signal.SIGKILL)
     process.join()
-    return {"killed_after": seconds, "committed": committed()}
+    return {"killed_after": round(seconds, 1), "committed": committed()}
 
 
 def main() -> None:

@@ -1,13 +1,15 @@
 """`make bench`: this job beside what else one could run on the same prompts, on one machine, in turns.
 
-    python -m tests.benchmarks.speed out/bench.md [--logs LOG.parquet] [--contexts N] [--rounds 3] [--only WAY …]
+    python -m tests.benchmarks.speed out/bench.md [--logs LOG.parquet] [--contexts N] [--rounds 3] [--config JOB] [--only WAY …]
 
-Every way runs in a process of its own, all of them once a round; the table has medians, and ratios of medians. By default the
-logs are the bundled handbook's; with --logs any Parquet file of question, context and response. --contexts takes the first N
-different contexts, since the slow ways need several times as long as the job.
+Every way runs in a process of its own with the same OpenMP library, all of them once a round; the table has medians, and
+ratios of medians. By default the logs are the bundled handbook's and the SLM the embedded one; with --logs any Parquet file of
+question, context and response, with --config the first SLM of a job file. --contexts takes the first N different contexts,
+since the slow ways need several times as long as the job.
 """
 
 import argparse
+import contextlib
 import json
 import multiprocessing
 import os
@@ -17,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
@@ -26,8 +28,10 @@ from typing import Any
 import polars as pl
 import yaml
 
+from jobs.config import load_job
 from jobs.forecast.tokens import block_size
 from pipeline.engines.engine_thread import EngineThread
+from pipeline.engines.vllm_engine import openmp_library
 from pipeline.prefix_tree import PrefixTree
 from pipeline.prompt import PromptBuilder
 from pipeline.row_prompts import Prompt, Row, prompts_of_rows
@@ -35,9 +39,9 @@ from pipeline.slm import Slm
 from pipeline.split import load_splitter, split
 from tests.benchmarks.agreement import HANDBOOK
 
-SLM = Slm(name="smollm2")
 TIMEOUT = 3600
 STAGE = "this job, its SLM stage"
+WHOLE = "this job, end to end"
 
 
 @dataclass
@@ -50,55 +54,57 @@ class Figures:
     start_up: float | None = None
 
 
-def prompts_of(logs: Path, builder: PromptBuilder, window: int) -> list[Prompt]:
+def prompts_of(logs: Path, slm: Slm, builder: PromptBuilder, window: int) -> list[Prompt]:
     """All prompts of a log, in the order of its rows and sentences."""
     nlp = load_splitter("sentencizer", "en")
     rows = []
     for row in pl.read_parquet(logs).to_dicts():
         spans = split(nlp, [row["response"]])[0]
         rows.append(Row(row["question"], row["context"], row["response"], [row["response"][a:b] for a, b in spans]))
-    plans = prompts_of_rows(rows, SLM, builder, window - 1, lambda text: split(nlp, [text])[0])
+    plans = prompts_of_rows(rows, slm, builder, window - 1, lambda text: split(nlp, [text])[0])
     return [prompt for plan in plans for text in plan.prompts for prompt in text]
 
 
-def job(logs: Path) -> dict[str, Figures]:
+def job(logs: Path, slm: Slm) -> dict[str, Figures]:
     """`ragassay score` as a user runs it, start-up included; and the same run's SLM stage, from its first engine call on."""
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "job.yaml"
-        config.write_text(yaml.safe_dump({"slms": [{"name": SLM.name}]}))
+        config.write_text(yaml.safe_dump({"slms": [slm.model_dump(mode="json", exclude_unset=True)]}))
         started = time.perf_counter()
         command = [sys.executable, "-m", "jobs.cli", "score", str(logs), f"{folder}/out", "--config", str(config)]
         subprocess.run(command, check=True, capture_output=True)
         seconds = time.perf_counter() - started
         run = json.loads(Path(folder, "out", "manifest.json").read_text())["runs"][-1]
-    used = run["usage"][SLM.name]
+    used = run["usage"][slm.name]
     tokens, idle = int(used["tokens_computed"]), used["idle_seconds"]
-    return {"this job, end to end": Figures(seconds, tokens), STAGE: Figures(used["engine_seconds"] + idle, tokens, idle)}
+    return {WHOLE: Figures(seconds, tokens), STAGE: Figures(used["engine_seconds"] + idle, tokens, idle)}
 
 
-def engine_best(logs: Path) -> dict[str, Figures]:
+def engine_best(logs: Path, slm: Slm) -> dict[str, Figures]:
     """The bare vLLM engine: all prompts in the best order, in one `generate` call."""
-    return {"bare vLLM, best order": _engine(logs, SLM, sorted)}
+    return {"bare vLLM, best order": _engine(logs, slm, sorted)}
 
 
-def engine_compiled(logs: Path) -> dict[str, Figures]:
+def engine_compiled(logs: Path, slm: Slm) -> dict[str, Figures]:
     """The same, compiled: what `enforce_eager: false` gains, and what it costs at the start."""
-    return {"bare vLLM, compiled": _engine(logs, SLM.model_copy(update={"enforce_eager": False}), sorted)}
+    with tempfile.TemporaryDirectory() as cache:  # a start from nothing, not from what an earlier round has compiled
+        os.environ["VLLM_CACHE_ROOT"] = cache
+        return {"bare vLLM, compiled": _engine(logs, slm.model_copy(update={"enforce_eager": False}), sorted)}
 
 
-def engine_rows(logs: Path) -> dict[str, Figures]:
+def engine_rows(logs: Path, slm: Slm) -> dict[str, Figures]:
     """The bare vLLM engine, rows as they come, the sentences of each shuffled among all: no order at all."""
-    return {"bare vLLM, prompts shuffled": _engine(logs, SLM, lambda prompts: Random(0).sample(list(prompts), len(prompts)))}
+    return {"bare vLLM, prompts shuffled": _engine(logs, slm, lambda prompts: Random(0).sample(list(prompts), len(prompts)))}
 
 
-def engine_uncached(logs: Path) -> dict[str, Figures]:
+def engine_uncached(logs: Path, slm: Slm) -> dict[str, Figures]:
     """The bare vLLM engine without a prefix cache."""
-    return {"bare vLLM, no prefix cache": _engine(logs, SLM, sorted, enable_prefix_caching=False)}
+    return {"bare vLLM, no prefix cache": _engine(logs, slm, sorted, enable_prefix_caching=False)}
 
 
-def transformers_padded(logs: Path) -> dict[str, Figures]:
+def transformers_padded(logs: Path, slm: Slm) -> dict[str, Figures]:
     """transformers: padded batches sorted by length, nothing reused, as a user would write it."""
-    return {"transformers, padded": _engine(logs, SLM.model_copy(update={"engine": "transformers"}), sorted)}
+    return {"transformers, padded": _engine(logs, slm.model_copy(update={"engine": "transformers"}), sorted)}
 
 
 def _engine(logs: Path, slm: Slm, order: Callable[[Sequence[Prompt]], list[Prompt]], **changed: Any) -> Figures:
@@ -114,23 +120,24 @@ def _engine(logs: Path, slm: Slm, order: Callable[[Sequence[Prompt]], list[Promp
     labels = [*builder.yes, *builder.no]
     engine.warm_up(labels)
     start_up = time.perf_counter() - started
-    prompts = order(list(dict.fromkeys(prompts_of(logs, builder, engine.max_model_len))))
+    prompts = order(list(dict.fromkeys(prompts_of(logs, slm, builder, engine.max_model_len))))
     output = engine.label_logprobs(prompts, labels)
     return Figures(output.seconds, int(output.tokens_computed.sum()), start_up=start_up)
 
 
-def ray_data_llm(logs: Path) -> dict[str, Figures]:
+def ray_data_llm(logs: Path, slm: Slm) -> dict[str, Figures]:
     """Ray's own LLM processor on the same prompts, as token ids; its seconds are those of the whole pipeline."""
     import ray
     from ray.data.llm import build_processor, vLLMEngineProcessorConfig
 
     from pipeline.engines.merge import load_tokenizer, prepare_slm, window_of
-    from pipeline.engines.vllm_engine import engine_args, openmp_library, sampling_args
+    from pipeline.engines.vllm_engine import engine_args, sampling_args
 
-    builder = PromptBuilder(SLM, load_tokenizer(SLM))
-    prompts = list(dict.fromkeys(prompts_of(logs, builder, window_of(SLM))))
+    started = time.perf_counter()
+    builder = PromptBuilder(slm, load_tokenizer(slm))
+    prompts = list(dict.fromkeys(prompts_of(logs, slm, builder, window_of(slm))))
     labels = [*builder.yes, *builder.no]
-    args = engine_args(SLM, prepare_slm(SLM), cpu=True, window=window_of(SLM))
+    args = engine_args(slm, prepare_slm(slm), cpu=True, window=window_of(slm))
     model = args.pop("model")
     environment = {
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
@@ -160,14 +167,13 @@ def ray_data_llm(logs: Path) -> dict[str, Figures]:
         },
         postprocess=lambda row: {"computed": row["num_input_tokens"]},
     )
-    started = time.perf_counter()
     rows = processor(ray.data.from_items([{"prompt": list(p)} for p in prompts])).take_all()
     seconds = time.perf_counter() - started
     assert len(rows) == len(prompts)
     return {"ray.data.llm, end to end": Figures(seconds, 0)}
 
 
-WAYS: dict[str, Callable[[Path], dict[str, Figures]]] = {
+WAYS: dict[str, Callable[[Path, Slm], dict[str, Figures]]] = {
     "job": job,
     "vllm": engine_best,
     "compiled": engine_compiled,
@@ -178,12 +184,13 @@ WAYS: dict[str, Callable[[Path], dict[str, Figures]]] = {
 }
 
 
-def in_process(way: str, logs: Path) -> dict[str, Figures | str]:
+def in_process(way: str, logs: Path, slm: Slm) -> dict[str, Figures | str]:
     """Run one way in a process of its own; what it died of, where it did."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(way, logs, sender))
-    process.start()
+    process = context.Process(target=_child, args=(way, logs, slm, sender))
+    with _preloaded(openmp_library() or ""):
+        process.start()
     sender.close()
     try:
         found = receiver.recv() if receiver.poll(TIMEOUT) else {way: f"took longer than {TIMEOUT} s"}
@@ -195,9 +202,18 @@ def in_process(way: str, logs: Path) -> dict[str, Figures | str]:
     return {name: Figures(**value) if isinstance(value, dict) else str(value) for name, value in found.items()}
 
 
-def _child(way: str, logs: Path, result: Any) -> None:
+@contextlib.contextmanager
+def _preloaded(library: str) -> Iterator[None]:
+    """Processes started inside load a library first, as the job's actors do."""
+    before = os.environ.get("LD_PRELOAD", "")
+    os.environ["LD_PRELOAD"] = library
+    yield
+    os.environ["LD_PRELOAD"] = before
+
+
+def _child(way: str, logs: Path, slm: Slm, result: Any) -> None:
     try:
-        result.send({name: asdict(figures) for name, figures in WAYS[way](logs).items()})
+        result.send({name: asdict(figures) for name, figures in WAYS[way](logs, slm).items()})
     except Exception as error:
         text = error.stderr.decode()[-300:] if isinstance(error, subprocess.CalledProcessError) else str(error)
         result.send({way: f"{type(error).__name__}: {text.strip().splitlines()[-1] if text.strip() else ''}"})
@@ -215,19 +231,19 @@ def subset(logs: str, contexts: int | None, folder: Path) -> Path:
     return path
 
 
-def floor(logs: Path) -> tuple[int, int, int]:
+def floor(logs: Path, slm: Slm) -> tuple[int, int, int]:
     """Different prompts of a log, their tokens, and the tokens of their tree at the engine's block size."""
     from pipeline.engines.merge import load_tokenizer, window_of
 
-    prompts = sorted(set(prompts_of(logs, PromptBuilder(SLM, load_tokenizer(SLM)), window_of(SLM))))
-    tree = PrefixTree(block_size(SLM))
+    prompts = sorted(set(prompts_of(logs, slm, PromptBuilder(slm, load_tokenizer(slm)), window_of(slm))))
+    tree = PrefixTree(block_size(slm))
     return len(prompts), sum(map(len, prompts)), sum(map(tree.add, prompts))
 
 
 def table(found: dict[str, list[Figures | str]], prompts: int, lowest: int) -> str:
-    """Markdown: medians, and how much faster this job's SLM stage is than each other way."""
+    """Markdown: medians, and how many times as long as this job each way takes: whole by whole, engine by SLM stage."""
     lines = [
-        "| way | seconds | start-up | prompts/s | tokens computed / floor | this job's SLM stage is faster by |",
+        "| way | seconds | start-up | prompts/s | tokens computed / floor | times as long as this job |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     middle = {
@@ -235,7 +251,6 @@ def table(found: dict[str, list[Figures | str]], prompts: int, lowest: int) -> s
         for name, results in found.items()
         if any(isinstance(r, Figures) for r in results)
     }
-    ours = middle.get(STAGE)
     for name, results in found.items():
         good = [r for r in results if isinstance(r, Figures)]
         if not good:
@@ -243,6 +258,7 @@ def table(found: dict[str, list[Figures | str]], prompts: int, lowest: int) -> s
             continue
         spread = f"{middle[name]:.1f} ({min(r.seconds for r in good):.1f} to {max(r.seconds for r in good):.1f})"
         tokens = f"{good[0].tokens_computed / lowest:.3f}" if good[0].tokens_computed else ""
+        ours = middle.get(WHOLE if name.endswith("end to end") else STAGE)
         ratio = f"{middle[name] / ours:.2f}" if ours else ""
         starts = [r.start_up for r in good if r.start_up is not None]
         start_up = f"{statistics.median(starts):.0f}" if starts else ""
@@ -258,12 +274,14 @@ def main() -> None:
     parser.add_argument("--contexts", type=int)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="*", default=list(WAYS), choices=list(WAYS))
+    parser.add_argument("--config")
     options = parser.parse_args()
+    slm = load_job(options.config).slms[0] if options.config else Slm(name="smollm2")
     target = Path(options.table)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         logs = subset(options.logs, options.contexts, Path(folder))
-        prompts, tokens, lowest = floor(logs)
+        prompts, tokens, lowest = floor(logs, slm)
         head = (
             f"{Path(options.logs).name}: {pl.read_parquet(logs).height} rows, {prompts:,} prompts, {tokens:,} tokens, "
             f"floor {lowest:,}; {platform.machine()}, {os.cpu_count()} cores"
@@ -271,7 +289,7 @@ def main() -> None:
         found: dict[str, list[Figures | str]] = {}
         for number in range(options.rounds):
             for way in options.only:
-                for name, result in in_process(way, logs).items():
+                for name, result in in_process(way, logs, slm).items():
                     found.setdefault(name, []).append(result)
                     print(f"round {number + 1}: {name}: {result}", flush=True)
             target.write_text(f"{head}; round {number + 1} of {options.rounds}\n\n{table(found, prompts, lowest)}\n")

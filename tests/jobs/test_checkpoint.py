@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.checkpoint import CHECKPOINT, CommittedRows, groups_to_read
+from jobs.checkpoint import CHECKPOINT, CommittedRows, clear_moved, groups_to_read
 from jobs.config import Columns
 from jobs.logs import find_logs, read_logs
 from jobs.storage import open_folder
@@ -49,6 +49,14 @@ def test_row_groups_with_open_rows_are_read_and_no_others(
     assert groups == {number: [i for i, rows in enumerate(found) if rows - keys] for number, found in read.items()}
     assert CommittedRows(output, files)() == len(keys)
     assert CommittedRows(output, [])() == 0
+
+
+def test_a_commit_that_was_killed_half_way_keeps_its_rows(tmp_path: Path) -> None:
+    output = open_folder(str(tmp_path))
+    for name in ("0.parquet", "0.pending.parquet", "1.pending.parquet"):
+        commit(tmp_path, name, [1, 2])
+    clear_moved(output)
+    assert {path.name for path in (tmp_path / CHECKPOINT).iterdir()} == {"0.parquet", "1.pending.parquet"}
 
 
 def test_without_a_checkpoint_everything_is_read(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ def test_shipped_job_files_are_legal(path: Path) -> None:
         ("slms: [{name: a, supported: [Yes], unsupported: [Yes]}]", "share the words"),
         ("slms: [{name: a, replicas: {min: 3, max: 2}}]", "below min"),
         ("slms: [{name: a, quantization: fp8_per_channel}]", "is for vllm on GPUs"),
+        ("slms: [{name: a, replicas: {num_gpus: 0.5}}]", "need kv_cache_gib"),
         ("slms: [{name: a, prompt: 'no field'}]", "exactly once"),
         ("- a\n- b", "must be a mapping"),
         ("a: [", "no YAML"),

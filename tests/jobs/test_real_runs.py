@@ -1,5 +1,6 @@
 """Whole runs: real Ray, real vLLM, real models, in processes of their own."""
 
+import json
 import os
 import random
 import shutil
@@ -252,6 +253,25 @@ def test_killed_driver_resumes_without_scoring_twice(tiny_model: str, tmp_path: 
         write = file.name.split("_")[0]
         by_write[write] = by_write.get(write, 0) + pq.ParquetFile(file).metadata.num_rows
     assert sorted(by_write.values()) == sorted([saved, total - saved])
+
+
+def test_a_crash_after_the_last_commit_scores_nothing_again(tiny_model: str, tmp_path: Path) -> None:
+    logs = write_logs(tmp_path / "logs.parquet", example_rows(40), row_group_size=10)
+    config = write_job(tmp_path / "job.yaml", slms=[tiny(tiny_model)])
+    output = tmp_path / "out"
+    assert ragassay("score", logs, output, "--config", config).returncode == 0
+    raw = {path: path.stat().st_mtime_ns for path in (output / "raw").rglob("*.parquet")}
+    # The state of that moment: all rows committed, and a manifest that does not know it yet.
+    state = manifest(output)
+    state["files"][0]["state"] = "pending"
+    (output / "manifest.json").write_text(json.dumps(state))
+    (output / "_checkpoint").mkdir()
+    pq.write_table(read_table(output, "raw").select(["row_key"]), output / "_checkpoint" / "0.parquet")
+    done = ragassay("run", logs, output, "--config", config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "40 of them already committed" in done.stdout + done.stderr
+    assert {path: path.stat().st_mtime_ns for path in (output / "raw").rglob("*.parquet")} == raw
+    assert len(read_rows(output)) == 40
 
 
 def test_killed_actor_is_replaced(tiny_model: str, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from jobs.config import Columns, Job, make_job
-from jobs.forecast.forecast import SlmForecast, forecast, seconds_here, seconds_on_gpus
+from jobs.forecast.forecast import SlmForecast, forecast, seconds_here, seconds_on_gpus, worth_compiling
 from jobs.forecast.sample import read_sample
 from jobs.forecast.tokens import Asked, Counted, block_size, count_stretches
 from jobs.forecast.trial import Trial
@@ -114,6 +114,12 @@ def test_time_is_start_up_and_the_slowest_pool_and_what_does_not_overlap() -> No
     told = type(told)(**{**vars(told), "slms": {"a": slm, "b": slm}})
     trials = {"a": Trial(30.0, 100.0), "b": Trial(20.0, 100.0)}
     assert seconds_here(job, told, 5.0, trials, blocks=10, cpus=2) == pytest.approx(5 + 30 + 100 + 50 / 10 + 4 / 2)
+
+
+def test_only_long_runs_are_told_to_compile() -> None:
+    slms = [{"name": "a"}, {"name": "b", "enforce_eager": False}, {"name": "c", "engine": "transformers"}]
+    job = make_job({"slms": slms})
+    assert worth_compiling(job, 100.0) == [] and worth_compiling(job, 10_000.0) == ["a"]
 
 
 def test_files_that_slow_a_job_are_warned_of() -> None:
