@@ -88,7 +88,10 @@ def _start(job: Job, needed_cpus: float) -> None:
         try:
             ray.init(address=job.ray_address, logging_level=logging.ERROR, log_to_driver=False)
         except (ConnectionError, ValueError, RuntimeError) as error:
-            raise ConfigError(f"ray_address: no Ray cluster at {job.ray_address!r}: {error}") from error
+            raise ConfigError(
+                f"ray_address: no Ray cluster at {job.ray_address!r}, or one that wants a token "
+                f"(then set RAY_AUTH_MODE=token): {error}"
+            ) from error
         return
     with _without_stderr():
         _start_here(needed_cpus)

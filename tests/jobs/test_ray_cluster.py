@@ -1,5 +1,6 @@
 """A job on a Ray cluster that runs already, whose metrics are read as Prometheus reads them."""
 
+import contextlib
 import os
 import re
 import signal
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import ray.util
 
 from jobs.engine_metrics import COUNTERS
 from tests.conftest import example_rows, write_logs
@@ -33,7 +35,7 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, str]]:
     port, metrics = free_port(), free_port()
     script = Path(sys.executable).with_name("ray")
     command = [script, "start", "--head", "--block", f"--port={port}", "--num-cpus=4", f"--metrics-export-port={metrics}"]
-    command += ["--node-ip-address=127.0.0.1", "--include-dashboard=false", "--disable-usage-stats"]
+    command += ["--include-dashboard=false", "--disable-usage-stats"]
     with (tmp_path / "ray.log").open("wb") as log:
         env = environment(RAY_metrics_report_interval_ms="500", PYTHONPATH=str(Path(__file__).parents[2]))
         process = subprocess.Popen(command, stdout=log, stderr=log, env=env, start_new_session=True)
@@ -42,10 +44,15 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, str]]:
         while "Ray runtime started" not in (tmp_path / "ray.log").read_text():
             assert process.poll() is None and time.monotonic() < end, (tmp_path / "ray.log").read_text()
             time.sleep(0.2)
-        yield f"127.0.0.1:{port}", f"http://127.0.0.1:{metrics}/metrics"
+        node = ray.util.get_node_ip_address()
+        yield f"{node}:{port}", f"http://{node}:{metrics}/metrics"
     finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait(timeout=60)
+        process.terminate()  # it ends its own processes; were they killed first, it would wait for them
+        try:
+            process.wait(timeout=60)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def read_counters(url: str) -> dict[str, float]:
@@ -63,7 +70,9 @@ def test_a_cluster_counts_what_the_manifest_says(cluster: tuple[str, str], tiny_
     logs = write_logs(tmp_path / "logs.parquet", example_rows(200), row_group_size=50)
     slm = {"name": "tiny", "model": tiny_model, "max_model_len": 1024}
     config = write_job(tmp_path / "job.yaml", slms=[slm], ray_address=address, block_mib=0.02)
-    done = ragassay("run", logs, tmp_path / "out", "--config", config)
+    refused = ragassay("run", logs, tmp_path / "out", "--config", config, env={"RAY_AUTH_MODE": "disabled"})
+    assert refused.returncode == 1 and "RAY_AUTH_MODE=token" in refused.stderr
+    done = ragassay("run", logs, tmp_path / "out", "--config", config, env={"RAY_AUTH_MODE": "token"})
     assert done.returncode == 0, done.stdout + done.stderr
     used = manifest(tmp_path / "out")["runs"][-1]["usage"]["tiny"]
     wanted = {
