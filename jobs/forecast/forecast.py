@@ -13,7 +13,7 @@ from jobs.forecast.trial import Trial
 from jobs.logs import LogFile, Logs
 
 RESAMPLES = 400
-LONG_RUN = 600.0
+LONG_RUN = 1200.0
 """Seconds: twice what the gain of compiled engines takes to pay for their start (docs/speed.md)."""
 SMALL_FILE_ROWS = 1_000
 MANY_FILES = 64

@@ -145,7 +145,7 @@ def ray_data_llm(logs: Path, slm: Slm) -> dict[str, Figures]:
         "OMP_NUM_THREADS": str(os.cpu_count()),
         "LD_PRELOAD": openmp_library() or "",
     }
-    ray.init(num_cpus=8, include_dashboard=False, logging_level="ERROR")
+    ray.init(address="local", num_cpus=8, include_dashboard=False, logging_level="ERROR")
     processor = build_processor(
         vLLMEngineProcessorConfig(
             model_source=model,
