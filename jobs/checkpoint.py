@@ -13,6 +13,7 @@ from jobs.logs import LogFile
 from jobs.storage import Folder
 
 CHECKPOINT = "_checkpoint"
+_PENDING, _COMMITTED = ".pending.parquet", ".parquet"
 READERS = 16  # an object store answers slowly, but many at once
 
 Keys = npt.NDArray[np.int64]
@@ -46,10 +47,10 @@ def clear_moved(output: Folder) -> None:
     A commit renames a file, which object stores do by copy and delete. Were it killed between, Ray would find the pending one
     and delete its rows' data, though they are committed and so never scored again.
     """
-    for path in _committed_files(output):
-        pending = path.removesuffix(".parquet") + ".pending.parquet"
-        if output.fs.get_file_info(pending).type == pafs.FileType.File:
-            output.fs.delete_file(pending)
+    found = set(_checkpoint_files(output))
+    for path in found:
+        if path.endswith(_PENDING) and path.removesuffix(_PENDING) + _COMMITTED in found:
+            output.fs.delete_file(path)
 
 
 def groups_to_read(output: Folder, fs: pafs.FileSystem, files: Mapping[int, LogFile]) -> dict[int, list[int]]:
@@ -85,10 +86,13 @@ def _open_groups(fs: pafs.FileSystem, file: LogFile, committed: Keys) -> list[in
     return [group for group, size in enumerate(sizes) if done[group] < size]
 
 
-def _committed_files(output: Folder) -> list[str]:
+def _checkpoint_files(output: Folder) -> list[str]:
     selector = pafs.FileSelector(output.path(CHECKPOINT), allow_not_found=True)
-    paths = [info.path for info in output.fs.get_file_info(selector)]
-    return [path for path in paths if path.endswith(".parquet") and not path.endswith(".pending.parquet")]
+    return [info.path for info in output.fs.get_file_info(selector)]
+
+
+def _committed_files(output: Folder) -> list[str]:
+    return [path for path in _checkpoint_files(output) if path.endswith(_COMMITTED) and not path.endswith(_PENDING)]
 
 
 def _keys(output: Folder, path: str) -> Keys:

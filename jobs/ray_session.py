@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from jobs.config import Job
 from pipeline.errors import ConfigError, RagassayError
@@ -94,10 +95,16 @@ def _start(job: Job, needed_cpus: float) -> None:
             ) from error
         return
     with _without_stderr():
-        _start_here(needed_cpus)
+        start_here(needed_cpus)
 
 
-def _start_here(needed_cpus: float) -> None:
+def start_here(needed_cpus: float, runtime_env: dict[str, Any] | None = None) -> None:
+    """Start Ray on this machine.
+
+    Args:
+        needed_cpus: Logical CPUs that it has at least.
+        runtime_env: Ray's, for its workers.
+    """
     import ray
 
     ray.init(
@@ -106,6 +113,7 @@ def _start_here(needed_cpus: float) -> None:
         include_dashboard=False,
         logging_level=logging.ERROR,
         log_to_driver=False,
+        runtime_env=runtime_env,
     )
 
 

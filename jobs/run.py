@@ -95,9 +95,10 @@ def _score(job: Job, logs: Logs, pending: dict[int, LogFile], state: State, ques
     files = {number: file for number, file in pending.items() if file.rows}
     total = sum(file.rows or 0 for file in files.values())
     if files:
-        run.resumed = CommittedRows(state.output, files)()
+        committed = CommittedRows(state.output, files)
+        run.resumed = committed()
         state.console.print(f"{total} rows to score" + (f", {run.resumed} of them already committed" if run.resumed else ""))
-        with progress(CommittedRows(state.output, files), total, state.console):
+        with progress(committed, total, state.console):
             frequencies = ensure_frequencies(job, logs, files, state.output) if job.detectors else None
             score_files(job, logs, files, state.output, question_needed=question_needed, frequencies=frequencies)
     all_rows = sum(file.rows or 0 for file in logs.files)

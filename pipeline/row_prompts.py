@@ -85,7 +85,7 @@ def prompts_of_rows(
         if _length(one) <= limit:
             yield _of_windows([one], slm)
         else:
-            yield _of_long_row(row, judged, slm, builder, limit, sentences_of)
+            yield _of_long_row(row, judged, one, slm, builder, limit, sentences_of)
 
 
 def _of_windows(encoded: Sequence[Encoded], slm: Slm) -> RowPrompts:
@@ -94,15 +94,22 @@ def _of_windows(encoded: Sequence[Encoded], slm: Slm) -> RowPrompts:
 
 
 def _of_long_row(
-    row: Row, texts: list[str], slm: Slm, builder: PromptBuilder, limit: int, sentences_of: Callable[[str], list[Span]]
+    row: Row,
+    texts: list[str],
+    whole: Encoded,
+    slm: Slm,
+    builder: PromptBuilder,
+    limit: int,
+    sentences_of: Callable[[str], list[Span]],
 ) -> RowPrompts:
-    """A row that does not fit the window as it is."""
-    windows = _windows(row, texts, builder, limit, sentences_of)
+    """A row that does not fit the window as it is; `whole` is what it would be."""
+    windows = _windows(row, texts, whole, builder, limit, sentences_of)
     if windows:
         return _of_windows(windows, slm)
     named = f"SLM {slm.name!r}: "
     if slm.whole_response:
-        windows = _windows(row, row.sentences, builder, limit, sentences_of)
+        without = whole._replace(tails=whole.tails[:-1])
+        windows = _windows(row, row.sentences, without, builder, limit, sentences_of)
         if windows:
             note = f"{named}the whole response does not fit its window of {limit + 1} tokens, so response_score is null"
             return replace(_of_windows(windows, slm), whole=False, note=note)
@@ -110,15 +117,19 @@ def _of_long_row(
 
 
 def _windows(
-    row: Row, texts: list[str], builder: PromptBuilder, limit: int, sentences_of: Callable[[str], list[Span]]
+    row: Row,
+    texts: list[str],
+    whole: Encoded,
+    builder: PromptBuilder,
+    limit: int,
+    sentences_of: Callable[[str], list[Span]],
 ) -> list[Encoded]:
     """The prompts in each window of the context; none where a text leaves no room for context."""
 
     def encode(windows: Sequence[Sequence[str]]) -> list[Encoded]:
         return builder.encode([(row.question, window, texts) for window in windows])
 
-    windows = [row.context]
-    encoded = encode(windows)
+    windows, encoded = [row.context], [whole]
     budget = limit - _length(encode([[""]])[0])
     while any(_length(window) > limit for window in encoded):
         room = budget - SLACK * max(len(window) for window in windows)

@@ -1,6 +1,7 @@
 """Fixtures: the embedded model's tokenizer, a tiny model with random weights, and logs written to Parquet."""
 
 import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,14 @@ def write_logs(path: Path, rows: list[dict[str, Any]], **options: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist(rows), path, **options)
     return path
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def example_rows(count: int, start: int = 0) -> list[dict[str, Any]]:

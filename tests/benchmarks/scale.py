@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 import psutil
 
-from jobs.ray_session import set_ray_environment
+from jobs.ray_session import set_ray_environment, start_here
 from pipeline.engines.protocol import EngineOutput
 from pipeline.slm import Slm
 from tests.benchmarks.agreement import HANDBOOK
@@ -114,26 +114,26 @@ def run(logs: str, output: str, block_mib: float, result: Any) -> None:
     from jobs.run import run_job
 
     job = Job(slms=(SLM,), block_mib=block_mib)
-    cpus = max(os.cpu_count() or 1, -int(-needed_resources(job, scoring=True)[0] // 1))
-    ray.init(
-        address="local",
-        num_cpus=cpus,
-        include_dashboard=False,
-        logging_level="ERROR",
-        log_to_driver=False,
-        runtime_env={"worker_process_setup_hook": "tests.benchmarks.scale.use_constant_engine"},
-    )
+    hook = {"worker_process_setup_hook": "tests.benchmarks.scale.use_constant_engine"}
+    start_here(needed_resources(job, scoring=True)[0], hook)
     record = run_job(job, logs, output, Console(quiet=True))
     result.put({"rows": record.rows, "steps": record.seconds})
     ray.shutdown()
 
 
-def in_process(logs: Path, output: Path, block_mib: float) -> dict[str, Any]:
+def start(logs: Path, output: Path, block_mib: float) -> tuple[Any, Any]:
+    """Start the job in a process of its own; gives the process, and the queue in which its record will be."""
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     process = context.Process(target=run, args=(str(logs), str(output), block_mib, queue))
-    started = time.perf_counter()
     process.start()
+    return process, queue
+
+
+def in_process(logs: Path, output: Path, block_mib: float) -> dict[str, Any]:
+    """Run the job to its end."""
+    started = time.perf_counter()
+    process, queue = start(logs, output, block_mib)
     while queue.empty():
         if not process.is_alive():
             raise SystemExit(f"the job died with exit code {process.exitcode}")
@@ -149,11 +149,8 @@ def killed_at(logs: Path, output: Path, block_mib: float, rows: int) -> dict[str
     from jobs.checkpoint import CommittedRows
     from jobs.storage import open_folder
 
-    context = multiprocessing.get_context("spawn")
-    queue = context.Queue()
-    process = context.Process(target=run, args=(str(logs), str(output), block_mib, queue))
     started = time.perf_counter()
-    process.start()
+    process, _queue = start(logs, output, block_mib)  # the process needs its queue to be kept
     committed = CommittedRows(open_folder(str(output)), range(10_000))
     while committed() < rows:
         if not process.is_alive():

@@ -4,7 +4,6 @@ import contextlib
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,17 +15,10 @@ import pytest
 import ray.util
 
 from jobs.engine_metrics import COUNTERS
-from tests.conftest import example_rows, write_logs
+from tests.conftest import example_rows, free_port, write_logs
 from tests.jobs.conftest import environment, manifest, ragassay, write_job
 
 pytestmark = pytest.mark.slow
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @pytest.fixture

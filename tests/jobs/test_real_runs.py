@@ -5,7 +5,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,7 +18,7 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
-from tests.conftest import HANDBOOK, example_rows, write_logs
+from tests.conftest import HANDBOOK, example_rows, free_port, write_logs
 from tests.jobs.conftest import COMMAND, environment, manifest, ragassay, read_rows, read_table, write_job
 
 pytestmark = pytest.mark.slow
@@ -363,9 +362,7 @@ def test_object_store_in_and_out(tiny_model: str, tmp_path: Path) -> None:
     import boto3
     from pyarrow import fs as pafs
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     endpoint = f"http://127.0.0.1:{port}"
     keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"}
     server = subprocess.Popen([Path(sys.executable).with_name("moto_server"), "-p", str(port)], stderr=subprocess.DEVNULL)

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from pipeline.errors import ConfigError, ModelError
 from pipeline.judge import Answer, Judge, ask, check_judge
 from tests.chat_server import Reply, Serve, Server, completion
-from tests.conftest import HANDBOOK
+from tests.conftest import HANDBOOK, free_port
 
 ROW = ("When does it open?", ["It opens at nine.", "Staff wear a badge."], "It opens at ten.")
 
@@ -339,9 +339,7 @@ def vllm_server(embedded: str, tmp_path: Path) -> Iterator[tuple[str, Callable[[
 
     float32, as bfloat16 alone sets vLLM and transformers 0.025 apart here.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     log = tmp_path / "server.log"
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", embedded, "--served-model-name", "slm"]
     command += ["--host", "127.0.0.1", "--port", str(port), "--max-model-len", "1024", "--max-num-seqs", "8"]

@@ -65,9 +65,7 @@ def test_sentences_of_a_response_share_their_prefix(builder: PromptBuilder) -> N
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    rows=st.lists(st.tuples(control_text, st.lists(control_text, max_size=2), st.lists(control_text, max_size=3)), max_size=5)
-)
+@given(rows=ROWS)
 def test_rows_encoded_together_are_those_encoded_alone(
     builder: PromptBuilder, rows: list[tuple[str, list[str], list[str]]]
 ) -> None:
