@@ -1,6 +1,6 @@
 """What Ray Data has committed of a run that is under way or broke off, by the keys of its rows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -41,19 +41,29 @@ class CommittedRows:
         return sum(self._rows.values())
 
 
-def clear_moved(output: Folder) -> None:
-    """Delete pending checkpoint files that are committed too.
+def clear_pending(output: Folder) -> None:
+    """Delete what a killed run's unfinished commits left behind, so that their rows can be scored again.
 
-    A commit renames a file, which object stores do by copy and delete. Were it killed between, Ray would find the pending one
-    and delete its rows' data, though they are committed and so never scored again.
+    Ray writes a pending checkpoint file, then the rows' data, then renames the one to commit the other. What is pending has no
+    say: its data is deleted, and then itself. But object stores rename by copy and delete, and a run may be killed between:
+    where both files stand, the rows are committed.
     """
     found = set(_checkpoint_files(output))
-    for path in found:
-        if path.endswith(_PENDING) and path.removesuffix(_PENDING) + _COMMITTED in found:
-            output.fs.delete_file(path)
+    pending = [path for path in found if path.endswith(_PENDING)]
+    broken = tuple(
+        path.rpartition("/")[2].removesuffix(_PENDING) + "-"  # data files have a number behind it
+        for path in pending
+        if path.removesuffix(_PENDING) + _COMMITTED not in found
+    )
+    if broken:
+        for info in output.fs.get_file_info(pafs.FileSelector(output.path("raw"), recursive=True, allow_not_found=True)):
+            if info.type == pafs.FileType.File and info.base_name.startswith(broken):
+                output.fs.delete_file(info.path)
+    for path in pending:
+        output.fs.delete_file(path)
 
 
-def groups_to_read(output: Folder, fs: pafs.FileSystem, files: Mapping[int, LogFile]) -> dict[int, list[int]]:
+def open_groups(output: Folder, fs: pafs.FileSystem, files: Mapping[int, LogFile]) -> dict[int, dict[int, Keys]]:
     """Row groups of input files that hold rows which are not committed; the others need not be read again.
 
     Args:
@@ -62,28 +72,35 @@ def groups_to_read(output: Folder, fs: pafs.FileSystem, files: Mapping[int, LogF
         files: Number in the manifest -> input file.
 
     Returns:
-        Number -> its row groups, in order.
+        Number -> its open row groups -> the `row_key`s, in order, of those of their rows that are committed.
     """
     with ThreadPoolExecutor(READERS) as readers:
         parts = list(readers.map(lambda path: _keys(output, path), _committed_files(output)))
     keys = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *parts]))
     return {
-        number: _open_groups(fs, file, keys[slice(*np.searchsorted(keys, [number << 32, (number + 1) << 32]))] & 0xFFFFFFFF)
+        number: _open_groups(fs, file, number << 32, keys[slice(*np.searchsorted(keys, [number << 32, (number + 1) << 32]))])
         for number, file in files.items()
     }
 
 
-def _open_groups(fs: pafs.FileSystem, file: LogFile, committed: Keys) -> list[int]:
-    """Row groups of a file, given the numbers of its rows that are committed."""
+def without_committed(tables: Iterable[pa.Table], committed: Keys) -> Iterator[pa.Table]:
+    """Tables of log rows, less the rows with these `row_key`s, which are in order."""
+    for table in tables:
+        kept = table.filter(~np.isin(table["row_key"].to_numpy(), committed)) if len(committed) else table
+        if kept.num_rows:
+            yield kept
+
+
+def _open_groups(fs: pafs.FileSystem, file: LogFile, first: int, committed: Keys) -> dict[int, Keys]:
+    """Open row groups of one file, whose first row has this `row_key`."""
     if not len(committed):
-        return list(range(file.row_groups))
+        return dict.fromkeys(range(file.row_groups), committed)
     if len(committed) == file.rows:
-        return []
+        return {}
     with pq.ParquetFile(file.fs_path, filesystem=fs) as parquet:
         sizes = [parquet.metadata.row_group(group).num_rows for group in range(file.row_groups)]
-    place = np.searchsorted(np.cumsum(sizes), committed, side="right")
-    done = np.bincount(place, minlength=len(sizes))
-    return [group for group, size in enumerate(sizes) if done[group] < size]
+    parts = np.split(committed, np.searchsorted(committed, first + np.cumsum(sizes[:-1], dtype=np.int64)))
+    return {group: part for group, (size, part) in enumerate(zip(sizes, parts, strict=True)) if len(part) < size}
 
 
 def _checkpoint_files(output: Folder) -> list[str]:

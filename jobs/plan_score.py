@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import fs as pafs
 
-from jobs.checkpoint import CHECKPOINT, clear_moved, groups_to_read
+from jobs.checkpoint import CHECKPOINT, Keys, clear_pending, open_groups, without_committed
 from jobs.cluster import cluster_by_context
 from jobs.config import Job
 from jobs.engine_metrics import engine_counters
@@ -27,10 +28,6 @@ LIGHT_CPUS = 0.25
 DRIVER_CPUS = 0.5
 """Logical CPUs of the tasks of the cheap steps, fit and finalize."""
 
-FILTER_CPUS = 1
-"""Ray's own checkpoint filter asks for a whole logical CPU."""
-
-
 BLOCKS_A_WORKER = 8
 """Blocks that may be under way, a replica or CPU: enough that nobody waits. Else readers fill half of Ray's memory."""
 
@@ -46,7 +43,7 @@ def needed_resources(job: Job, scoring: bool) -> tuple[float, float]:
     if not scoring:
         return 1, 0
     cpus = sum(slm.replicas.min * slm.replicas.num_cpus for slm in job.slms)
-    return cpus + FILTER_CPUS + 4 * LIGHT_CPUS, sum(slm.replicas.min * slm.replicas.num_gpus for slm in job.slms)
+    return cpus + 4 * LIGHT_CPUS, sum(slm.replicas.min * slm.replicas.num_gpus for slm in job.slms)
 
 
 def threads_of(slm: Slm, job: Job) -> int:
@@ -66,7 +63,7 @@ def score_files(
 ) -> None:
     """Score files and write their rows to `raw/`, one row a response, partitioned as the input.
 
-    Rows that an earlier, broken run has committed are not read again: Ray filters them by `row_key`.
+    Rows that an earlier, broken run has committed are not scored again.
 
     Args:
         job: The job.
@@ -78,8 +75,12 @@ def score_files(
     """
     import ray
     from ray.data import ActorPoolStrategy, DataContext, ExecutionResources
-    from ray.data.checkpoint import CheckpointConfig
 
+    output.fs.create_dir(output.path("raw"), recursive=True)
+    clear_pending(output)
+    groups = open_groups(output, logs.fs, files)
+    if not any(groups.values()):
+        return
     context = DataContext.get_current()
     context.raise_original_map_exception = True  # ours come back as what they are, see ray_session.our_error
     context.execution_no_progress_timeout_s = NO_PROGRESS_SECONDS
@@ -88,17 +89,7 @@ def score_files(
     context.execution_options.resource_limits = ExecutionResources.for_limits(
         object_store_memory=max(MIN_IN_FLIGHT_MIB, BLOCKS_A_WORKER * job.block_mib * workers) * (1 << 20)
     )
-    context.checkpoint_config = CheckpointConfig(
-        id_column="row_key",
-        checkpoint_path=output.path(CHECKPOINT),
-        override_filesystem=output.fs,
-        delete_checkpoint_on_success=False,  # only the manifest ends a run; see jobs.run
-    )
-    output.fs.create_dir(output.path("raw"), recursive=True)
-    clear_moved(output)
-    groups = groups_to_read(output, logs.fs, files)
-    if not any(groups.values()):  # Ray clears up what a broken write left behind only in a plan that reads something
-        groups[max(files)] = [files[max(files)].row_groups - 1]
+    context.checkpoint_config = _checkpoint(output)
     dataset = ray.data.read_datasource(_source(logs, files, groups, job), num_cpus=LIGHT_CPUS)
     dataset = dataset.map_batches(
         partial(split_batch, splitter=(job.splitter.name, job.splitter.language), question_needed=question_needed),
@@ -215,7 +206,24 @@ def engine_environment() -> dict[str, str]:
     return environment
 
 
-def _source(logs: Logs, files: Mapping[int, LogFile], groups: Mapping[int, list[int]], job: Job) -> Any:
+def _checkpoint(output: Folder) -> Any:
+    """Ray Data commits rows by `row_key`; what is committed is not loaded by it, since readers leave it out."""
+    from ray.data.checkpoint import CheckpointConfig, CheckpointManager
+
+    class NothingToFilter(CheckpointManager):  # type: ignore[misc]
+        def load_checkpoint(self, data_file_dir: Any = None, data_file_filesystem: Any = None) -> tuple[None, int]:
+            return None, 0
+
+    return CheckpointConfig(
+        id_column="row_key",
+        checkpoint_path=output.path(CHECKPOINT),
+        override_filesystem=output.fs,
+        delete_checkpoint_on_success=False,  # only the manifest ends a run; see jobs.run
+        checkpoint_manager_cls=NothingToFilter,
+    )
+
+
+def _source(logs: Logs, files: Mapping[int, LogFile], groups: Mapping[int, Mapping[int, Keys]], job: Job) -> Any:
     """A Ray datasource over row groups of the files: a read task takes neighbouring ones of one file."""
     from ray.data.block import BlockMetadata
     from ray.data.datasource import Datasource, ReadTask
@@ -229,21 +237,23 @@ def _source(logs: Logs, files: Mapping[int, LogFile], groups: Mapping[int, list[
         ) -> list[Any]:
             return [
                 ReadTask(
-                    partial(_read, job, logs.fs, logs.passthrough, file, number, part),
+                    partial(_read, job, logs.fs, logs.passthrough, file, number, {g: groups[number][g] for g in part}),
                     BlockMetadata(num_rows=None, size_bytes=file.size, input_files=[file.uri], exec_stats=None),
                     per_task_row_limit=per_task_row_limit,
                 )
                 for number, file in files.items()
-                for part in _parts(groups[number])
+                for part in _parts(list(groups[number]))
             ]
 
     return LogsSource()
 
 
 def _read(
-    job: Job, fs: pafs.FileSystem, passthrough: pa.Schema, file: LogFile, number: int, groups: Sequence[int]
+    job: Job, fs: pafs.FileSystem, passthrough: pa.Schema, file: LogFile, number: int, groups: Mapping[int, Keys]
 ) -> Iterator[pa.Table]:
-    tables = read_logs(fs, file, number, groups, job.columns, passthrough, job.on_bad_file == "skip")
+    """The rows of these row groups, less those that are committed."""
+    tables = read_logs(fs, file, number, list(groups), job.columns, passthrough, job.on_bad_file == "skip")
+    tables = without_committed(tables, np.concatenate(list(groups.values())))
     return cluster_by_context(tables, job.cluster_mib) if job.cluster_mib else tables
 
 

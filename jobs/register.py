@@ -13,13 +13,11 @@ from jobs.logs import LogFile, Logs, check_logs, check_row_ids, unreadable_messa
 from jobs.partitions import hive_path, partitions
 from jobs.state import State
 from jobs.storage import Folder
-from pipeline.detectors.config import Detector
 from pipeline.detectors.detect import load_ner
 from pipeline.detectors.embedding import load_encoder
 from pipeline.engines.merge import load_tokenizer, prepare_slm
 from pipeline.errors import InputError, OutputError
 from pipeline.prompt import PromptBuilder
-from pipeline.slm import Slm
 from pipeline.split import load_splitter
 from schemas.manifest import PENDING, SCORED, UNREADABLE, InputFile, Manifest
 
@@ -37,6 +35,23 @@ def check_input(job: Job, logs: Logs, question_needed: bool) -> None:
     if sum(f.rows or 0 for f in logs.files) == 0:
         raise InputError(f"input {logs.uri} holds no rows")
     check_logs(logs, job.columns, question_needed)
+
+
+def check_models(job: Job) -> None:
+    """Load, of every model that the job names, what is cheap to load, so that a wrong name fails here and not in a worker.
+
+    Raises:
+        RagassayError: One can't be found or used.
+    """
+    load_splitter(job.splitter.name, job.splitter.language)
+    for slm in job.slms:
+        PromptBuilder(slm, load_tokenizer(slm)).encode([("q", ["c"], ["s"])])  # finds its label tokens too
+        prepare_slm(slm)
+    for detector in job.detectors:
+        if detector.uses_entities and detector.ner is not None:
+            load_ner(detector.ner)
+        if detector.uses_similarity and detector.similarity == "embedding":
+            load_encoder(detector.model, 1)
 
 
 def register(job: Job, logs: Logs, state: State) -> dict[int, LogFile]:
@@ -76,11 +91,7 @@ def register(job: Job, logs: Logs, state: State) -> dict[int, LogFile]:
     to_score = [f for f in logs.files if f.path not in known or manifest.files[known[f.path]].state != SCORED]
     check_row_ids(logs, to_score, job.columns, keep_bad=job.on_bad_file == "skip")
     if to_score:
-        load_splitter(job.splitter.name, job.splitter.language)
-        for slm in job.slms:
-            _check_model(slm)
-        for detector in job.detectors:
-            _check_detector(detector)
+        check_models(job)
     manifest.fingerprint = print_now
     for file in mended:
         manifest.files[known[file.path]] = _entry(file)
@@ -136,17 +147,3 @@ def _refuse_other_types(output: Folder, logs: Logs) -> None:
     for place, files in partitions(output, "raw").items():
         if hive_path(place) in wanted:
             raw_passthrough(output.fs, files, [extra])
-
-
-def _check_detector(detector: Detector) -> None:
-    """Find what a detector needs from outside, so that a wrong name fails here and not in a worker."""
-    if detector.uses_entities and detector.ner is not None:
-        load_ner(detector.ner)
-    if detector.uses_similarity and detector.similarity == "embedding":
-        load_encoder(detector.model, 1)
-
-
-def _check_model(slm: Slm) -> None:
-    """Find the model, load its tokenizer and find its label tokens, so that a wrong name fails here and not in an actor."""
-    PromptBuilder(slm, load_tokenizer(slm)).encode([("q", ["c"], ["s"])])
-    prepare_slm(slm)

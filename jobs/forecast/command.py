@@ -1,5 +1,6 @@
 """The command `ragassay plan`."""
 
+import time
 from typing import Annotated
 
 import typer
@@ -28,6 +29,7 @@ def plan(
     gpu_price: Annotated[float | None, typer.Option("--gpu-price", min=0, help="Price of one of them for an hour.")] = None,
 ) -> None:
     """Tell what a job will take: rows, tokens, reuse, time here and on GPUs, and what should be mended first."""
+    began = time.perf_counter()
     with our_errors() as console:
         from jobs.forecast.plan import Gpus
         from jobs.forecast.plan import plan as run_plan
@@ -35,4 +37,4 @@ def plan(
         if (gpus is None) != (gpu_tokens_per_second is None):
             raise ConfigError("--gpus and --gpu-tokens-per-second go together: a throughput that nobody measured is a guess")
         fleet = Gpus(gpus, gpu_tokens_per_second, gpu_price) if gpus and gpu_tokens_per_second else None
-        run_plan(load_job(config), input_uri, console, sample=sample, seconds=seconds, gpus=fleet)
+        run_plan(load_job(config), input_uri, console, sample=sample, seconds=seconds, gpus=fleet, began=began)

@@ -92,12 +92,12 @@ def forecast(job: Job, logs: Logs, counted: Sequence[Counted], other_seconds: fl
     )
 
 
-def start_up(ray_seconds: float, trials: dict[str, Trial]) -> float:
-    """Seconds until the last of the engines, which start side by side, can be asked."""
-    return ray_seconds + max((trial.start_up for trial in trials.values()), default=0.0)
+def start_up(before: float, trials: dict[str, Trial]) -> float:
+    """Seconds until the last of the engines, which start side by side, can be asked; `before` of them until they start."""
+    return before + max((trial.start_up for trial in trials.values()), default=0.0)
 
 
-def seconds_here(job: Job, told: Forecast, ray_seconds: float, trials: dict[str, Trial], blocks: int, cpus: int) -> float:
+def seconds_here(job: Job, told: Forecast, before: float, trials: dict[str, Trial], blocks: int, cpus: int) -> float:
     """Wall time of `ragassay score` on this machine.
 
     The pools work side by side, so the slowest sets the pace; a block passes them in turn, so with few blocks the others
@@ -106,12 +106,12 @@ def seconds_here(job: Job, told: Forecast, ray_seconds: float, trials: dict[str,
     Args:
         job: The job.
         told: What it will be asked.
-        ray_seconds: Seconds that Ray takes to start.
+        before: Seconds that imports, checks and Ray take before engines start.
         trials: How each engine did.
         blocks: Blocks that the log travels in.
         cpus: Cores.
     """
-    fixed = start_up(ray_seconds, trials) + told.other_seconds / cpus
+    fixed = start_up(before, trials) + told.other_seconds / cpus
     busy = [
         told.slms[slm.name].tokens_computed / trials[slm.name].tokens_per_second / slm.replicas.max
         for slm in job.slms

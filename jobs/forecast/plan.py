@@ -17,7 +17,7 @@ from jobs.forecast.trial import Trial, try_engines
 from jobs.frequencies import context_frequencies
 from jobs.logs import Logs, find_logs
 from jobs.plan_score import split_batch
-from jobs.register import check_input
+from jobs.register import check_input, check_models
 from pipeline.detectors.stage import detect_batch
 from pipeline.prompt import needs_question
 
@@ -37,7 +37,9 @@ class Gpus:
     hourly_price: float | None = None
 
 
-def plan(job: Job, input_uri: str, console: Console, *, sample: int, seconds: float, gpus: Gpus | None) -> Forecast:
+def plan(
+    job: Job, input_uri: str, console: Console, *, sample: int, seconds: float, gpus: Gpus | None, began: float
+) -> Forecast:
     """Tell what `ragassay score INPUT` will take; nothing is written.
 
     Args:
@@ -47,6 +49,7 @@ def plan(job: Job, input_uri: str, console: Console, *, sample: int, seconds: fl
         sample: Rows to look at.
         seconds: How long to try the engines; 0 leaves times on this machine out.
         gpus: GPUs to plan for.
+        began: `time.perf_counter()` when the command began: imports and checks take as long as they will in `score`.
 
     Returns:
         The forecast.
@@ -57,6 +60,8 @@ def plan(job: Job, input_uri: str, console: Console, *, sample: int, seconds: fl
     logs = find_logs(input_uri)
     question_needed = any(needs_question(slm) for slm in job.slms)
     check_input(job, logs, question_needed)
+    check_models(job)
+    checked_seconds = time.perf_counter() - began
     stretches = read_sample(logs, job.columns, sample)
     started = time.process_time()
     split = [
@@ -69,7 +74,7 @@ def plan(job: Job, input_uri: str, console: Console, *, sample: int, seconds: fl
     told = forecast(job, logs, count_stretches(job, split), other_seconds)
     ray_seconds, trials = try_engines(job, split, seconds) if job.slms and seconds else (0.0, {})
     blocks = max(len(logs.files), round(told.chars / (job.block_mib * (1 << 20))))
-    _print(job, logs, told, ray_seconds, trials, blocks, gpus, console)
+    _print(job, logs, told, checked_seconds + ray_seconds, trials, blocks, gpus, console)
     return told
 
 
@@ -84,7 +89,7 @@ def _print(
     job: Job,
     logs: Logs,
     told: Forecast,
-    ray_seconds: float,
+    before: float,
     trials: dict[str, Trial],
     blocks: int,
     gpus: Gpus | None,
@@ -110,11 +115,11 @@ def _print(
             f"{slm.prompts:,.0f} prompts",
         )
     if trials or not job.slms:
-        here = seconds_here(job, told, ray_seconds, trials, blocks, os.cpu_count() or 1)
+        here = seconds_here(job, told, before, trials, blocks, os.cpu_count() or 1)
         rates = ", ".join(f"{name} {trial.tokens_per_second:,.0f} tokens/s" for name, trial in trials.items())
         line(
             "time here",
-            _duration(here) + (f" (start-up {_duration(start_up(ray_seconds, trials))}; {rates})" if rates else ""),
+            _duration(here) + (f" (start-up {_duration(start_up(before, trials))}; {rates})" if rates else ""),
         )
         if eager := worth_compiling(job, here):
             line("compile", f"a run this long may gain by it: plan again with enforce_eager: false for {', '.join(eager)}")

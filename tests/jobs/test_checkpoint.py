@@ -1,13 +1,14 @@
-"""What is committed is counted, and not read again."""
+"""What is committed is counted, and not read again; what is half written is cleared away."""
 
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.checkpoint import CHECKPOINT, CommittedRows, clear_moved, groups_to_read
+from jobs.checkpoint import CHECKPOINT, CommittedRows, clear_pending, open_groups, without_committed
 from jobs.config import Columns
 from jobs.logs import find_logs, read_logs
 from jobs.storage import open_folder
@@ -25,10 +26,10 @@ def commit(output: Path, name: str, keys: list[int]) -> None:
     sizes=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 9)), min_size=1, max_size=3),
     committed=st.sets(st.tuples(st.integers(0, 2), st.integers(0, 39))),
 )
-def test_row_groups_with_open_rows_are_read_and_no_others(
-    tmp_path_factory: object, sizes: list[tuple[int, int]], committed: set[tuple[int, int]]
+def test_open_rows_are_read_and_no_row_group_without_any(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[tuple[int, int]], committed: set[tuple[int, int]]
 ) -> None:
-    folder: Path = tmp_path_factory.mktemp("checkpoint")  # type: ignore[attr-defined]
+    folder = tmp_path_factory.mktemp("checkpoint")
     for number, (rows, group) in enumerate(sizes):
         write_logs(folder / "logs" / f"{number}.parquet", example_rows(rows), row_group_size=group)
     keys = {(number << 32) + row for number, row in committed if number < len(sizes) and row < sizes[number][0]}
@@ -37,31 +38,47 @@ def test_row_groups_with_open_rows_are_read_and_no_others(
     commit(folder / "out", "2.pending.parquet", list(range(40)))
     logs, output = find_logs(str(folder / "logs")), open_folder(str(folder / "out"))
     files = dict(enumerate(logs.files))
-    groups = groups_to_read(output, logs.fs, files)
-    read = {
-        number: [
-            set(table["row_key"].to_pylist())
-            for group in range(file.row_groups)
-            for table in read_logs(logs.fs, file, number, [group], Columns(row_id=None), logs.passthrough, False)
-        ]
-        for number, file in files.items()
-    }
-    assert groups == {number: [i for i, rows in enumerate(found) if rows - keys] for number, found in read.items()}
+    groups = open_groups(output, logs.fs, files)
+    for number, file in files.items():
+        for group in range(file.row_groups):
+            tables = list(read_logs(logs.fs, file, number, [group], Columns(row_id=None), logs.passthrough, False))
+            rows = {key for table in tables for key in table["row_key"].to_pylist()}
+            assert (group in groups[number]) == bool(rows - keys)
+            if group in groups[number]:
+                left = [
+                    key for table in without_committed(tables, groups[number][group]) for key in table["row_key"].to_pylist()
+                ]
+                assert left == sorted(rows - keys)
     assert CommittedRows(output, files)() == len(keys)
     assert CommittedRows(output, [])() == 0
 
 
+def test_what_a_killed_run_left_pending_is_deleted_with_its_data(tmp_path: Path) -> None:
+    output = open_folder(str(tmp_path))
+    for name in ("a_0.parquet", "b_0.pending.parquet", "b_1.pending.parquet"):
+        commit(tmp_path, name, [1, 2])
+    for name in ("a_0-0.parquet", "dt=1/b_0-0.parquet", "dt=2/b_0-0.parquet", "b_10-0.parquet"):
+        write_logs(tmp_path / "raw" / name, example_rows(1))
+    clear_pending(output)
+    assert {path.name for path in (tmp_path / CHECKPOINT).iterdir()} == {"a_0.parquet"}
+    assert {path.name for path in (tmp_path / "raw").rglob("*.parquet")} == {"a_0-0.parquet", "b_10-0.parquet"}
+
+
 def test_a_commit_that_was_killed_half_way_keeps_its_rows(tmp_path: Path) -> None:
     output = open_folder(str(tmp_path))
-    for name in ("0.parquet", "0.pending.parquet", "1.pending.parquet"):
+    for name in ("a_0.parquet", "a_0.pending.parquet"):
         commit(tmp_path, name, [1, 2])
-    clear_moved(output)
-    assert {path.name for path in (tmp_path / CHECKPOINT).iterdir()} == {"0.parquet", "1.pending.parquet"}
+    write_logs(tmp_path / "raw" / "a_0-0.parquet", example_rows(2))
+    clear_pending(output)
+    assert [path.name for path in (tmp_path / CHECKPOINT).iterdir()] == ["a_0.parquet"]
+    assert [path.name for path in (tmp_path / "raw").iterdir()] == ["a_0-0.parquet"]
 
 
 def test_without_a_checkpoint_everything_is_read(tmp_path: Path) -> None:
     write_logs(tmp_path / "logs" / "a.parquet", example_rows(10), row_group_size=3)
     logs = find_logs(str(tmp_path / "logs"))
     output = open_folder(str(tmp_path / "out"))
-    assert groups_to_read(output, logs.fs, {7: logs.files[0]}) == {7: [0, 1, 2, 3]}
+    clear_pending(output)
+    groups = open_groups(output, logs.fs, {7: logs.files[0]})[7]
+    assert {group: keys.tolist() for group, keys in groups.items()} == {group: [] for group in range(4)}
     assert CommittedRows(output, [7])() == 0
