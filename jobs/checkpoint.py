@@ -42,24 +42,24 @@ class CommittedRows:
 
 
 def clear_pending(output: Folder) -> None:
-    """Delete what a killed run's unfinished commits left behind, so that their rows can be scored again.
+    """Delete what a killed run's unfinished commits left behind, so that their rows are scored again.
 
-    Ray writes a pending checkpoint file, then the rows' data, then renames the one to commit the other. What is pending has no
-    say: its data is deleted, and then itself. But object stores rename by copy and delete, and a run may be killed between:
-    where both files stand, the rows are committed.
+    Ray writes a pending checkpoint file, then the rows' data, then renames the one to commit the other. Where both stand, an
+    object store was renaming by copy and delete, or a task that Ray repeats was writing the data anew: it may be cut off.
     """
-    found = set(_checkpoint_files(output))
-    pending = [path for path in found if path.endswith(_PENDING)]
-    broken = tuple(
-        path.rpartition("/")[2].removesuffix(_PENDING) + "-"  # data files have a number behind it
-        for path in pending
-        if path.removesuffix(_PENDING) + _COMMITTED not in found
-    )
-    if broken:
-        for info in output.fs.get_file_info(pafs.FileSelector(output.path("raw"), recursive=True, allow_not_found=True)):
-            if info.type == pafs.FileType.File and info.base_name.startswith(broken):
-                output.fs.delete_file(info.path)
-    for path in pending:
+    paths = _checkpoint_files(output)
+    pending = [path for path in paths if path.endswith(_PENDING)]
+    if not pending:
+        return
+    for path in {path.removesuffix(_PENDING) + _COMMITTED for path in pending} & set(paths):
+        output.fs.delete_file(path)
+    names = tuple(
+        path.rpartition("/")[2].removesuffix(_PENDING) + "-" for path in pending
+    )  # data files have a number behind it
+    for info in output.fs.get_file_info(pafs.FileSelector(output.path("raw"), recursive=True, allow_not_found=True)):
+        if info.type == pafs.FileType.File and info.base_name.startswith(names):
+            output.fs.delete_file(info.path)
+    for path in pending:  # last: until then, it tells what is to be deleted
         output.fs.delete_file(path)
 
 
@@ -76,7 +76,10 @@ def open_groups(output: Folder, fs: pafs.FileSystem, files: Mapping[int, LogFile
     """
     with ThreadPoolExecutor(READERS) as readers:
         parts = list(readers.map(lambda path: _keys(output, path), _committed_files(output)))
-    keys = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *parts]))
+    keys = np.concatenate([np.empty(0, dtype=np.int64), *parts])
+    del parts
+    keys.sort()
+    keys = keys[np.diff(keys, prepend=-1) > 0]
     return {
         number: _open_groups(fs, file, number << 32, keys[slice(*np.searchsorted(keys, [number << 32, (number + 1) << 32]))])
         for number, file in files.items()
@@ -84,15 +87,25 @@ def open_groups(output: Folder, fs: pafs.FileSystem, files: Mapping[int, LogFile
 
 
 def without_committed(tables: Iterable[pa.Table], committed: Keys) -> Iterator[pa.Table]:
-    """Tables of log rows, less the rows with these `row_key`s, which are in order."""
+    """Log rows that are not committed.
+
+    Args:
+        tables: Log rows, in the order of their `row_key`s.
+        committed: `row_key`s, in order.
+
+    Yields:
+        The tables less those rows; none is empty.
+    """
     for table in tables:
-        kept = table.filter(~np.isin(table["row_key"].to_numpy(), committed)) if len(committed) else table
-        if kept.num_rows:
-            yield kept
+        keys = table["row_key"].to_numpy()
+        near = committed[slice(*np.searchsorted(committed, [keys[0], keys[-1] + 1]))] if len(keys) else committed
+        left = table.filter(~np.isin(keys, near))
+        if left.num_rows:
+            yield left
 
 
 def _open_groups(fs: pafs.FileSystem, file: LogFile, first: int, committed: Keys) -> dict[int, Keys]:
-    """Open row groups of one file, whose first row has this `row_key`."""
+    """Open row groups of one file, whose first row has this `row_key`, and their committed rows."""
     if not len(committed):
         return dict.fromkeys(range(file.row_groups), committed)
     if len(committed) == file.rows:
@@ -100,7 +113,8 @@ def _open_groups(fs: pafs.FileSystem, file: LogFile, first: int, committed: Keys
     with pq.ParquetFile(file.fs_path, filesystem=fs) as parquet:
         sizes = [parquet.metadata.row_group(group).num_rows for group in range(file.row_groups)]
     parts = np.split(committed, np.searchsorted(committed, first + np.cumsum(sizes[:-1], dtype=np.int64)))
-    return {group: part for group, (size, part) in enumerate(zip(sizes, parts, strict=True)) if len(part) < size}
+    # Copies: a view would keep the keys of all files in memory.
+    return {group: part.copy() for group, (size, part) in enumerate(zip(sizes, parts, strict=True)) if len(part) < size}
 
 
 def _checkpoint_files(output: Folder) -> list[str]:

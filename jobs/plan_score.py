@@ -1,19 +1,17 @@
 """Plan 1, `score`: logs -> sentences -> one pool of actors a SLM -> raw Parquet, resumable (Ray Data checkpoints)."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from pyarrow import fs as pafs
 
-from jobs.checkpoint import CHECKPOINT, Keys, clear_pending, open_groups, without_committed
-from jobs.cluster import cluster_by_context
+from jobs.checkpoint import CHECKPOINT, open_groups
 from jobs.config import Job
 from jobs.engine_metrics import engine_counters
-from jobs.logs import LogFile, Logs, read_logs
+from jobs.logs import LogFile, Logs
+from jobs.source import open_rows
 from jobs.storage import Folder
 from pipeline.detectors.frequencies import Frequencies
 from pipeline.detectors.stage import detect_batch
@@ -77,7 +75,6 @@ def score_files(
     from ray.data import ActorPoolStrategy, DataContext, ExecutionResources
 
     output.fs.create_dir(output.path("raw"), recursive=True)
-    clear_pending(output)
     groups = open_groups(output, logs.fs, files)
     if not any(groups.values()):
         return
@@ -85,12 +82,16 @@ def score_files(
     context.raise_original_map_exception = True  # ours come back as what they are, see ray_session.our_error
     context.execution_no_progress_timeout_s = NO_PROGRESS_SECONDS
     context.target_max_block_size = int(job.block_mib * (1 << 20))
-    workers = sum(slm.replicas.max for slm in job.slms) + ray.cluster_resources()["CPU"]
+    cpus = ray.cluster_resources()["CPU"]
+    # The last step must find a CPU as well: Ray reserves from the first on, and by default more than light steps need.
+    pools = sum(slm.replicas.min * slm.replicas.num_cpus for slm in job.slms)
+    context.op_resource_reservation_ratio = min(0.5, 1 - pools / cpus)
+    workers = sum(slm.replicas.max for slm in job.slms) + cpus
     context.execution_options.resource_limits = ExecutionResources.for_limits(
         object_store_memory=max(MIN_IN_FLIGHT_MIB, BLOCKS_A_WORKER * job.block_mib * workers) * (1 << 20)
     )
     context.checkpoint_config = _checkpoint(output)
-    dataset = ray.data.read_datasource(_source(logs, files, groups, job), num_cpus=LIGHT_CPUS)
+    dataset = ray.data.read_datasource(open_rows(job, logs, files, groups), num_cpus=LIGHT_CPUS)
     dataset = dataset.map_batches(
         partial(split_batch, splitter=(job.splitter.name, job.splitter.language), question_needed=question_needed),
         batch_size=None,
@@ -221,43 +222,3 @@ def _checkpoint(output: Folder) -> Any:
         delete_checkpoint_on_success=False,  # only the manifest ends a run; see jobs.run
         checkpoint_manager_cls=NothingToFilter,
     )
-
-
-def _source(logs: Logs, files: Mapping[int, LogFile], groups: Mapping[int, Mapping[int, Keys]], job: Job) -> Any:
-    """A Ray datasource over row groups of the files: a read task takes neighbouring ones of one file."""
-    from ray.data.block import BlockMetadata
-    from ray.data.datasource import Datasource, ReadTask
-
-    class LogsSource(Datasource):  # type: ignore[misc]
-        def estimate_inmemory_data_size(self) -> int | None:
-            return sum(file.size for file in files.values())
-
-        def get_read_tasks(
-            self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
-        ) -> list[Any]:
-            return [
-                ReadTask(
-                    partial(_read, job, logs.fs, logs.passthrough, file, number, {g: groups[number][g] for g in part}),
-                    BlockMetadata(num_rows=None, size_bytes=file.size, input_files=[file.uri], exec_stats=None),
-                    per_task_row_limit=per_task_row_limit,
-                )
-                for number, file in files.items()
-                for part in _parts(list(groups[number]))
-            ]
-
-    return LogsSource()
-
-
-def _read(
-    job: Job, fs: pafs.FileSystem, passthrough: pa.Schema, file: LogFile, number: int, groups: Mapping[int, Keys]
-) -> Iterator[pa.Table]:
-    """The rows of these row groups, less those that are committed."""
-    tables = read_logs(fs, file, number, list(groups), job.columns, passthrough, job.on_bad_file == "skip")
-    tables = without_committed(tables, np.concatenate(list(groups.values())))
-    return cluster_by_context(tables, job.cluster_mib) if job.cluster_mib else tables
-
-
-def _parts(groups: Sequence[int]) -> list[Sequence[int]]:
-    """Row groups of a file in parts: at most 64 read tasks a file, so that huge files are read in parallel."""
-    step = max(1, -(-len(groups) // 64))
-    return [groups[at : at + step] for at in range(0, len(groups), step)]

@@ -38,7 +38,9 @@ def check_input(job: Job, logs: Logs, question_needed: bool) -> None:
 
 
 def check_models(job: Job) -> None:
-    """Load, of every model that the job names, what is cheap to load, so that a wrong name fails here and not in a worker.
+    """Find every model that the job names, and load what is small of it, so that a wrong name fails here and not in a worker.
+
+    A model that this machine doesn't have yet is fetched, and its adapter is merged in.
 
     Raises:
         RagassayError: One can't be found or used.

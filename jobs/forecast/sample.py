@@ -1,5 +1,6 @@
 """Rows to look at before a job runs: stretches of neighbouring rows, spread over the log, so that shared contexts show."""
 
+from collections import Counter
 from collections.abc import Sequence
 from random import Random
 
@@ -13,8 +14,8 @@ from jobs.logs import LogFile, Logs, read_logs
 STRETCHES = 16
 """Stretches that a sample is made of, where the log is larger than the sample."""
 
-DEEPEST = 10_000
-"""A stretch begins within so many rows of its row group's start, since all rows before it have to be decoded too."""
+DECODED = 160_000
+"""Rows of the row groups looked into that may be decoded: all that stand before a stretch have to be."""
 
 
 def read_sample(logs: Logs, columns: Columns, rows: int, seed: int = 0) -> list[pa.Table]:
@@ -31,18 +32,33 @@ def read_sample(logs: Logs, columns: Columns, rows: int, seed: int = 0) -> list[
     files = [file for file in logs.files if file.rows]
     total = sum(file.rows or 0 for file in files)
     if total <= rows:
-        return [_read(logs, columns, file, group, 0, total) for file in files for group in range(file.row_groups)]
+        groups = [(file, group) for file in files for group in range(file.row_groups)]
+        return [table for file, group in groups for table in _read(logs, columns, file, group, [(0, total)])]
     length, rng = -(-rows // STRETCHES), Random(seed)
     places = [rng.randrange(k * total // STRETCHES, (k + 1) * total // STRETCHES) for k in range(STRETCHES)]
-    begins: dict[tuple[str, int], int] = {}
+    by_path = {file.path: file for file in files}
+    wanted: Counter[tuple[str, int]] = Counter()
+    sizes: dict[tuple[str, int], int] = {}
     for file, place in _by_file(files, places):
         with pq.ParquetFile(file.fs_path, filesystem=logs.fs) as parquet:
-            sizes = [parquet.metadata.row_group(g).num_rows for g in range(file.row_groups)]
-        group = next(g for g in range(len(sizes)) if place < sum(sizes[: g + 1]))
-        inside = min(place - sum(sizes[:group]), max(0, sizes[group] - length), DEEPEST)
-        begins.setdefault((file.path, group), inside)  # one a row group: stretches must not overlap
-    by_path = {file.path: file for file in files}
-    return [_read(logs, columns, by_path[path], group, begin, begin + length) for (path, group), begin in begins.items()]
+            starts = np.cumsum([0, *(parquet.metadata.row_group(g).num_rows for g in range(file.row_groups))])
+        group = int(np.searchsorted(starts, place, side="right")) - 1
+        wanted[file.path, group] += 1
+        sizes[file.path, group] = int(starts[group + 1] - starts[group])
+    tables = []
+    for (path, group), count in wanted.items():
+        stretches = _stretches(min(sizes[path, group], DECODED // len(wanted)), count, length, rng)
+        tables += _read(logs, columns, by_path[path], group, stretches)
+    return tables
+
+
+def _stretches(rows: int, count: int, length: int, rng: Random) -> list[tuple[int, int]]:
+    """Places of so many stretches in rows, none of which overlap; all rows as one, where there are no more."""
+    slot = rows // count
+    if slot <= length:
+        return [(0, rows)]
+    begins = [k * slot + rng.randrange(slot - length + 1) for k in range(count)]
+    return [(begin, begin + length) for begin in begins]
 
 
 def _by_file(files: Sequence[LogFile], places: Sequence[int]) -> list[tuple[LogFile, int]]:
@@ -52,13 +68,14 @@ def _by_file(files: Sequence[LogFile], places: Sequence[int]) -> list[tuple[LogF
     return [(files[i], place - int(ends[i]) + (files[i].rows or 0)) for i, place in zip(found, places, strict=True)]
 
 
-def _read(logs: Logs, columns: Columns, file: LogFile, group: int, start: int, end: int) -> pa.Table:
-    tables: list[pa.Table] = []
+def _read(logs: Logs, columns: Columns, file: LogFile, group: int, stretches: Sequence[tuple[int, int]]) -> list[pa.Table]:
+    """Stretches of a row group's rows, in order, each as one table."""
+    parts: list[list[pa.Table]] = [[] for _ in stretches]
     row = 0
-    for table in read_logs(logs.fs, file, 0, range(group, group + 1), columns, pa.schema([]), True):
-        part = table.slice(max(0, start - row), max(0, end - max(row, start)))
-        tables.append(part)
+    for table in read_logs(logs.fs, file, 0, [group], columns, pa.schema([]), True):
+        for part, (begin, end) in zip(parts, stretches, strict=True):
+            part.append(table.slice(max(0, begin - row), max(0, end - max(row, begin))))
         row += table.num_rows
-        if row >= end:
+        if row >= stretches[-1][1]:
             break
-    return pa.concat_tables(tables)
+    return [pa.concat_tables(part) for part in parts]

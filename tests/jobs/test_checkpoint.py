@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.checkpoint import CHECKPOINT, CommittedRows, clear_pending, open_groups, without_committed
-from jobs.config import Columns
+from jobs.config import Columns, make_job
 from jobs.logs import find_logs, read_logs
+from jobs.ray_session import ray_session
+from jobs.source import open_rows
 from jobs.storage import open_folder
 from tests.conftest import example_rows, write_logs
 
@@ -64,14 +66,15 @@ def test_what_a_killed_run_left_pending_is_deleted_with_its_data(tmp_path: Path)
     assert {path.name for path in (tmp_path / "raw").rglob("*.parquet")} == {"a_0-0.parquet", "b_10-0.parquet"}
 
 
-def test_a_commit_that_was_killed_half_way_keeps_its_rows(tmp_path: Path) -> None:
+def test_rows_that_are_committed_and_pending_are_scored_again(tmp_path: Path) -> None:
     output = open_folder(str(tmp_path))
-    for name in ("a_0.parquet", "a_0.pending.parquet"):
+    for name in ("a_0.parquet", "a_0.pending.parquet", "a_1.parquet"):
         commit(tmp_path, name, [1, 2])
-    write_logs(tmp_path / "raw" / "a_0-0.parquet", example_rows(2))
+    for name in ("a_0-0.parquet", "a_1-0.parquet"):
+        write_logs(tmp_path / "raw" / name, example_rows(2))
     clear_pending(output)
-    assert [path.name for path in (tmp_path / CHECKPOINT).iterdir()] == ["a_0.parquet"]
-    assert [path.name for path in (tmp_path / "raw").iterdir()] == ["a_0-0.parquet"]
+    assert [path.name for path in (tmp_path / CHECKPOINT).iterdir()] == ["a_1.parquet"]
+    assert [path.name for path in (tmp_path / "raw").iterdir()] == ["a_1-0.parquet"]
 
 
 def test_without_a_checkpoint_everything_is_read(tmp_path: Path) -> None:
@@ -82,3 +85,18 @@ def test_without_a_checkpoint_everything_is_read(tmp_path: Path) -> None:
     groups = open_groups(output, logs.fs, {7: logs.files[0]})[7]
     assert {group: keys.tolist() for group, keys in groups.items()} == {group: [] for group in range(4)}
     assert CommittedRows(output, [7])() == 0
+
+
+@pytest.mark.slow
+def test_a_row_group_with_very_many_committed_rows_is_read_on(tmp_path: Path) -> None:
+    import ray.data
+
+    rows, open_row = 300_000, 123_456
+    write_logs(tmp_path / "logs" / "a.parquet", example_rows(1) * rows, row_group_size=rows)
+    commit(tmp_path / "out", "0.parquet", [(7 << 32) + row for row in range(rows) if row != open_row])
+    logs, output = find_logs(str(tmp_path / "logs")), open_folder(str(tmp_path / "out"))
+    files = {7: logs.files[0]}
+    job = make_job({"columns": {"row_id": None}})
+    with ray_session(job, 1, 0):
+        dataset = ray.data.read_datasource(open_rows(job, logs, files, open_groups(output, logs.fs, files)))
+        assert [row["row_key"] for row in dataset.take_all()] == [(7 << 32) + open_row]

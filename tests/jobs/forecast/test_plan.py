@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from jobs.config import Columns, Job, make_job
+from jobs.forecast import sample
 from jobs.forecast.forecast import SlmForecast, forecast, seconds_here, seconds_on_gpus, worth_compiling
 from jobs.forecast.sample import read_sample
 from jobs.forecast.tokens import Asked, Counted, block_size, count_stretches
@@ -44,6 +45,22 @@ def test_a_large_log_gives_stretches_of_neighbours_that_do_not_overlap(tmp_path:
     for table in tables:
         keys = table["row_key"].to_pylist()
         assert keys == list(range(keys[0], keys[0] + len(keys)))
+
+
+@pytest.mark.parametrize("group", [1_000, 50, 7])
+def test_a_sample_is_as_large_as_asked_for_and_from_everywhere(tmp_path: Path, group: int) -> None:
+    write_logs(tmp_path / "a.parquet", example_rows(1_000), row_group_size=group)
+    tables = read_sample(find_logs(str(tmp_path)), Columns(), 160)
+    keys = rows_of(tables)
+    assert len(keys) == len(set(keys)) and 100 <= len(keys) <= 160
+    assert {key // 250 for key in keys} == {0, 1, 2, 3}
+
+
+def test_of_a_huge_row_group_the_beginning_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sample, "DECODED", 300)
+    write_logs(tmp_path / "a.parquet", example_rows(1_000))
+    keys = rows_of(read_sample(find_logs(str(tmp_path)), Columns(), 160))
+    assert len(keys) == len(set(keys)) == 160 and max(keys) < 300
 
 
 def test_the_sample_is_the_same_every_time(tmp_path: Path) -> None:
