@@ -1,6 +1,6 @@
 """What Ray Data has committed of a run that is under way or broke off, by the keys of its rows."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -35,9 +35,9 @@ class CommittedRows:
 
     def __call__(self) -> int:
         """Rows committed by now."""
-        for path in _committed_files(self._output):
-            if path not in self._rows:
-                self._rows[path] = int(np.isin(_keys(self._output, path) >> 32, self._files).sum())
+        new = [path for path in _committed_files(self._output) if path not in self._rows]
+        for path, keys in zip(new, _read_keys(self._output, new), strict=True):
+            self._rows[path] = int(np.isin(keys >> 32, self._files).sum())
         return sum(self._rows.values())
 
 
@@ -59,8 +59,18 @@ def clear_pending(output: Folder) -> None:
     for info in output.fs.get_file_info(pafs.FileSelector(output.path("raw"), recursive=True, allow_not_found=True)):
         if info.type == pafs.FileType.File and info.base_name.startswith(names):
             output.fs.delete_file(info.path)
-    for path in pending:  # last: until then, it tells what is to be deleted
-        output.fs.delete_file(path)
+    forget_pending(output)  # last: until then, it tells what is to be deleted
+
+
+def forget_pending(output: Folder) -> None:
+    """Delete pending checkpoint files, and nothing else.
+
+    Where every row is known to be committed, what is pending came from a task that Ray had given up, and must not make a later
+    run delete data.
+    """
+    for path in _checkpoint_files(output):
+        if path.endswith(_PENDING):
+            output.fs.delete_file(path)
 
 
 def open_groups(output: Folder, fs: pafs.FileSystem, files: Mapping[int, LogFile]) -> dict[int, dict[int, Keys]]:
@@ -74,10 +84,7 @@ def open_groups(output: Folder, fs: pafs.FileSystem, files: Mapping[int, LogFile
     Returns:
         Number -> its open row groups -> the `row_key`s, in order, of those of their rows that are committed.
     """
-    with ThreadPoolExecutor(READERS) as readers:
-        parts = list(readers.map(lambda path: _keys(output, path), _committed_files(output)))
-    keys = np.concatenate([np.empty(0, dtype=np.int64), *parts])
-    del parts
+    keys = np.concatenate([np.empty(0, dtype=np.int64), *_read_keys(output, _committed_files(output))])
     keys.sort()
     keys = keys[np.diff(keys, prepend=-1) > 0]
     return {
@@ -90,7 +97,7 @@ def without_committed(tables: Iterable[pa.Table], committed: Keys) -> Iterator[p
     """Log rows that are not committed.
 
     Args:
-        tables: Log rows, in the order of their `row_key`s.
+        tables: Log rows; each table is in the order of its `row_key`s.
         committed: `row_key`s, in order.
 
     Yields:
@@ -105,15 +112,17 @@ def without_committed(tables: Iterable[pa.Table], committed: Keys) -> Iterator[p
 
 
 def _open_groups(fs: pafs.FileSystem, file: LogFile, first: int, committed: Keys) -> dict[int, Keys]:
-    """Open row groups of one file, whose first row has this `row_key`, and their committed rows."""
+    """Open row groups of one file, whose first row has this `row_key`, and their committed rows.
+
+    These are copies: a view would keep the keys of all files in memory.
+    """
     if not len(committed):
-        return dict.fromkeys(range(file.row_groups), committed)
+        return dict.fromkeys(range(file.row_groups), committed.copy())
     if len(committed) == file.rows:
         return {}
     with pq.ParquetFile(file.fs_path, filesystem=fs) as parquet:
         sizes = [parquet.metadata.row_group(group).num_rows for group in range(file.row_groups)]
     parts = np.split(committed, np.searchsorted(committed, first + np.cumsum(sizes[:-1], dtype=np.int64)))
-    # Copies: a view would keep the keys of all files in memory.
     return {group: part.copy() for group, (size, part) in enumerate(zip(sizes, parts, strict=True)) if len(part) < size}
 
 
@@ -126,6 +135,10 @@ def _committed_files(output: Folder) -> list[str]:
     return [path for path in _checkpoint_files(output) if path.endswith(_COMMITTED) and not path.endswith(_PENDING)]
 
 
-def _keys(output: Folder, path: str) -> Keys:
-    keys: pa.ChunkedArray = pq.read_table(path, filesystem=output.fs, partitioning=None)["row_key"]
-    return np.asarray(keys.to_numpy(), dtype=np.int64)
+def _read_keys(output: Folder, paths: Sequence[str]) -> Iterable[Keys]:
+    def keys(path: str) -> Keys:
+        found: pa.ChunkedArray = pq.read_table(path, filesystem=output.fs, partitioning=None)["row_key"]
+        return np.asarray(found.to_numpy(), dtype=np.int64)
+
+    with ThreadPoolExecutor(READERS) as readers:
+        return readers.map(keys, paths)

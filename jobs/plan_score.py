@@ -85,7 +85,7 @@ def score_files(
     cpus = ray.cluster_resources()["CPU"]
     # The last step must find a CPU as well: Ray reserves from the first on, and by default more than light steps need.
     pools = sum(slm.replicas.min * slm.replicas.num_cpus for slm in job.slms)
-    context.op_resource_reservation_ratio = min(0.5, 1 - pools / cpus)
+    context.op_resource_reservation_ratio = max(0.0, min(0.5, 1 - pools / cpus))
     workers = sum(slm.replicas.max for slm in job.slms) + cpus
     context.execution_options.resource_limits = ExecutionResources.for_limits(
         object_store_memory=max(MIN_IN_FLIGHT_MIB, BLOCKS_A_WORKER * job.block_mib * workers) * (1 << 20)

@@ -40,7 +40,7 @@ def check_input(job: Job, logs: Logs, question_needed: bool) -> None:
 def check_models(job: Job) -> None:
     """Find every model that the job names, and load what is small of it, so that a wrong name fails here and not in a worker.
 
-    A model that this machine doesn't have yet is fetched, and its adapter is merged in.
+    Weights that need it are made ready, once: dequantised, or merged with their adapter.
 
     Raises:
         RagassayError: One can't be found or used.

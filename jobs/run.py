@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from rich.console import Console
 
 from jobs.balance import count_rows
-from jobs.checkpoint import CHECKPOINT, CommittedRows, clear_pending
+from jobs.checkpoint import CHECKPOINT, CommittedRows, clear_pending, forget_pending
 from jobs.config import Job
 from jobs.fit import fit_output, fits_of
 from jobs.frequencies import ensure_frequencies
@@ -77,6 +77,7 @@ def _job(job: Job, output_uri: str, console: Console, *, input_uri: str | None, 
         state.manifest.runs.append(run)
         pending: dict[int, LogFile] = {}
         if logs is not None:
+            clear_pending(output)  # before anything reads raw/: a file of it may be cut off
             pending = register(job, logs, state)
         to_finalize = finalize and (logs is None or bool(pending) or bool(without_verdict(state)))
         session = ray_session(job, *needed_resources(job, bool(pending))) if pending or to_finalize else nullcontext()
@@ -94,7 +95,6 @@ def _score(job: Job, logs: Logs, pending: dict[int, LogFile], state: State, ques
     run, started = state.run, time.perf_counter()
     files = {number: file for number, file in pending.items() if file.rows}
     total = sum(file.rows or 0 for file in files.values())
-    clear_pending(state.output)
     if files:
         committed = CommittedRows(state.output, files)
         run.resumed = committed()
@@ -109,6 +109,7 @@ def _score(job: Job, logs: Logs, pending: dict[int, LogFile], state: State, ques
     run.rows = {"in": all_rows, "scored": scored, "failed": sum(statuses.values()), "skipped": all_rows - total}
     if run.rows["in"] != run.rows["scored"] + run.rows["failed"] + run.rows["skipped"]:
         raise BalanceError(f"the rows of this run do not add up: {run.rows}")
+    forget_pending(state.output)
     for number in pending:
         state.manifest.files[number].state = SCORED
         state.manifest.finalized.pop(state.manifest.files[number].partition, None)

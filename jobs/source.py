@@ -30,13 +30,19 @@ def open_rows(job: Job, logs: Logs, files: Mapping[int, LogFile], groups: Mappin
 
     fs, passthrough = logs.fs, logs.passthrough  # a read task carries what it names, and `logs` names all files
 
-    def read_task(number: int, part: Sequence[int], limit: int | None) -> Any:
+    parts = [
+        (number, part, _put(np.concatenate([groups[number][group] for group in part])))
+        for number in files
+        for part in _parts(list(groups[number]))
+    ]
+
+    def read_task(number: int, part: Sequence[int], committed: Any, limit: int | None) -> Any:
         file = files[number]
-        committed = ray.put(np.concatenate([groups[number][group] for group in part]))
 
         def read() -> Iterator[pa.Table]:
             tables = read_logs(fs, file, number, part, job.columns, passthrough, job.on_bad_file == "skip")
-            tables = without_committed(tables, ray.get(committed))
+            if committed is not None:
+                tables = without_committed(tables, ray.get(committed))
             return cluster_by_context(tables, job.cluster_mib) if job.cluster_mib else tables
 
         metadata = BlockMetadata(num_rows=None, size_bytes=file.size, input_files=[file.uri], exec_stats=None)
@@ -49,9 +55,16 @@ def open_rows(job: Job, logs: Logs, files: Mapping[int, LogFile], groups: Mappin
         def get_read_tasks(
             self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
         ) -> list[Any]:
-            return [read_task(number, part, per_task_row_limit) for number in files for part in _parts(list(groups[number]))]
+            return [read_task(*part, per_task_row_limit) for part in parts]
 
     return LogsSource()
+
+
+def _put(committed: Keys) -> Any:
+    """A reference to keys in Ray's object store, since a read task has no room for many; None for none."""
+    import ray
+
+    return ray.put(committed) if len(committed) else None
 
 
 def _parts(groups: Sequence[int]) -> list[Sequence[int]]:

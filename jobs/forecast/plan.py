@@ -64,7 +64,7 @@ def plan(
     checked_seconds = time.perf_counter() - began
     if seconds:
         for slm in job.slms:
-            prepare_slm(slm)  # a model is fetched and merged once, so that takes no time of the run's
+            prepare_slm(slm)  # what is made only once takes no time of the run's
         started = time.perf_counter()
         check_models(job)
         checked_seconds += time.perf_counter() - started

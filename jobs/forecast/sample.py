@@ -12,10 +12,10 @@ from jobs.config import Columns
 from jobs.logs import LogFile, Logs, read_logs
 
 STRETCHES = 16
-"""Stretches that a sample is made of, where the log is larger than the sample."""
+"""Stretches that a sample is made of, where the log is larger than the sample; a log of so few rows is looked at whole."""
 
 DECODED = 160_000
-"""Rows of the row groups looked into that may be decoded: all that stand before a stretch have to be."""
+"""Rows that are decoded in all, about, shared evenly among the row groups looked into: those before a stretch have to be."""
 
 
 def read_sample(logs: Logs, columns: Columns, rows: int, seed: int = 0) -> list[pa.Table]:
@@ -31,7 +31,7 @@ def read_sample(logs: Logs, columns: Columns, rows: int, seed: int = 0) -> list[
     """
     files = [file for file in logs.files if file.rows]
     total = sum(file.rows or 0 for file in files)
-    if total <= rows:
+    if total <= max(rows, STRETCHES):
         groups = [(file, group) for file in files for group in range(file.row_groups)]
         return [table for file, group in groups for table in _read(logs, columns, file, group, [(0, total)])]
     length, rng = -(-rows // STRETCHES), Random(seed)
@@ -47,7 +47,8 @@ def read_sample(logs: Logs, columns: Columns, rows: int, seed: int = 0) -> list[
         sizes[file.path, group] = int(starts[group + 1] - starts[group])
     tables = []
     for (path, group), count in wanted.items():
-        stretches = _stretches(min(sizes[path, group], DECODED // len(wanted)), count, length, rng)
+        reach = max(DECODED // len(wanted), count * length)
+        stretches = _stretches(min(sizes[path, group], reach), count, length, rng)
         tables += _read(logs, columns, by_path[path], group, stretches)
     return tables
 
@@ -74,8 +75,9 @@ def _read(logs: Logs, columns: Columns, file: LogFile, group: int, stretches: Se
     row = 0
     for table in read_logs(logs.fs, file, 0, [group], columns, pa.schema([]), True):
         for part, (begin, end) in zip(parts, stretches, strict=True):
-            part.append(table.slice(max(0, begin - row), max(0, end - max(row, begin))))
+            if begin < row + table.num_rows and end > row:  # an empty slice would keep the whole table in memory
+                part.append(table.slice(max(0, begin - row), end - max(row, begin)))
         row += table.num_rows
         if row >= stretches[-1][1]:
             break
-    return [pa.concat_tables(part) for part in parts]
+    return [pa.concat_tables(part) for part in parts if part]

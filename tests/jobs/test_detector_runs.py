@@ -41,6 +41,9 @@ def test_without_any_slm_night_after_night(tmp_path: Path) -> None:
     frequencies = (output / "frequencies.parquet").read_bytes()
 
     write_logs(logs / "dt=2026-11-02" / "a.parquet", [*example_rows(30), *example_rows(10, start=200)])
+    for left in ("raw/dt=2026-11-02/x_000000-0.parquet", "_checkpoint/x_000000.pending.parquet"):  # by a killed run
+        (output / left).parent.mkdir(parents=True, exist_ok=True)
+        (output / left).write_bytes(b"PAR1, cut off")
     run(logs, output, job)
     assert (output / "frequencies.parquet").read_bytes() == frequencies
     night = {r["question"]: r for r in read_rows(output, "raw") if "dt=2026-11-02" in r["row_id"] and r["members"]}

@@ -5,6 +5,7 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from jobs.config import Columns, Job, make_job
@@ -54,6 +55,15 @@ def test_a_sample_is_as_large_as_asked_for_and_from_everywhere(tmp_path: Path, g
     keys = rows_of(tables)
     assert len(keys) == len(set(keys)) and 100 <= len(keys) <= 160
     assert {key // 250 for key in keys} == {0, 1, 2, 3}
+
+
+def test_empty_row_groups_have_no_stretches(tmp_path: Path) -> None:
+    table = pa.Table.from_pylist(example_rows(5))
+    with pq.ParquetWriter(tmp_path / "a.parquet", table.schema) as writer:
+        for part in (table, table.slice(0, 0), table.slice(0, 2)):
+            writer.write_table(part)
+    logs = find_logs(str(tmp_path))
+    assert rows_of(read_sample(logs, Columns(), 7)) == list(range(7)) and rows_of(read_sample(logs, Columns(), 6))
 
 
 def test_of_a_huge_row_group_the_beginning_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
