@@ -53,9 +53,8 @@ def clear_pending(output: Folder) -> None:
         return
     for path in {path.removesuffix(_PENDING) + _COMMITTED for path in pending} & set(paths):
         output.fs.delete_file(path)
-    names = tuple(
-        path.rpartition("/")[2].removesuffix(_PENDING) + "-" for path in pending
-    )  # data files have a number behind it
+    # A data file bears the same name, and a number behind it.
+    names = tuple(path.rpartition("/")[2].removesuffix(_PENDING) + "-" for path in pending)
     for info in output.fs.get_file_info(pafs.FileSelector(output.path("raw"), recursive=True, allow_not_found=True)):
         if info.type == pafs.FileType.File and info.base_name.startswith(names):
             output.fs.delete_file(info.path)

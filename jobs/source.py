@@ -29,7 +29,6 @@ def open_rows(job: Job, logs: Logs, files: Mapping[int, LogFile], groups: Mappin
     from ray.data.datasource import Datasource, ReadTask
 
     fs, passthrough = logs.fs, logs.passthrough  # a read task carries what it names, and `logs` names all files
-
     parts = [
         (number, part, _put(np.concatenate([groups[number][group] for group in part])))
         for number in files
