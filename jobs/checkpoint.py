@@ -9,11 +9,11 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
-from jobs.logs import LogFile
+from jobs.logs import LogFile, group_sizes
 from jobs.storage import Folder
 
 CHECKPOINT = "_checkpoint"
-_PENDING, _COMMITTED = ".pending.parquet", ".parquet"
+_PENDING, _COMMITTED = ".pending.parquet", ".parquet"  # the second is the end of both
 READERS = 16  # an object store answers slowly, but many at once
 
 Keys = npt.NDArray[np.int64]
@@ -55,8 +55,8 @@ def clear_pending(output: Folder) -> None:
         output.fs.delete_file(path)
     # A data file bears the same name, and a number behind it.
     names = tuple(path.rpartition("/")[2].removesuffix(_PENDING) + "-" for path in pending)
-    for info in output.fs.get_file_info(pafs.FileSelector(output.path("raw"), recursive=True, allow_not_found=True)):
-        if info.type == pafs.FileType.File and info.base_name.startswith(names):
+    for info in output.list("raw", ".parquet"):
+        if info.base_name.startswith(names):
             output.fs.delete_file(info.path)
     forget_pending(output)  # last: until then, it tells what is to be deleted
 
@@ -119,19 +119,17 @@ def _open_groups(fs: pafs.FileSystem, file: LogFile, first: int, committed: Keys
         return dict.fromkeys(range(file.row_groups), committed.copy())
     if len(committed) == file.rows:
         return {}
-    with pq.ParquetFile(file.fs_path, filesystem=fs) as parquet:
-        sizes = [parquet.metadata.row_group(group).num_rows for group in range(file.row_groups)]
+    sizes = group_sizes(fs, file)
     parts = np.split(committed, np.searchsorted(committed, first + np.cumsum(sizes[:-1], dtype=np.int64)))
     return {group: part.copy() for group, (size, part) in enumerate(zip(sizes, parts, strict=True)) if len(part) < size}
 
 
 def _checkpoint_files(output: Folder) -> list[str]:
-    selector = pafs.FileSelector(output.path(CHECKPOINT), allow_not_found=True)
-    return [info.path for info in output.fs.get_file_info(selector)]
+    return [info.path for info in output.list(CHECKPOINT, _COMMITTED)]
 
 
 def _committed_files(output: Folder) -> list[str]:
-    return [path for path in _checkpoint_files(output) if path.endswith(_COMMITTED) and not path.endswith(_PENDING)]
+    return [path for path in _checkpoint_files(output) if not path.endswith(_PENDING)]
 
 
 def _read_keys(output: Folder, paths: Sequence[str]) -> Iterable[Keys]:

@@ -244,6 +244,12 @@ def read_logs(
                     yield _unreadable(file, number, range(start, min(end, start + READ_ROWS)), str(error), passthrough)
 
 
+def group_sizes(fs: pafs.FileSystem, file: LogFile) -> list[int]:
+    """Rows of each row group of a file, by its footer."""
+    with pq.ParquetFile(file.fs_path, filesystem=fs) as parquet:
+        return [parquet.metadata.row_group(group).num_rows for group in range(file.row_groups)]
+
+
 def unreadable_message(uris: Sequence[str], reason: str) -> str:
     """What to say of files that can't be read, and the way out."""
     return (

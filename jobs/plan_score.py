@@ -40,8 +40,12 @@ def needed_resources(job: Job, scoring: bool) -> tuple[float, float]:
     """Logical CPUs and GPUs without which a job could wait for itself for ever; without scoring, one CPU and no GPU."""
     if not scoring:
         return 1, 0
-    cpus = sum(slm.replicas.min * slm.replicas.num_cpus for slm in job.slms)
-    return cpus + 4 * LIGHT_CPUS, sum(slm.replicas.min * slm.replicas.num_gpus for slm in job.slms)
+    return _pool_cpus(job) + 4 * LIGHT_CPUS, sum(slm.replicas.min * slm.replicas.num_gpus for slm in job.slms)
+
+
+def _pool_cpus(job: Job) -> float:
+    """Logical CPUs that the SLM pools take at least."""
+    return sum(slm.replicas.min * slm.replicas.num_cpus for slm in job.slms)
 
 
 def threads_of(slm: Slm, job: Job) -> int:
@@ -84,8 +88,7 @@ def score_files(
     context.target_max_block_size = int(job.block_mib * (1 << 20))
     cpus = ray.cluster_resources()["CPU"]
     # The last step must find a CPU as well: Ray reserves from the first on, and by default more than light steps need.
-    pools = sum(slm.replicas.min * slm.replicas.num_cpus for slm in job.slms)
-    context.op_resource_reservation_ratio = max(0.0, min(0.5, 1 - pools / cpus))
+    context.op_resource_reservation_ratio = max(0.0, min(0.5, 1 - _pool_cpus(job) / cpus))
     workers = sum(slm.replicas.max for slm in job.slms) + cpus
     context.execution_options.resource_limits = ExecutionResources.for_limits(
         object_store_memory=max(MIN_IN_FLIGHT_MIB, BLOCKS_A_WORKER * job.block_mib * workers) * (1 << 20)

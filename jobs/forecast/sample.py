@@ -6,10 +6,9 @@ from random import Random
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import parquet as pq
 
 from jobs.config import Columns
-from jobs.logs import LogFile, Logs, read_logs
+from jobs.logs import LogFile, Logs, group_sizes, read_logs
 
 STRETCHES = 16
 """Stretches that a sample is made of, where the log is larger than the sample; a log of so few rows is looked at whole."""
@@ -40,8 +39,7 @@ def read_sample(logs: Logs, columns: Columns, rows: int, seed: int = 0) -> list[
     wanted: Counter[tuple[str, int]] = Counter()
     sizes: dict[tuple[str, int], int] = {}
     for file, place in _by_file(files, places):
-        with pq.ParquetFile(file.fs_path, filesystem=logs.fs) as parquet:
-            starts = np.cumsum([0, *(parquet.metadata.row_group(g).num_rows for g in range(file.row_groups))])
+        starts = np.cumsum([0, *group_sizes(logs.fs, file)])
         group = int(np.searchsorted(starts, place, side="right")) - 1
         wanted[file.path, group] += 1
         sizes[file.path, group] = int(starts[group + 1] - starts[group])
