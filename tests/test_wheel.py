@@ -1,0 +1,102 @@
+"""The wheel that users and the GPU image install holds every file, and works where there is no checkout."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import example_rows, write_logs
+from tests.jobs.conftest import write_job
+
+REPO = Path(__file__).parent.parent
+PACKAGES = ("schemas", "pipeline", "jobs", "infra")
+OFFLINE = {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+
+def run(*command: str | Path, cwd: Path, **env: str) -> str:
+    """Run a command outside the checkout; it has to end well."""
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        list(map(str, command)), cwd=cwd, env={**clean, "COLUMNS": "200", **env}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and "Traceback" not in done.stdout + done.stderr, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def sources() -> list[str]:
+    """Files of the packages, tracked or about to be."""
+    listed = run("git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *PACKAGES, cwd=REPO)
+    return [name for name in listed.splitlines() if (REPO / name).exists()]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built of what the GPU image copies, with the tools that are installed."""
+    root = tmp_path_factory.mktemp("source")
+    copied = [
+        name
+        for names in re.findall(r"^COPY (.+) \S+$", (REPO / "infra" / "Dockerfile.gpu").read_text(), re.M)
+        for name in names.split()
+    ]
+    for name in [*(n for n in copied if n not in PACKAGES), *(n for n in sources() if n.split("/")[0] in copied)]:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(REPO / name, root / name)
+    pip = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
+    run(*pip, "--wheel-dir", root / "dist", root, cwd=root, **OFFLINE)
+    (built,) = (root / "dist").glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of commands of an environment with the wheel, and this one's dependencies without its editable install."""
+    root = tmp_path_factory.mktemp("installed")
+    run(sys.executable, "-m", "venv", "--without-pip", root, cwd=root)
+    pip = [sys.executable, "-m", "pip", "--python", root / "bin" / "python"]
+    run(*pip, "install", "-q", "--no-deps", wheel, cwd=root, **OFFLINE)
+    packages = run(root / "bin" / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=root).strip()
+    # A folder named in a .pth file is searched, but its own .pth files, the editable install's among them, are not run.
+    (Path(packages) / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return root / "bin"
+
+
+def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert sorted(name for name in names if ".dist-info/" not in name) == sorted(sources())
+    assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
+
+
+def test_the_wheel_names_its_licence_and_holds_it(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (metadata,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+    assert {"License-Expression: Apache-2.0", "License-File: LICENSE"} <= set(archive.read(metadata).decode().splitlines())
+    licence = archive.read(metadata.replace("METADATA", "licenses/LICENSE")).decode()
+    assert "Apache License" in licence and "END OF TERMS AND CONDITIONS" in licence
+
+
+def test_commands_and_bundled_logs_come_from_the_installed_copy(installed: Path, tmp_path: Path) -> None:
+    for package in PACKAGES:
+        origin = run(installed / "python", "-c", f"import {package}; print({package}.__file__)", cwd=tmp_path)
+        assert Path(origin.strip()).is_relative_to(installed.parent), origin
+    assert "Usage: ragassay" in run(installed / "ragassay", "--help", cwd=tmp_path)
+    logs = Path(run(installed / "ragassay", "demo-logs", cwd=tmp_path).strip())
+    assert logs.is_relative_to(installed.parent) and list(logs.glob("dt=*/*.parquet"))
+
+
+@pytest.mark.slow
+def test_a_whole_job_runs_where_there_is_no_checkout(installed: Path, tmp_path: Path) -> None:
+    labelled = [{**row, "label": ["correct", "wrong"][i % 2]} for i, row in enumerate(example_rows(30))]
+    logs = write_logs(tmp_path / "logs.parquet", labelled)
+    kinds = ("entities", "attribution", "novelty")
+    job = write_job(tmp_path / "job.yaml", slms=[], detectors=[{"name": kind, "kind": kind} for kind in kinds])
+    done = run(installed / "ragassay", "run", logs, tmp_path / "out", "--config", job, cwd=tmp_path)
+    assert "30 in = 30 scored + 0 failed" in done
+    assert "AUROC" in run(installed / "ragassay", "evaluate", tmp_path / "out", "--label", "label", cwd=tmp_path)
+    run(installed / "ragassay", "report", tmp_path / "out", "--label", "label", cwd=tmp_path)
+    assert (tmp_path / "out" / "report.html").stat().st_size > 10_000
