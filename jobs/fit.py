@@ -103,7 +103,7 @@ def partition_stats(fs: pafs.FileSystem, partition: str, files: Sequence[str], v
         sentences += int(counts.sum())
         for name, array in scores.items():
             members[name].append(moments_of(array[~np.isnan(array)]))
-        for name, member in member_structs(batch, list(values)).items():
+        for name, member in member_structs(batch, [name for name in values if values[name] != DETECTOR]).items():
             mass[name].append(_label_mass(member))
     return PartitionStats(
         partition=partition,
@@ -144,21 +144,24 @@ def scores_of(batch: pa.RecordBatch, values: Mapping[str, str]) -> tuple[dict[st
         none; and the number of sentences a row with status ok.
 
     Raises:
-        OutputError: The rows lack one of the members.
+        OutputError: The rows lack one of the members, or it is of another kind there.
     """
     structs = member_structs(batch, list(values))
-    result: dict[str, Floats] = {}
     counts = np.array([], dtype=np.int64)
-    for name, member in structs.items():
+    for member in structs.values():
         counts = pc.list_value_length(member.field("sentence_scores")).to_numpy().astype(np.int64)
-        yes = member.field("log_p_yes")
-        if yes.null_count:
-            scores = member.field("sentence_scores").flatten()
-            result[name] = scores.to_numpy(zero_copy_only=False).astype(np.float64)
-        else:
-            no = member.field("log_p_no").flatten().to_numpy()
-            result[name] = member_values(Value(values[name]), yes.flatten().to_numpy(), no)
-    return result, counts
+    return {name: _values(name, member, values[name]) for name, member in structs.items()}, counts
+
+
+def _values(name: str, member: pa.StructArray, value: str) -> Floats:
+    """A member's number of every sentence, NaN where it has none: a detector's own, or one made of an SLM's log P."""
+    yes = member.field("log_p_yes")
+    if (len(yes) - yes.null_count) if value == DETECTOR else yes.null_count:
+        kind, other = ("an SLM", "a detector") if value == DETECTOR else ("a detector", "an SLM")
+        raise OutputError(f"member {name!r} is {kind} in these scores, and {other} in the job file: name it as what it is")
+    if value == DETECTOR:
+        return np.asarray(member.field("sentence_scores").flatten().to_numpy(zero_copy_only=False), dtype=np.float64)
+    return member_values(Value(value), *(member.field(key).flatten().to_numpy() for key in ("log_p_yes", "log_p_no")))
 
 
 def member_structs(batch: pa.RecordBatch, names: Sequence[str]) -> dict[str, pa.StructArray]:
@@ -183,9 +186,7 @@ def member_structs(batch: pa.RecordBatch, names: Sequence[str]) -> dict[str, pa.
 
 
 def _label_mass(member: pa.StructArray) -> Moments:
-    """P(yes) + P(no) of every sentence; nothing of a member that is no SLM."""
-    if len(member) == 0 or member.field("log_p_yes").null_count:
-        return Moments()
+    """P(yes) + P(no) of every sentence, by an SLM."""
     yes, no = (member.field(name).flatten().to_numpy().astype(np.float64) for name in ("log_p_yes", "log_p_no"))
     return moments_of(np.exp(np.logaddexp(yes, no)))
 

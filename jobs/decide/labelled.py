@@ -27,6 +27,7 @@ from jobs.decide.labels import (
 from jobs.fit import fits_of, known_stats, member_structs, scores_of
 from jobs.partitions import hive_keys, hive_path, partitions, read_group
 from jobs.storage import Folder
+from pipeline.detectors.config import DETECTOR
 from pipeline.errors import InputError, OutputError
 from pipeline.metrics import group_numbers
 from pipeline.normalize import Fit
@@ -315,7 +316,7 @@ def _gather(
     for name, array in found.items():
         parts.add_array(f"value {name}", array)
     parts.add_array("count", counts)
-    _gather_members(parts, batch, list(values), counts)
+    _gather_members(parts, batch, values, counts)
     parts.add_array("score", table["score"].to_numpy())
     parts.add_array("threshold", table["threshold"].to_numpy())
     parts.add_array("passed", pc.equal(table["verdict"], SUPPORTED).to_numpy().astype(np.float64))
@@ -347,12 +348,12 @@ def _groups(table: pa.Table, group: str | None, contexts: Sequence[Sequence[str 
     return [f"row {row_id}" if item is None else f"item {item}" for item, row_id in rows]
 
 
-def _gather_members(parts: _Parts, batch: pa.RecordBatch, names: Sequence[str], counts: npt.NDArray[np.int64]) -> None:
+def _gather_members(parts: _Parts, batch: pa.RecordBatch, values: dict[str, str], counts: npt.NDArray[np.int64]) -> None:
     """Values of whole responses, and the SLMs' own P(supported)."""
     shares = []
-    for name, member in member_structs(batch, names).items():
+    for name, member in member_structs(batch, list(values)).items():
         parts.add_array(f"whole {name}", member.field("response_score").to_numpy(zero_copy_only=False))
-        if member.field("log_p_yes").null_count == 0:
+        if values[name] != DETECTOR:
             yes, no = (member.field(key).flatten().to_numpy() for key in ("log_p_yes", "log_p_no"))
             share = member_values(Value.P_YES_SHARE, yes, no)
             shares.append(np.add.reduceat(share, np.cumsum(counts) - counts) / counts)

@@ -12,8 +12,9 @@ from pyarrow import fs as pafs
 from jobs.fit import partition_stats
 from jobs.plan_finalize import Finalized, Settings, finalize_partition, score_moments
 from pipeline.aggregate import Mean, Positive
+from pipeline.detectors.config import DETECTOR
 from pipeline.errors import OutputError
-from pipeline.normalize import Fit, fit_member
+from pipeline.normalize import Fit, fit_detector, fit_member
 from pipeline.rule import Rule
 from schemas.columns import raw_schema
 
@@ -112,3 +113,38 @@ def test_an_unknown_member_is_named(files: list[str], tmp_path: Path) -> None:
     wrong = replace(settings(files, 0.0), values={"b": "p_yes"})
     with pytest.raises(OutputError, match="no member 'b'; they have \\['a'\\]"):
         finalize_partition(FS, files, str(tmp_path / "s.parquet"), wrong)
+
+
+MIXED = {"a": "log_odds", "words": DETECTOR}
+"""An SLM and a detector, as most jobs have them."""
+
+
+def with_detector(row: dict[str, Any], values: list[float | None]) -> dict[str, Any]:
+    member = {"name": "words", "sentence_scores": values, "response_score": 0.5, "log_p_yes": None, "log_p_no": None}
+    return {**row, "members": [*row["members"], member]}
+
+
+def test_a_detectors_night_without_a_scored_row(tmp_path: Path) -> None:
+    """Which numbers a member has is its kind's to say, not the rows': there may be none."""
+    bad = [raw_row(1, None, "no_context"), raw_row(2, None, "too_long")]
+    good = [with_detector(raw_row(3, [3.0, -1.0]), [0.25, None]), with_detector(raw_row(4, [1.0]), [0.75])]
+    files = [
+        write_raw(tmp_path / "bad.parquet", bad),
+        write_raw(tmp_path / "good.parquet", [*good, raw_row(5, None, "no_context")]),
+    ]
+    none = partition_stats(FS, "", files[:1], MIXED)
+    assert none.rows == {"no_context": 1, "too_long": 1} and not any(m.count for m in none.members.values())
+    both = partition_stats(FS, "", files, MIXED)
+    assert (both.members["a"].count, both.members["words"].count, both.sentences) == (3, 2, 3)
+    assert both.members["words"].mean == 0.5 and both.label_mass["words"].count == 0
+    fits = {"a": fit_member("a", both.members["a"]), "words": fit_detector(both.members["words"])}
+    done = finalize_partition(FS, files, str(tmp_path / "s.parquet"), Settings(MIXED, rule(fits), 0.0, "r"))
+    assert done.rows == 5 and pq.read_table(tmp_path / "s.parquet")["score"].null_count == 3
+
+
+def test_members_of_other_kinds_than_the_job_says_are_named(tmp_path: Path) -> None:
+    raw = write_raw(tmp_path / "a.parquet", [with_detector(raw_row(1, [1.0]), [0.5])])
+    with pytest.raises(OutputError, match="'words' is a detector in these scores"):
+        partition_stats(FS, "", [raw], {"words": "log_odds"})
+    with pytest.raises(OutputError, match="'a' is an SLM in these scores"):
+        partition_stats(FS, "", [raw], {"a": DETECTOR})
