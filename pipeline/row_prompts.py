@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from pipeline.prompt import Encoded, PromptBuilder
+from pipeline.sentence_ends import Span
 from pipeline.slm import Slm
-from pipeline.split import Span
 from pipeline.windows import cut_context
 from schemas.columns import Status
 

@@ -15,8 +15,8 @@ from pipeline.engines.protocol import Engine
 from pipeline.errors import ModelError
 from pipeline.prompt import PromptBuilder
 from pipeline.row_prompts import Prompt, Row, RowPrompts, prompt_order, prompts_of_rows
+from pipeline.sentence_ends import Span
 from pipeline.slm import Slm, Value
-from pipeline.split import Span
 from schemas.columns import MEMBER, USAGE, Status
 
 LOWEST = -1e4

@@ -12,8 +12,8 @@ from pipeline.errors import ModelError
 from pipeline.prompt import PromptBuilder
 from pipeline.row_prompts import good_rows
 from pipeline.score import RowScore, attach, score_rows
+from pipeline.sentence_ends import Span
 from pipeline.slm import Slm
-from pipeline.split import Span
 
 REMEMBERED_ROWS = 50_000
 """Rows whose results an actor remembers, for their repetitions in later batches: about 50 MB."""

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pipeline.errors import ConfigError
+from pipeline.sentence_ends import FULL_STOPS, Span, line_ends, mend
 from pipeline.spacy_import import import_spacy
-
-Span = tuple[int, int]
 
 MAX_SENTENCE_CHARS = 2000
 """A longer sentence (a response without punctuation) is cut at white space, so that it fits any model's window."""
@@ -23,22 +22,18 @@ MAX_BLOCK_CHARS = 100_000
 """spaCy refuses documents over 1,000,000 characters, and a parser's memory grows with them."""
 
 _SENTENCE_COMPONENTS = ("parser", "senter", "sentencizer")
+MANY_LANGUAGES = "xx"
+_FOREIGN_TOKENIZERS = {"ja", "ko", "th", "vi"}
+"""Languages whose tokenizers in spaCy want packages of other makers: sentences end at the same full stops without them, and the
+same texts have the same sentences wherever they are split."""
+
+LONGEST_WORD = 256
+"""spaCy's tokenizer takes the cube of a run of punctuation marks: what has no white space for longer is cut for it."""
+
 _ITEM = re.compile(r"\s*(?:[-*+•–▪◦]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|#{1,6}|\|)\s*(?=\S)")
-_MARKER = re.compile(r"\s*\(?(?:\d{1,3}|[a-zA-Z])[.)]\s*")  # a list number that stands alone
-_FENCE = re.compile(r"\s*(?:```|~~~)\s*[\w+#.-]*\s*$")  # a claim on the same line is no fence
+_FENCE = re.compile(r"(?:```|~~~)\s*[\w+#.-]*")  # a claim on the same line is no fence
 _WRAPPED_LINE = 60  # a line this long that ends no sentence goes on in the next line
-_ENDS_SENTENCE = re.compile(r"""[.!?:;。！？]["')\]*_]*\s*$""")
-# "No. 4" is no sentence end; "9 a.m. The shop" is one, though spaCy's rules keep "a.m." whole.
-_NUMBERED = re.compile(r"\b(?:No|Nos|Art|Sec|Fig|Eq|Vol|Ch|p|pp|approx|max|min|ext)\.$", re.IGNORECASE)
-_OPENER = (
-    "(?:The|A|An|It|Its|This|That|These|Those|There|You|Your|We|Our|They|Their|He|She|I|If|When|While|After|Before|For|In|On|At|"
-    "All|Any|Anyone|Anybody|Both|Each|Every|Everyone|Nobody|No|Not|Only|Please|However|Employees|Staff|Otherwise|Unless|Until|To|"
-    "Then|Also|As|By|With|Without|From|Under|During|Once|Directly|What|Who|How|Where|Because|Although|Since|So|But|And|Or)"
-)
-_HIDDEN_END = re.compile(
-    rf"\b(?:[ap]\.m\.|etc\.|Inc\.|Ltd\.|U\.S\.|[A-Z]\.|\w+/\w+\.)(?=\s+{_OPENER}\b(?!\.))"  # spaCy keeps these whole
-    r"|[。！？][”」』）]*(?=\s*\S)"  # and its English tokenizer does not part Chinese or Japanese
-)
+_LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
 
 
 def load_splitter(name: str, language: str) -> Any:
@@ -46,20 +41,18 @@ def load_splitter(name: str, language: str) -> Any:
 
     Args:
         name: `sentencizer` for spaCy's rules, or an installed pipeline such as `en_core_web_sm`.
-        language: Language code of the rules' tokenizer, such as `en`; unused for an installed pipeline.
+        language: Language code of the rules' tokenizer, such as `en`; an installed pipeline has its own.
 
     Returns:
         A spaCy `Language`, with only the components that sentence boundaries need.
 
     Raises:
-        ConfigError: The pipeline or the language is not installed.
+        ConfigError: The pipeline is not installed, or spaCy has no such language.
     """
     spacy = import_spacy()
+    check_language(language)
     if name == "sentencizer":
-        try:
-            nlp = spacy.blank(language)
-        except ImportError as error:
-            raise ConfigError(f"splitter.language: spaCy has no language {language!r}") from error
+        nlp = spacy.blank(MANY_LANGUAGES if language in _FOREIGN_TOKENIZERS else language)
         nlp.add_pipe("sentencizer")
     else:
         try:
@@ -68,6 +61,9 @@ def load_splitter(name: str, language: str) -> Any:
             raise ConfigError(
                 f"splitter.name: spaCy pipeline {name!r} is not installed: install it, or use 'sentencizer'"
             ) from error
+        except ImportError as error:
+            reason = " ".join(str(error).split())
+            raise ConfigError(f"splitter.name: spaCy pipeline {name!r} wants a package that is not there: {reason}") from error
         found = [c for c in _SENTENCE_COMPONENTS if c in nlp.pipe_names][:1]
         if found:
             nlp.select_pipes(enable=[c for c in ("transformer", "tok2vec", *found) if c in nlp.pipe_names])
@@ -75,6 +71,20 @@ def load_splitter(name: str, language: str) -> Any:
             nlp.select_pipes(enable=[])
             nlp.add_pipe("sentencizer")
     return nlp
+
+
+def check_language(language: str) -> None:
+    """Check that spaCy knows a language.
+
+    Raises:
+        ConfigError: It does not.
+    """
+    try:
+        import_spacy().util.get_lang_class(language)
+    except ImportError as error:
+        raise ConfigError(
+            f"splitter.language: spaCy has no language {language!r}: give a code such as en, or xx for many languages"
+        ) from error
 
 
 def split(nlp: Any, responses: Sequence[str]) -> list[list[Span]]:
@@ -87,12 +97,12 @@ def split(nlp: Any, responses: Sequence[str]) -> list[list[Span]]:
     Returns:
         A list a response of (start, end) character offsets; empty for a response without a letter or digit.
     """
-    blocks = [(i, block) for i, text in enumerate(responses) for block in _blocks(text)]
-    docs = nlp.pipe(responses[i][start:end] for i, (start, end) in blocks)
+    blocks = [(i, list(_pieces(text, *block))) for i, text in enumerate(responses) for block in _blocks(text)]
+    docs = nlp.pipe(responses[i][start:end] for i, pieces in blocks for start, end in pieces)
     result: list[list[Span]] = [[] for _ in responses]
-    for (i, (offset, _)), doc in zip(blocks, docs, strict=True):
-        spans = [(offset + s.start_char, offset + s.end_char) for s in doc.sents]
-        for span in _mend(responses[i], spans):
+    for i, pieces in blocks:
+        spans = [(at + s.start_char, at + s.end_char) for (at, _), doc in zip(pieces, docs, strict=False) for s in doc.sents]
+        for span in mend(responses[i], spans, {start for start, _ in pieces[1:]}, nlp.lang):
             result[i].extend(_cut(responses[i], span))
     return result
 
@@ -105,24 +115,35 @@ def _blocks(text: str) -> Iterator[Span]:
     position = 0
     for line in text.splitlines(keepends=True):
         line_start, position = position, position + len(line)
-        fence = bool(_FENCE.match(line))
+        fence = _FENCE.fullmatch(line.strip()) is not None
         fenced ^= fence
         goes_on = (
             start is not None
             and not (fenced or fence or _ITEM.match(line) or not line.strip())
-            and not _ENDS_SENTENCE.search(previous)
+            and not line_ends(previous)
             and (len(previous) >= _WRAPPED_LINE or line.lstrip()[:1].islower())
         )
         if not goes_on:
             if start is not None and end is not None:
-                yield from _chunks(text, start, end)
+                yield start, end
             start = None
         if line.strip() and not fence:
             start = line_start if start is None else start
             end = position
         previous = line
     if start is not None and end is not None:
-        yield from _chunks(text, start, end)
+        yield start, end
+
+
+def _pieces(text: str, start: int, end: int) -> Iterator[Span]:
+    """Cut a block into what spaCy takes in linear time: inside of long words, behind a full stop if they have one."""
+    for word in _LONG_WORD.finditer(text, start, end):
+        at = word.start()
+        while word.end() - at > LONGEST_WORD:
+            at = 1 + max(text.rfind(stop, at, at + LONGEST_WORD) for stop in FULL_STOPS) or at + LONGEST_WORD
+            yield from _chunks(text, start, at)
+            start = at
+    yield from _chunks(text, start, end)
 
 
 def _chunks(text: str, start: int, end: int) -> Iterator[Span]:
@@ -133,27 +154,6 @@ def _chunks(text: str, start: int, end: int) -> Iterator[Span]:
         yield start, stop
         start = stop
     yield start, end
-
-
-def _mend(text: str, spans: list[Span]) -> Iterator[Span]:
-    """Join at ends that are none (before a small letter, "No." before 4, a bare list number); part at ends that spaCy's rules
-    hide ("a.m. The")."""
-    joined: list[Span] = []
-    for start, end in spans:
-        if joined:
-            before = text[joined[-1][0] : joined[-1][1]].rstrip()
-            after = text[start:end].lstrip()
-            numbered = _NUMBERED.search(before) and after[:1].isdigit()
-            if numbered or after[:1].islower() or _MARKER.fullmatch(before):
-                joined[-1] = (joined[-1][0], end)
-                continue
-        joined.append((start, end))
-    for start, end in joined:
-        at = start
-        for match in _HIDDEN_END.finditer(text, start, end):
-            yield at, match.end()
-            at = match.end()
-        yield at, end
 
 
 def _cut(text: str, span: Span) -> Iterator[Span]:

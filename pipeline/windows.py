@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from pipeline.split import Span
+from pipeline.sentence_ends import Span
 
 
 class Unit(NamedTuple):

@@ -66,4 +66,4 @@ def _stems(language: str) -> _Stems:
 def stop_words(language: str) -> frozenset[str]:
     """spaCy's stop words of a language, in lower case."""
     spacy = import_spacy()
-    return frozenset(word.casefold() for word in spacy.blank(language).Defaults.stop_words)
+    return frozenset(word.casefold() for word in spacy.util.get_lang_class(language).Defaults.stop_words)
