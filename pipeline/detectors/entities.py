@@ -100,7 +100,7 @@ _SCAN = re.compile(
       (?:[\s-]?(?P<scale>{_any(_SCALES)}|(?:k|mn|bn|m|b)(?![\w])))?
       (?:\s?(?P<pct>%|percent\b|per\s?cent\b)|[\s-]?(?P<unit>{_UNIT})|\s(?P<money>{_MONEY}))?)
     """,
-    re.IGNORECASE | re.VERBOSE,
+    re.VERBOSE,
 )
 _TRIGGERS = frozenset([
     *_VALUES, *_SCALES, *_ORDINALS, *MONTHS, *DAYS, *(day + "s" for day in DAYS),
@@ -114,15 +114,26 @@ _TOKEN = re.compile(r"[^\W_]+")
 _DIGIT = re.compile(r"\d")
 _SIGN = re.compile(r"[$€£¥]\s?$")
 _ENUMERATOR = re.compile(r"^\s*(?:[-*•]\s*)?\(?\d{1,2}[.)]\s+")
-_IDIOM = re.compile(r"(?:\bat|\bfrom the|^)\s*$", re.IGNORECASE)
+_IDIOM = re.compile(r"(?:\bat|\bfrom the|^)\s*$")
 _CAPITAL = re.compile(r"\b(?:[A-Z][\w’'&-]*|[A-Za-z]+\d[\w-]*)(?:\s+(?:[A-Z][\w’'&-]*))*")
 _TITLES = "".join(rf"(?<!\b{title})" for title in ("Mr", "Ms", "Dr", "St", "No", "Mrs", "Prof"))
 _START = re.compile(rf"(?:^|{_TITLES}[.!?:\n]|[\"“”(])[\s\"“(*•-]*$")
-_A_UNIT = re.compile(rf"\ban?\s+({_UNIT})", re.IGNORECASE)
+_A_UNIT = re.compile(rf"\ban?\s+({_UNIT})")
 _NAME_WORD = re.compile(r"\w+")
+_BEHIND = 40  # characters before a word that say whether it begins a sentence
+
+LONGEST_NUMBER = 15
+"""Digits that a float holds: a longer number (of an account, say) is itself and no other, and stands for no amount."""
+
+_ALIKE = str.maketrans({"İ": "i", "ı": "i", "ſ": "s"})
 _NOT_NAMES = frozenset(
     [*MONTHS, *DAYS, *(day + "s" for day in DAYS), *_words("i mr mrs ms dr am pm a the yes no passage passages context")]
 )
+
+
+def fold(text: str) -> str:
+    """A text in lower case, letter for letter, so that offsets hold; all patterns are for this form."""
+    return (text if text.isascii() else text.translate(_ALIKE)).lower()
 
 
 def find_entities(text: str, *, names: Sequence[str] | None = None, stop_words: frozenset[str] = frozenset()) -> list[Entity]:
@@ -136,8 +147,8 @@ def find_entities(text: str, *, names: Sequence[str] | None = None, stop_words: 
     offset = match.end() if (match := _ENUMERATOR.match(text)) else 0
     found: list[Entity] = []
     spans: list[tuple[int, int]] = []
-    for match in _matches(text, offset):
-        entity = _entity(match, text)
+    for match in _matches(fold(text), offset):
+        entity = _entity(match, text[match.start() : match.end()].strip())
         spans.append(match.span())
         if entity is not None:
             found.append(entity)
@@ -150,13 +161,13 @@ def find_entities(text: str, *, names: Sequence[str] | None = None, stop_words: 
 
 
 def _matches(text: str, offset: int = 0) -> Iterator[re.Match[str]]:
-    """Matches of the long pattern, one after the other, tried only where a word may begin one."""
-    if not _DIGIT.search(text, offset) and _TRIGGERS.isdisjoint(_TOKEN.findall(text.lower(), offset)):
+    """Matches of the long pattern in a folded text, one after the other, tried only where a word may begin one."""
+    if not _DIGIT.search(text, offset) and _TRIGGERS.isdisjoint(_TOKEN.findall(text, offset)):
         return
     end = offset
     for token in _TOKEN.finditer(text, offset):
         start = token.start()
-        if start < end or not (token[0][0].isdigit() or token[0].lower() in _TRIGGERS):
+        if start < end or not (token[0][0].isdigit() or token[0] in _TRIGGERS):
             continue
         if start and (sign := _SIGN.search(text, max(offset, start - 2), start)):
             start = sign.start()
@@ -169,7 +180,11 @@ def _matches(text: str, offset: int = 0) -> Iterator[re.Match[str]]:
 def name_keys(name: str) -> frozenset[Key]:
     """A name's words, possessives and case aside."""
     bare = re.sub(r"['’]s\b", "", name)
-    return frozenset(_NAME_WORD.findall(bare.casefold())) - _NOT_NAMES
+    return frozenset(_name_words(bare)) - _NOT_NAMES
+
+
+def _name_words(text: str) -> list[str]:
+    return _NAME_WORD.findall(fold(text).casefold())
 
 
 def known_keys(texts: Iterable[str]) -> set[Key]:
@@ -179,13 +194,16 @@ def known_keys(texts: Iterable[str]) -> set[Key]:
     """
     known: set[Key] = set()
     for text in texts:
-        known.update(_NAME_WORD.findall(text.casefold()))
-        for match in _matches(text):
-            entity = _entity(match, text, generous=True)
+        known.update(_name_words(text))
+        folded = fold(text)
+        for match in _matches(folded):
+            entity = _entity(match, match[0].strip(), generous=True)
             if entity is not None:
                 for key in entity.keys:
                     known |= _implied(key)
-        for match in _A_UNIT.finditer(text):  # "an hour" is one: a response need not mean it so ("$20 an hour"), a context may
+        for match in _A_UNIT.finditer(
+            folded
+        ):  # "an hour" is one: a response need not mean it so ("$20 an hour"), a context may
             unit, size = _unit(match[1])
             known.add(("number", size, unit))
     return known
@@ -202,40 +220,40 @@ def _implied(key: Key) -> set[Key]:
 
 
 def _entity(match: re.Match[str], text: str, *, generous: bool = False) -> Entity | None:  # noqa: PLR0911
-    """The entity of a match; None where it is none. `generous`: take what a context may mean, but a response need not claim."""
-    whole = match[0].strip()
+    """The entity of a match in a folded text; None where it is none. `generous`: take what a context may mean, but a response
+    need not claim. `text`: as it stands."""
+    said = match[0].strip()
     group = next(name for name in _GROUPS if match[name] is not None)
     if group in {"iso", "slash", "dmy", "mdy", "my2"}:
-        return _date(group, match, whole)
+        return _date(group, match, text)
     if group == "days":
-        first, last = DAYS.index(match["d1"].lower()), DAYS.index(match["d2"].lower())
+        first, last = DAYS.index(match["d1"]), DAYS.index(match["d2"])
         days = [(first + i) % 7 for i in range((last - first) % 7 + 1)]
         ends = days if generous else [first, last]
-        return Entity(EntityKind.DATE, whole, frozenset(("weekday", day) for day in ends))
+        return Entity(EntityKind.DATE, text, frozenset(("weekday", day) for day in ends))
     if group == "day":
-        return Entity(EntityKind.DATE, whole, frozenset([("weekday", DAYS.index(whole.lower().removesuffix("s")))]))
+        return Entity(EntityKind.DATE, text, frozenset([("weekday", DAYS.index(said.removesuffix("s")))]))
     if group == "week":
-        span = {"weekday": range(5), "weekend": range(5, 7)}.get(whole.lower().removesuffix("s"), range(7))
-        return Entity(EntityKind.DATE, whole, frozenset(("weekday", day) for day in span)) if generous else None
+        span = {"weekday": range(5), "weekend": range(5, 7)}.get(said.removesuffix("s"), range(7))
+        return Entity(EntityKind.DATE, text, frozenset(("weekday", day) for day in span)) if generous else None
     if group == "clock":
-        return Entity(EntityKind.DATE, whole, frozenset(("time", minute) for minute in _minutes(match)))
+        return Entity(EntityKind.DATE, text, frozenset(("time", minute) for minute in _minutes(match)))
     if group == "reference":
         return None  # "as passage 2 says": a pointer into the context, no claim about the world
     if group == "quarter":
-        return Entity(EntityKind.DATE, whole, frozenset([("quarter", int(whole[1]))]))
+        return Entity(EntityKind.DATE, text, frozenset([("quarter", int(said[1]))]))
     if group == "step":
-        number = match["sn"].lower()
-        return Entity(
-            EntityKind.SEQUENCE, whole, frozenset([("ordinal", _VALUES.get(number) if number in _VALUES else int(number))])
-        )
+        number = match["sn"]
+        place = _VALUES[number] if number in _VALUES else _whole(number)
+        return Entity(EntityKind.SEQUENCE, text, frozenset([("ordinal", place)]))
     if group == "ordinal":
-        if not generous and (_IDIOM.search(text[: match.start()]) or text[match.end() : match.end() + 1] == ","):
+        behind = match.string[max(0, match.start() - _BEHIND) : match.start()]
+        if not generous and (_IDIOM.search(behind) or match.string[match.end() : match.end() + 1] == ","):
             return None  # "at first", "First, …" order the text, not what it says
-        number = whole.lower()
-        return Entity(EntityKind.SEQUENCE, whole, frozenset([("ordinal", _ORDINALS.get(number) or int(number[:-2]))]))
+        return Entity(EntityKind.SEQUENCE, text, frozenset([("ordinal", _ORDINALS.get(said) or _whole(said[:-2]))]))
     if group == "half":
-        return _fraction(match, whole)
-    return _number(match, whole, generous)
+        return _fraction(match, text)
+    return _number(match, text, generous)
 
 
 _GROUPS = tuple(_words("iso slash dmy mdy my2 days day week clock quarter reference step ordinal half number"))
@@ -261,20 +279,20 @@ def _date(group: str, match: re.Match[str], whole: str) -> Entity | None:
 
 
 def _month(name: str) -> int:
-    return 1 + next(i for i, month in enumerate(MONTHS) if month.startswith(name.lower().rstrip(".")[:3]))
+    return 1 + next(i for i, month in enumerate(MONTHS) if month.startswith(name.rstrip(".")[:3]))
 
 
 def _minutes(match: re.Match[str]) -> set[int]:
     """Minutes after midnight that a time may mean: without a.m. or p.m., an hour up to 12 may be either."""
-    word = match[0].strip().lower()
+    word = match[0].strip()
     if word in {"noon", "midday"}:
         return {720}
     if word == "midnight":
         return {0}
     if match["cap"]:
         hour, minute = int(match["ch"]) % 12, int(match["cm"] or 0)
-        return {60 * (hour + (12 if match["cap"].lower().startswith("p") else 0)) + minute}
-    text = (match["ch2"] or match["ch3"]).lower()
+        return {60 * (hour + (12 if match["cap"].startswith("p") else 0)) + minute}
+    text = match["ch2"] or match["ch3"]
     hour, minute = _VALUES[text] if text in _VALUES else int(text), int(match["cm2"] or 0)
     both = {60 * hour + minute, 60 * ((hour + 12) % 24) + minute}
     exact = hour > 12 or text.startswith("0")
@@ -283,23 +301,25 @@ def _minutes(match: re.Match[str]) -> set[int]:
 
 def _fraction(match: re.Match[str], whole: str) -> Entity:
     """Half an hour, one and a half days."""
-    share = 0.5 if whole.lower().startswith("half") else 1.5
+    share = 0.5 if match[0].startswith("half") else 1.5
     unit, size = _unit(match["hu"])
     return Entity(EntityKind.NUMBER, whole, frozenset([("number", share * size, unit)]))
 
 
 def _number(match: re.Match[str], whole: str, generous: bool) -> Entity | None:
     value = _value(match["value"])
-    scale = _SUFFIXES[match["scale"].lower()] if match["scale"] else 1
+    if isinstance(value, str):
+        return Entity(EntityKind.NUMBER, whole, frozenset([("number", value)]))
+    scale = _SUFFIXES[match["scale"]] if match["scale"] else 1
     unit: str | None = None
     size = 1.0
     if match["pct"]:
         unit = "%"
     elif match["cur"] or match["money"]:
-        unit = _CURRENCIES[match["cur"] or match["money"].lower().removesuffix("s")]
+        unit = _CURRENCIES[match["cur"] or match["money"].removesuffix("s")]
     elif match["unit"]:
         unit, size = _unit(match["unit"])
-    if not generous and unit is None and match["value"].lower() in {"one", "zero"}:
+    if not generous and unit is None and match["value"] in {"one", "zero"}:
         return None  # "one of them", "no one" count nothing
     # "any" joins a claim with a unit to a context's number without one, None a claim without a unit to any number.
     plain = ("number", value * scale, None if generous or unit is None else "any")
@@ -308,16 +328,22 @@ def _number(match: re.Match[str], whole: str, generous: bool) -> Entity | None:
 
 
 def _unit(text: str) -> tuple[str, float]:
-    name = text.lower().rstrip(".")
+    name = text.rstrip(".")
     return _UNITS[name if name in _UNITS else name.removesuffix("s")]
 
 
-def _value(text: str) -> float:
-    """Value of digits or of spelled-out words: one hundred and twenty-five."""
+def _whole(digits: str) -> int | str:
+    """A whole number; its digits where it is too long to count anything."""
+    return int(digits) if len(digits) <= LONGEST_NUMBER else digits
+
+
+def _value(text: str) -> float | str:
+    """Value of digits or of spelled-out words: one hundred and twenty-five; its digits where a float does not hold them."""
     if text[0].isdigit():
-        return float(text.replace(",", ""))
+        digits = text.replace(",", "")
+        return float(digits) if len(digits.partition(".")[0]) <= LONGEST_NUMBER else digits
     total = part = 0.0
-    for word in re.split(r"[\s-]+", text.lower()):
+    for word in re.split(r"[\s-]+", text):
         if word in _SCALES:
             part = (part or 1) * _SCALES[word]
             if _SCALES[word] > 100:
@@ -334,11 +360,14 @@ def _names(text: str, offset: int, spans: Sequence[tuple[int, int]], stop_words:
     written like a name in itself.
     """
     names = []
+    i = 0
     for match in _CAPITAL.finditer(text, offset):
-        if any(start < match.end() and match.start() < end for start, end in spans):
+        while i < len(spans) and spans[i][1] <= match.start():
+            i += 1
+        if i < len(spans) and spans[i][0] < match.end():
             continue
         words = match[0].split()
-        if _START.search(text[offset : match.start()]):
+        if _START.search(text[max(offset, match.start() - _BEHIND) : match.start()]):
             if words[0].lower() in stop_words:
                 words = words[1:]
             elif not any(c.isupper() or c.isdigit() for c in words[0][1:]):

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.detectors.entities import EntityKind, find_entities, known_keys
+from pipeline.detectors import entities
+from pipeline.detectors.entities import DAYS, MONTHS, EntityKind, find_entities, known_keys
 
 
 def missing(response: str, context: str) -> list[str]:
@@ -107,6 +108,71 @@ def test_names_of_a_recogniser_take_the_place_of_capitals() -> None:
 def test_a_number_is_known_to_itself_in_every_spelling(number: int, unit: str) -> None:
     for spelling in (f"{number}{unit}", f"{number:,}{unit}"):
         assert missing(f"about {spelling} then", f"so {number}{unit}.") == []
+
+
+WORDS = [
+    *MONTHS,
+    *DAYS,
+    *entities._UNITS,
+    *entities._VALUES,
+    *entities._SCALES,
+    *entities._ORDINALS,
+    *entities._CURRENCIES,
+    *entities._TRIGGERS,
+    "am",
+    "pm",
+    "p.m.",
+    "o'clock",
+    "\n",
+]
+WORDS += ["a", "an", "and", "of", "to", "through", "percent", "per cent", "Ada", "Oduya's", "th", "st", "s", *'.,:/-–%(" ']
+WORDS += ["1", "5", "12", "30", "2020", "3.5", "1,200", "9" * 400]
+# The first of each pair becomes the second.
+LOOKALIKES = ["", "sſSſ", "k\u212aK\u212a", "iİIı", "iıIİ", "å\u212bÅ\u212b", "0０5５", "1١3٣", "2²1①"]
+
+
+@st.composite
+def odd_texts(draw: st.DrawFn) -> str:
+    """Words that numbers, dates and steps are made of, in letters and digits that only look like theirs."""
+    words = draw(st.lists(st.sampled_from(WORDS) | st.text(max_size=4) | st.integers(1, 10**20).map(str), max_size=8))
+    text = draw(st.sampled_from([" ", " ", "", "-", ", "])).join(words)
+    text = draw(st.sampled_from([str, str.upper, str.title, str.swapcase]))(text)
+    pairs = draw(st.sampled_from(LOOKALIKES))
+    return text.translate({ord(a): b for a, b in zip(pairs[::2], pairs[1::2], strict=True)})
+
+
+@pytest.mark.parametrize(
+    ("response", "context"),
+    [
+        ("5 MİN", "5 minutes"),
+        ("10 ſeconds", "10 seconds"),
+        ("20 dollarſ", "$20"),
+        ("monday to tueſday", "Monday, Tuesday"),
+        ("STEP FİVE", "step 5"),
+        ("3 ſeptember 2020", "2020-09-03"),
+        ("12 \u212am", "12 kilometres"),
+        ("１２ days", "12 days"),
+        ("٣ days", "3 days"),
+        ("İstanbul", "in Istanbul"),
+        ("9" * 5000 + "th", "the " + "9" * 5000 + "th"),
+        ("step " + "9" * 5000, "step " + "9" * 5000),
+        ("9" * 5000 + " days", "9" * 5000 + " days"),
+    ],
+)
+def test_letters_and_digits_that_look_alike_are_alike(response: str, context: str) -> None:
+    assert missing(f"it is {response}", context) == []
+
+
+def test_long_numbers_are_known_by_every_digit() -> None:
+    assert missing("account 12345678901234567890", "account 12345678901234567891") == ["12345678901234567890"]
+    assert missing("12,345,678,901,234,567,890 people", "12345678901234567890 people") == []
+
+
+@given(odd_texts())
+def test_odd_texts_can_be_read_and_know_themselves(text: str) -> None:
+    for entity in find_entities(text):
+        assert entity.text.strip()
+    assert missing(text, text) == []
 
 
 @given(st.text(max_size=80))
