@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from random import Random
 
-from pipeline.detectors.entities import DAYS, MONTHS
+from pipeline.detectors.entities import DAYS, LONGEST_NUMBER, MONTHS
 
 _WORDS = ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _DIGITS = dict(enumerate(["zero", "one", *_WORDS]))
@@ -167,6 +167,8 @@ def _swap(sentence: str, context: str, rng: Random) -> str | None:
 def _other_number(text: str, rng: Random) -> str:
     if text in _COUNTS:
         return rng.choice([word for word in _COUNTS if word != text])
+    if sum(c.isdecimal() for c in text) > LONGEST_NUMBER:  # no amount: another last digit
+        return text[:-1] + str((int(text[-1]) + rng.randrange(1, 10)) % 10)
     value = float(text.replace(",", ""))
     changed = (
         value + rng.choice([-2, -1, 1, 2, 3, 5]) if value >= 1000 or value < 20 else value * rng.choice([0.5, 1.2, 1.5, 2])

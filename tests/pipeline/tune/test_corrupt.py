@@ -75,3 +75,10 @@ def test_a_dropped_sentence_is_gone_and_what_labels_speak_of_stays() -> None:
 def test_short_passages_lose_nothing() -> None:
     text = "One sentence of seven words stands here."
     assert drop_sentences([(text, [(0, len(text))])], [], Random(0)) == ([text], [])
+
+
+def test_a_number_too_long_for_an_amount_gets_another_last_digit() -> None:
+    for number in ("9" * 400, "12345678901234567890"):
+        changed = [corrupt(f"Pay it into account {number} today.", "Pay it.", Random(seed)) for seed in range(20)]
+        assert all(text is None or text.startswith(f"Pay it into account {number[:-1]}") for text in changed)
+        assert any(changed) and f"Pay it into account {number} today." not in changed

@@ -1,0 +1,91 @@
+"""No text takes longer than its length says: what a log may hold is not chosen by us."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from typing import Any
+
+import pytest
+
+from pipeline.detectors.detect import _pieces
+from pipeline.detectors.entities import find_entities, known_keys
+from pipeline.detectors.terms import content_terms, has_word_spaces
+from pipeline.overlap import words
+from pipeline.sentence_ends import line_ends
+from pipeline.split import load_splitter, split
+from pipeline.template import fill
+from pipeline.tune.corrupt import corrupt, rephrase
+
+SIZE = 100_000
+LIMIT = 8.0
+"""Seconds of processor time; all take under one. The slowest of these took 22 for a third of the size, and four times that for
+twice as much."""
+
+# Before, again and again, behind.
+SHAPES = {
+    "code fence": ("```", " ", "x"),
+    "spaces": ("", " ", "x"),
+    "line breaks": ("", "\n", "x"),
+    "digits": ("passage ", "1", "x"),
+    "thousands": ("1", ",111", "x"),
+    "references": ("passage 1", ", 1", "x"),
+    "numbers": ("", "1 ", ""),
+    "ordinals": ("", "1th ", ""),
+    "words of numbers": ("", "one ", "x"),
+    "words of order": ("", "first ", ""),
+    "scales": ("one", " trillion", ""),
+    "months": ("", "may ", "x"),
+    "dots": ("", ".", "x"),
+    "dots and spaces": ("", ". ", "x"),
+    "full stops": ("", "。", "x"),
+    "full stops after words": ("", "天气好。", "x"),
+    "capitals": ("", "A", "."),
+    "names": ("", "Aa ", "x"),
+    "names and numbers": ("", "Aa 1 ", "x"),
+    "initials": ("", "A. ", "x"),
+    "codes": ("", "w1 ", "x"),
+    "small sentences": ("", "it is so. and ", "x"),
+    "joined sentences": ("", "No. 1 ", "x"),
+    "times": ("", "9 a.m. The ", "x"),
+    "quotes": ("", '"', "x"),
+    "opening brackets": ("", "(", "x"),
+    "closing brackets": ("x.", ")", "x"),
+    "brackets": ("", "a(b) (", "x"),
+    "hashes": ("", "#", "x"),
+    "smileys": ("", ":-", "x"),
+    "endings": ("a", "'s", "x"),
+    "slashes": ("http://", "a/b.", "x"),
+    "stars": ("", "**a** ", "x"),
+    "emoji": ("", "👩\u200d👩", "x"),
+    "accents": ("a", "\u0301", "x"),
+    "one word": ("", "a", ""),
+    "private use": ("", "\ue000a", "x"),
+}
+DOINGS: dict[str, Callable[[str], object]] = {
+    "entities": partial(find_entities, stop_words=frozenset({"the"})),
+    "keys": lambda text: known_keys([text]),
+    "terms": lambda text: content_terms(text, "en"),
+    "scripts": has_word_spaces,
+    "pieces": lambda text: list(_pieces(text)),
+    "words": words,
+    "line": line_ends,
+    "template": lambda text: fill(text, dict.fromkeys(["a"], "")),
+    "rephrase": lambda text: rephrase(text, Random(0)),
+    "corrupt": lambda text: corrupt(text[:2000], text, Random(0)),
+}
+
+
+@pytest.fixture(scope="module")
+def nlp() -> Any:
+    return load_splitter("sentencizer", "en")
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_time_grows_with_length_and_not_with_its_square(nlp: Any, shape: str) -> None:
+    before, again, behind = SHAPES[shape]
+    text = before + again * (SIZE // len(again)) + behind
+    for name, doing in {"split": lambda text: split(nlp, [text]), **DOINGS}.items():
+        start = time.process_time()
+        doing(text)
+        assert time.process_time() - start < LIMIT, name
