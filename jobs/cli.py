@@ -56,11 +56,13 @@ def run(
 ) -> None:
     """Score what is new, fit, and finalise: logs in, verdicts out."""
     with our_errors() as console:
-        from jobs.run import run_job
+        from jobs.run import refuse_too_many_errors, run_job
         from jobs.summary import print_summary
 
-        done = run_job(_job(config, on_bad_file), input_uri, output, console)
+        job = _job(config, on_bad_file)
+        done = run_job(job, input_uri, output, console)
         print_summary(done, output, console)
+        refuse_too_many_errors(job, done, output)
         if fail_on_drift and any(shift["drifted"] for shift in done.drift.get("shifts", [])):
             sys.exit(DRIFT_EXIT)
 
@@ -69,11 +71,13 @@ def run(
 def score(input_uri: Input, output: Output, config: Config = None, on_bad_file: OnBadFile = None) -> None:
     """Score what is new into OUTPUT/raw; resumes where a broken run stopped."""
     with our_errors() as console:
-        from jobs.run import score_job
+        from jobs.run import refuse_too_many_errors, score_job
         from jobs.summary import print_summary
 
-        done = score_job(_job(config, on_bad_file), input_uri, output, console)
+        job = _job(config, on_bad_file)
+        done = score_job(job, input_uri, output, console)
         print_summary(done, output, console)
+        refuse_too_many_errors(job, done, output)
 
 
 @app.command()
@@ -90,12 +94,14 @@ def fit(output: Output, config: Config = None) -> None:
 def finalize(output: Output, config: Config = None, calibration: CalibrationFile = None) -> None:
     """Give every row of OUTPUT/raw a verdict under the job file's settings, or a calibration's; needs no model."""
     with our_errors() as console:
-        from jobs.run import finalize_job
+        from jobs.run import finalize_job, refuse_too_many_errors
         from jobs.summary import print_summary
 
         job = load_job(config)
         job = job.model_copy(update={"calibration": calibration}) if calibration else job
-        print_summary(finalize_job(job, output, console), output, console)
+        done = finalize_job(job, output, console)
+        print_summary(done, output, console)
+        refuse_too_many_errors(job, done, output)
 
 
 @app.command()

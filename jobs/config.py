@@ -7,7 +7,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pipeline.aggregate import NEED_POSITIVE, Mean, Positive
-from pipeline.detectors.config import DETECTOR, Detector
+from pipeline.detectors.config import DETECTOR, Detector, Kind
+from pipeline.engines.dtype import dtype_of
 from pipeline.errors import ConfigError
 from pipeline.judge import Judge, check_judge
 from pipeline.prompt import check_template
@@ -80,7 +81,7 @@ class Aggregate(_Section):
     """How sentence scores become a response's score: a mean, after a positivity policy."""
 
     mean: Mean = Mean.HARMONIC
-    positive: Positive = Positive.CLIP
+    positive: Positive = Positive.CDF
     epsilon: float = Field(0.01, gt=0)
 
     @model_validator(mode="after")
@@ -144,6 +145,15 @@ class Drift(_Section):
     min_sentences: int = Field(100, ge=1)
 
 
+def default_members() -> dict[str, Any]:
+    """The members of a job that names none: the bundled verifiers and the detectors without a model, which measured best
+    together (docs/verifiers.md)."""
+    return {
+        "slms": [{"name": name, "adapter": name} for name in ("facts", "sources")],
+        "detectors": [{"name": kind.value, "kind": kind} for kind in (Kind.ENTITIES, Kind.ATTRIBUTION, Kind.NOVELTY)],
+    }
+
+
 class Job(_Section):
     """A whole job file.
 
@@ -151,11 +161,13 @@ class Job(_Section):
         columns: Names of our columns in the logs.
         splitter: How responses are split into sentences.
         slms: The SLMs of the ensemble; a row goes through them in this order. Without one, detectors alone decide.
-        detectors: Members that need no model.
+        detectors: Members that need no model. Where neither SLMs nor detectors are named, they are those of `default_members`.
         normalize: Where mu and sigma come from.
         aggregate: Mean and positivity policy.
         threshold: tau.
         calibration: A file of `ragassay calibrate`; it takes the place of normalize, aggregate and threshold.
+        max_error_share: Share of a run's rows that may end with status `error`, a fault of this program on that row; with
+            more, the run ends with an error after everything is written.
         history: What tonight is compared with.
         drift: When it counts as drift.
         judge: A served model that `evaluate` compares with, through an OpenAI-compatible endpoint; it gives no verdicts.
@@ -169,12 +181,13 @@ class Job(_Section):
 
     columns: Columns = Columns()
     splitter: Splitter = Splitter()
-    slms: tuple[Slm, ...] = (Slm(name="smollm2"),)
+    slms: tuple[Slm, ...] = ()
     detectors: tuple[Detector, ...] = ()
     normalize: Normalize = Normalize()
     aggregate: Aggregate = Aggregate()
     threshold: Threshold = Threshold(quantile=0.2)
     calibration: str | None = None
+    max_error_share: float = Field(0.05, ge=0, le=1)
     history: History = History()
     drift: Drift = Drift()
     judge: Judge | None = None
@@ -182,6 +195,16 @@ class Job(_Section):
     block_mib: float = Field(0.5, gt=0)
     cluster_mib: float = Field(0, ge=0, le=1024)
     ray_address: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_members(cls, given: Any) -> Any:
+        """Who names some members has named them all; who names none gets those that measured best."""
+        if not isinstance(given, dict):
+            return given
+        if "slms" in given or "detectors" in given:
+            return given
+        return {**default_members(), **given}
 
     @model_validator(mode="after")
     def _names_differ(self) -> "Job":
@@ -235,6 +258,11 @@ def load_job(path: str | None) -> Job:
     if not isinstance(data, dict | None):
         raise ConfigError(f"job file {path} must be a mapping such as 'columns: …', not a {type(data).__name__}")
     return make_job(data or {}, where=f"job file {path}")
+
+
+def with_dtypes(job: Job) -> Job:
+    """A job whose SLMs' dtypes are settled, on the machine it is started from: all of its replicas then compute alike."""
+    return job.model_copy(update={"slms": tuple(slm.model_copy(update={"dtype": dtype_of(slm)}) for slm in job.slms)})
 
 
 def make_job(data: dict[str, Any], where: str = "job") -> Job:

@@ -65,10 +65,18 @@ def check_fingerprint(then: dict[str, Any], now: dict[str, Any], output: str) ->
                 [
                     f"output {output} holds scores made under other settings:",
                     *lines,
+                    *_dtype_advice(found),
                     "Take the settings back, or give another OUTPUT for the new ones",
                 ]
             )
         )
+
+
+def _dtype_advice(found: list[tuple[str, Any, Any]]) -> list[str]:
+    """`dtype: auto` may mean another type on another machine, though nobody has changed a setting."""
+    then = {was for where, was, _ in found if where.endswith(".dtype") and isinstance(was, str)}
+    advice = "this machine takes another dtype than the one that the folder was begun on: set dtype: {} to go on in it"
+    return [advice.format(" or ".join(sorted(then)))] if then else []
 
 
 def differences(then: Any, now: Any, where: str = "") -> list[tuple[str, Any, Any]]:

@@ -16,6 +16,7 @@ from jobs.config import Columns, Job
 from jobs.logs import LogFile, Logs, read_logs
 from jobs.plan_score import DRIVER_CPUS
 from jobs.storage import Folder
+from pipeline.contain import contain
 from pipeline.detectors.frequencies import BUCKETS, Frequencies, count, merge
 from pipeline.detectors.terms import content_terms
 
@@ -79,4 +80,9 @@ def file_frequencies(
 def context_frequencies(contexts: Iterable[list[str | None] | None], language: str) -> Frequencies:
     """Document frequencies of the different passages of contexts."""
     passages = {passage for context in contexts for passage in context or [] if passage}
-    return count(content_terms(passage, language) for passage in sorted(passages))
+
+    def terms(passage: str) -> list[str]:
+        # One whose words can't be told counts as empty: the detectors say so of its rows.
+        return contain(1, lambda _: content_terms(passage, language), lambda _, __: [])[0]
+
+    return count(map(terms, sorted(passages)))

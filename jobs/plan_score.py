@@ -1,8 +1,9 @@
 """Plan 1, `score`: logs -> sentences -> one pool of actors a SLM -> raw Parquet, resumable (Ray Data checkpoints)."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from jobs.engine_metrics import engine_counters
 from jobs.logs import LogFile, Logs
 from jobs.source import open_rows
 from jobs.storage import Folder
+from pipeline.contain import contain, fault_of
 from pipeline.detectors.frequencies import Frequencies
 from pipeline.detectors.stage import detect_batch
 from pipeline.scorer import SlmScorer
@@ -34,6 +36,10 @@ MIN_IN_FLIGHT_MIB = 256
 
 NO_PROGRESS_SECONDS = 6 * 3600
 """Ray Data gives a run up after half an hour without a block; on a laptop one block of long texts can take longer."""
+
+
+_Split = tuple[list[dict[str, Any]] | None, str, str | None]
+"""Sentences of a row, null where it can't be scored; its status; and why."""
 
 
 def needed_resources(job: Job, scoring: bool) -> tuple[float, float]:
@@ -155,26 +161,39 @@ def score_files(
 def split_batch(table: pa.Table, splitter: tuple[str, str], question_needed: bool) -> pa.Table:
     """Give each row its sentences, or the status that says why it has none; empty members and usage are added."""
     rows = table.select(["question", "context", "response", "status", "error"]).to_pylist()
-    faults = [(row["status"], row["error"]) if row["status"] != Status.OK else row_fault(row, question_needed) for row in rows]
-    texts = ["" if fault else row["response"] for row, fault in zip(rows, faults, strict=True)]
-    sentences: list[list[dict[str, Any]] | None] = []
-    for i, (text, spans) in enumerate(zip(texts, split(_nlp(*splitter), texts), strict=True)):
-        if not faults[i] and not spans:
-            faults[i] = (Status.EMPTY_RESPONSE.value, "the response has no word")
-        sentences.append(None if faults[i] else [{"text": text[a:b], "start": a, "end": b} for a, b in spans])
-    good = [fault is None for fault in faults]
+    nlp = _nlp(*splitter)
+    found: list[list[_Split]] = contain(
+        len(rows),
+        lambda some: _split_rows(rows[some], nlp, question_needed),
+        lambda _, error: [(None, Status.ERROR.value, f"split: {fault_of(error)}")],
+    )
+    sentences, statuses, errors = zip(*chain.from_iterable(found), strict=True) if rows else ((), (), ())
     table = table.drop_columns(["status", "error"])
     for name, values, kind in (
         ("sentences", sentences, pa.list_(SPAN)),
-        ("members", [[] if ok else None for ok in good], pa.list_(MEMBER)),
+        ("members", [None if spans is None else [] for spans in sentences], pa.list_(MEMBER)),
         ("evidence", [None] * len(rows), pa.list_(EVIDENCE)),
-        ("usage", [[] if ok else None for ok in good], pa.list_(USAGE)),
+        ("usage", [None if spans is None else [] for spans in sentences], pa.list_(USAGE)),
         ("context_windows", [None] * len(rows), pa.int32()),
-        ("status", [fault[0] if fault else Status.OK.value for fault in faults], pa.string()),
-        ("error", [fault[1] if fault else None for fault in faults], pa.string()),
+        ("status", statuses, pa.string()),
+        ("error", errors, pa.string()),
     ):
         table = table.append_column(name, pa.array(values, type=kind))
     return table
+
+
+def _split_rows(rows: Sequence[Mapping[str, Any]], nlp: Any, question_needed: bool) -> list[_Split]:
+    faults = [(row["status"], row["error"]) if row["status"] != Status.OK else row_fault(row, question_needed) for row in rows]
+    texts = ["" if fault else row["response"] for row, fault in zip(rows, faults, strict=True)]
+    found: list[_Split] = []
+    for text, spans, fault in zip(texts, split(nlp, texts), faults, strict=True):
+        if fault:
+            found.append((None, *fault))
+        elif not spans:
+            found.append((None, Status.EMPTY_RESPONSE.value, "the response has no word"))
+        else:
+            found.append(([{"text": text[a:b], "start": a, "end": b} for a, b in spans], Status.OK.value, None))
+    return found
 
 
 def row_fault(row: Mapping[str, Any], question_needed: bool) -> tuple[str, str] | None:

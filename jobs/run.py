@@ -9,7 +9,7 @@ from rich.console import Console
 
 from jobs.balance import count_rows
 from jobs.checkpoint import CHECKPOINT, CommittedRows, clear_pending, forget_pending
-from jobs.config import Job
+from jobs.config import Job, with_dtypes
 from jobs.fit import fit_output, fits_of
 from jobs.frequencies import ensure_frequencies
 from jobs.logs import LogFile, Logs, find_logs
@@ -20,7 +20,7 @@ from jobs.register import check_input, refuse_unfinished, register
 from jobs.state import State, existing_output, read_manifest
 from jobs.storage import locked, open_folder
 from jobs.verdicts import without_verdict, write_verdicts
-from pipeline.errors import BalanceError
+from pipeline.errors import BalanceError, RowsError
 from pipeline.normalize import Fit
 from pipeline.prompt import needs_question
 from schemas.columns import Status
@@ -65,6 +65,7 @@ def fit_job(job: Job, output_uri: str) -> dict[str, Fit]:
 
 
 def _job(job: Job, output_uri: str, console: Console, *, input_uri: str | None, finalize: bool) -> Run:
+    job = with_dtypes(job)
     logs = find_logs(input_uri) if input_uri is not None else None
     question_needed = any(needs_question(slm) for slm in job.slms)
     if logs is not None:
@@ -91,6 +92,21 @@ def _job(job: Job, output_uri: str, console: Console, *, input_uri: str | None, 
         return run
 
 
+def refuse_too_many_errors(job: Job, run: Run, output_uri: str) -> None:
+    """End a run with an error where this program failed on too many of its rows: a bug must not look like a quiet night.
+
+    Raises:
+        RowsError: More than `max_error_share` of the rows have the status `error`.
+    """
+    errors, rows = run.statuses.get(Status.ERROR.value, 0), run.rows["in"] - run.rows["skipped"]
+    if errors > job.max_error_share * rows:
+        raise RowsError(
+            f"{errors:,} of {rows:,} rows ended with status error, more than max_error_share {job.max_error_share:g} allows. "
+            f"Everything is written to {output_uri}; `error` in scored/ says where each arose. Report it, or score into "
+            "another OUTPUT with a version that has it mended; a larger max_error_share lets such runs pass"
+        )
+
+
 def _score(job: Job, logs: Logs, pending: dict[int, LogFile], state: State, question_needed: bool) -> None:
     run, started = state.run, time.perf_counter()
     files = {number: file for number, file in pending.items() if file.rows}
@@ -105,6 +121,7 @@ def _score(job: Job, logs: Logs, pending: dict[int, LogFile], state: State, ques
     all_rows = sum(file.rows or 0 for file in logs.files)
     statuses, usage, sentences = count_rows(state.output, files)
     run.statuses, run.usage, run.sentences = dict(statuses), usage, sentences
+    run.dtypes = {slm.name: slm.dtype for slm in job.slms}
     scored = statuses.pop(Status.OK.value, 0)
     run.rows = {"in": all_rows, "scored": scored, "failed": sum(statuses.values()), "skipped": all_rows - total}
     if run.rows["in"] != run.rows["scored"] + run.rows["failed"] + run.rows["skipped"]:

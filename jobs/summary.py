@@ -91,7 +91,7 @@ def _lines(run: Run, output: str) -> list[tuple[str, str]]:
                 f"tokens {name}",
                 f"{used['tokens_computed']:,.0f} computed, {used['tokens_reused']:,.0f} reused ({reused:.0%}), "
                 f"{used['prompts']:,.0f} prompts, {used['engine_seconds']:.1f} engine seconds"
-                f" ({_busy(used):.0%} busy)",
+                f" ({_busy(used):.0%} busy) in {run.dtypes.get(name, 'an unknown dtype')}",
             )
         )
     seconds = run.seconds.get("score", 0.0)

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import pyarrow as pa
 
+from pipeline.contain import contain, fault_of
 from pipeline.prompt import Encoded, PromptBuilder
 from pipeline.sentence_ends import Span
 from pipeline.slm import Slm
@@ -53,13 +55,15 @@ class RowPrompts:
         prompts: For each text (sentences, then the whole response if it is asked about) its prompt in every window.
         windows: Windows of the context.
         whole: Whether the whole response is the last text.
-        error: Why the row can't be asked about; prompts are empty then.
+        status: ok, or what makes the row impossible to ask about; prompts are empty then, and
+        error: says why.
         note: What is missing in a row that can.
     """
 
     prompts: list[list[Prompt]] = field(default_factory=list)
     windows: int = 0
     whole: bool = False
+    status: Status = Status.OK
     error: str | None = None
     note: str | None = None
 
@@ -80,12 +84,24 @@ def prompts_of_rows(
         One entry a row.
     """
     texts = [[*row.sentences, *([row.response] if slm.whole_response else [])] for row in rows]
-    encoded = builder.encode([(row.question, row.context, judged) for row, judged in zip(rows, texts, strict=True)])
-    for row, judged, one in zip(rows, texts, encoded, strict=True):
+    asked = [(row.question, row.context, judged) for row, judged in zip(rows, texts, strict=True)]
+    encoded: list[list[Encoded | RowPrompts]] = contain(
+        len(rows), lambda some: [*builder.encode(asked[some])], lambda _, error: [_failed(error)]
+    )
+
+    def plan(i: int, one: Encoded | RowPrompts) -> RowPrompts:
+        if isinstance(one, RowPrompts):
+            return one
         if _length(one) <= limit:
-            yield _of_windows([one], slm)
-        else:
-            yield _of_long_row(row, judged, one, slm, builder, limit, sentences_of)
+            return _of_windows([one], slm)
+        return _of_long_row(rows[i], texts[i], one, slm, builder, limit, sentences_of)
+
+    for i, one in enumerate(chain.from_iterable(encoded)):
+        yield contain(1, lambda _: plan(i, one), lambda _, error: _failed(error))[0]  # noqa: B023  (called at once)
+
+
+def _failed(error: Exception) -> RowPrompts:
+    return RowPrompts(status=Status.ERROR, error=f"prompts: {fault_of(error)}")
 
 
 def _of_windows(encoded: Sequence[Encoded], slm: Slm) -> RowPrompts:
@@ -113,7 +129,10 @@ def _of_long_row(
         if windows:
             note = f"{named}the whole response does not fit its window of {limit + 1} tokens, so response_score is null"
             return replace(_of_windows(windows, slm), whole=False, note=note)
-    return RowPrompts(error=f"{named}question and sentence leave no room for context in its window of {limit + 1} tokens")
+    return RowPrompts(
+        status=Status.TOO_LONG,
+        error=f"{named}question and sentence leave no room for context in its window of {limit + 1} tokens",
+    )
 
 
 def _windows(

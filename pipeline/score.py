@@ -33,7 +33,7 @@ ENCODED_ROWS = 256
 
 @dataclass
 class RowScore:
-    """What an SLM says of a row; `error` is set, and everything else empty, where it can't be scored.
+    """What an SLM says of a row; `status` and `error` say why it can't be scored, and everything else is empty then.
 
     `note` says what is missing in a row that is scored.
     """
@@ -47,6 +47,7 @@ class RowScore:
     tokens_reused: int = 0
     engine_seconds: float = 0.0
     idle_seconds: float = 0.0
+    status: Status = Status.OK
     error: str | None = None
     note: str | None = None
 
@@ -153,7 +154,7 @@ def _ask(plans: Sequence[RowPrompts], slm: Slm, builder: PromptBuilder, engine: 
     owner = in_token_order(plans)
     prompts = list(owner)
     if not prompts:
-        return [RowScore(error=plan.error) for plan in plans]
+        return [RowScore(status=plan.status, error=plan.error) for plan in plans]
     output = engine.label_logprobs(prompts, [*builder.yes, *builder.no])
     if np.isnan(output.logprobs).any():
         raise ModelError(f"SLM {slm.name!r} gave NaN for a prompt: try dtype float32; its scores can't be trusted")
@@ -163,7 +164,7 @@ def _ask(plans: Sequence[RowPrompts], slm: Slm, builder: PromptBuilder, engine: 
     values = member_values(slm.value, yes, no)
     place = {prompt: i for i, prompt in enumerate(prompts)}
 
-    results = [RowScore(error=plan.error, note=plan.note, windows=plan.windows) for plan in plans]
+    results = [RowScore(status=plan.status, error=plan.error, note=plan.note, windows=plan.windows) for plan in plans]
     for plan, result in zip(plans, results, strict=True):
         best = [max((place[p] for p in text), key=lambda i: values[i]) for text in plan.prompts]
         if plan.whole:
@@ -196,8 +197,8 @@ def attach(table: pa.Table, slm: Slm, places: Sequence[int], results: Sequence[R
     """
     columns = {name: table[name].to_pylist() for name in ("members", "usage", "context_windows", "status", "error")}
     for i, result in zip(places, results, strict=True):
-        if result.error:
-            columns["status"][i], columns["error"][i] = Status.TOO_LONG.value, result.error
+        if result.status is not Status.OK:
+            columns["status"][i], columns["error"][i] = result.status.value, result.error
             columns["members"][i] = columns["context_windows"][i] = None
             continue
         values = member_values(slm.value, result.log_p_yes, result.log_p_no)

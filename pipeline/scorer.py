@@ -2,10 +2,12 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
+from pipeline.contain import contain, fault_of
 from pipeline.engines.engine_thread import EngineThread
 from pipeline.engines.protocol import EngineOutput
 from pipeline.errors import ModelError
@@ -14,6 +16,7 @@ from pipeline.row_prompts import good_rows
 from pipeline.score import RowScore, attach, score_rows
 from pipeline.sentence_ends import Span
 from pipeline.slm import Slm
+from schemas.columns import Status
 
 REMEMBERED_ROWS = 50_000
 """Rows whose results an actor remembers, for their repetitions in later batches: about 50 MB."""
@@ -72,7 +75,11 @@ class SlmScorer:
         if self._fault:
             raise self._fault
         places, rows = good_rows(table)
-        results = score_rows(rows, self._slm, self._builder, self._engine, self._sentences_of, self._known)
+        results = contain(
+            len(rows),
+            lambda some: score_rows(rows[some], self._slm, self._builder, self._engine, self._sentences_of, self._known),
+            lambda _, error: [RowScore(status=Status.ERROR, error=f"SLM {self._slm.name!r}: {fault_of(error)}")],
+        )
         while len(self._known) > REMEMBERED_ROWS:
             self._known.popitem(last=False)
-        return attach(table, self._slm, places, results)
+        return attach(table, self._slm, places, list(chain.from_iterable(results)))

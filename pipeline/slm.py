@@ -25,6 +25,8 @@ TRAINED = ("system", "prompt", "chat", "supported", "unsupported")
 
 Words = Annotated[tuple[str, ...], Field(min_length=1)]
 
+Dtype = Literal["auto", "bfloat16", "float16", "float32"]
+
 
 class Value(StrEnum):
     """The number of an SLM that is normalised."""
@@ -69,7 +71,7 @@ class Slm(BaseModel):
         revision: Commit or tag of a hub id.
         trust_remote_code: Run code that comes with the model; needed by some hub models, off unless asked for.
         engine: vllm, or transformers (slow; the reference).
-        dtype: Type of weights and activations.
+        dtype: Type of weights and activations; auto takes the fastest that is sound, see `pipeline.engines.dtype`.
         quantization: Makes weights fp8 when they are loaded, with a scale a tensor, channel or block, on GPUs that compute
             with it; None leaves them.
         system: System message; None leaves the chat template's own.
@@ -102,7 +104,7 @@ class Slm(BaseModel):
     revision: str | None = None
     trust_remote_code: bool = False
     engine: Literal["vllm", "transformers"] = "vllm"
-    dtype: Literal["auto", "bfloat16", "float16", "float32"] = "bfloat16"
+    dtype: Dtype = "auto"
     quantization: Literal["fp8_per_tensor", "fp8_per_channel", "fp8_per_block"] | None = None
     system: str | None = None
     prompt: str = DEFAULT_PROMPT

@@ -11,7 +11,7 @@ SCHEMA_VERSION = 3
 
 
 class Status(StrEnum):
-    """Why a row has, or has not, a score."""
+    """Why a row has, or has not, a score. `error`: this program failed on that row, and `error` says where."""
 
     OK = "ok"
     NO_QUESTION = "no_question"
@@ -21,6 +21,7 @@ class Status(StrEnum):
     TOO_LONG = "too_long"
     UNREADABLE = "unreadable"
     NOT_JUDGED = "not_judged"
+    ERROR = "error"
 
 
 LOGS = pa.schema(

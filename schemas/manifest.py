@@ -50,6 +50,7 @@ class Run:
         statuses: Rows scored or failed by this run, by status.
         sentences: Sentences scored.
         flagged: Responses with the verdict `hallucinated`; None where nothing was finalised.
+        dtypes: SLM -> the type its engine computed in, which `dtype: auto` leaves to the machine.
         usage: Prompts, tokens computed and reused, engine seconds and idle seconds between calls, a member.
         seconds: Wall time a step.
         fit: mu, sigma and count a member, and where they come from; mean, policy, epsilon and weights.
@@ -67,6 +68,7 @@ class Run:
     statuses: dict[str, int] = field(default_factory=dict)
     sentences: int = 0
     flagged: int | None = None
+    dtypes: dict[str, str] = field(default_factory=dict)
     usage: dict[str, dict[str, float]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     fit: dict[str, Any] = field(default_factory=dict)

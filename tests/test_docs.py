@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from jobs.cli import app
 from jobs.config import Job, load_job
+from pipeline.slm import Replicas, Slm
 
 REPO = Path(__file__).parent.parent
 PAGES = [REPO / "README.md", *sorted((REPO / "docs").glob("*.md"))]
@@ -46,23 +47,25 @@ def test_ragassay_commands_and_options_exist() -> None:
 
 def test_the_documented_job_file_is_complete_and_the_default() -> None:
     path = REPO / "docs" / "job.yaml"
-    assert load_job(str(path)) == Job()
+    assert load_job(str(path)) == Job() == load_job(None)
 
     def names(model: BaseModel) -> dict[str, Any]:
-        return {
-            name: names(value) if isinstance(value, BaseModel) else [names(v) for v in value] if name == "slms" else None
-            for name, value in ((n, getattr(model, n)) for n in type(model).model_fields)
-        }
+        fields = {name: getattr(model, name) for name in type(model).model_fields}
+        return {name: names(value) if isinstance(value, BaseModel) else None for name, value in fields.items()}
 
     def keys(data: Any, like: Any) -> Any:
-        if isinstance(like, dict):
-            return {k: keys(v, like.get(k)) for k, v in data.items()}
-        return [keys(v, like[0]) for v in data] if isinstance(like, list) else None
+        return {k: keys(v, like.get(k)) for k, v in data.items()} if isinstance(like, dict) else None
 
     expected = names(Job())
     written = keys(yaml.safe_load(path.read_text()), expected)
     del expected["threshold"]["value"]  # it goes instead of quantile
     assert written == expected
+
+
+def test_the_documented_slm_is_complete_and_the_default() -> None:
+    written = yaml.safe_load((REPO / "docs" / "slm.yaml").read_text())
+    assert Slm.model_validate(written) == Slm(name=written["name"])
+    assert written.keys() == Slm.model_fields.keys() and written["replicas"].keys() == Replicas.model_fields.keys()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

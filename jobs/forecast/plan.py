@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from jobs.config import Job
+from jobs.config import Job, with_dtypes
 from jobs.forecast.forecast import Forecast, forecast, seconds_here, seconds_on_gpus, start_up, worth_compiling
 from jobs.forecast.sample import read_sample
 from jobs.forecast.tokens import count_stretches
@@ -58,6 +58,7 @@ def plan(
     Raises:
         RagassayError: The input or a model can't be used.
     """
+    job = with_dtypes(job)
     logs = find_logs(input_uri)
     question_needed = any(needs_question(slm) for slm in job.slms)
     check_input(job, logs, question_needed)

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from pipeline.engines.protocol import Engine, EngineOutput
+from pipeline.errors import ModelError
 
 WARM_UP_TOKENS = 256
 
@@ -40,13 +41,20 @@ class EngineThread:
         self._thread.submit(self._engine.label_logprobs, [prompt], labels).result()
 
     def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
-        """See `Engine.label_logprobs`; waits for the calls before it. Idle time counts from the end of the call before."""
+        """See `Engine.label_logprobs`; waits for the calls before it. Idle time counts from the end of the call before.
+
+        Raises:
+            ModelError: The engine failed.
+        """
         return self._thread.submit(self._call, prompts, labels).result()
 
     def _call(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
         started = time.perf_counter()
         idle = started - self._ended if self._ended is not None else 0.0
-        output = self._engine.label_logprobs(prompts, labels)
+        try:
+            output = self._engine.label_logprobs(prompts, labels)
+        except Exception as error:  # no row's fault: it must end the run, not pass for a row's
+            raise ModelError(f"the engine failed: {type(error).__name__}: {error}") from error
         self._ended = time.perf_counter()
         output = replace(output, seconds=self._ended - started, idle_seconds=idle)
         if self._tell is not None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pipeline.engines.dtype import dtype_of
 from pipeline.engines.merge import prepare_slm, window_of
 from pipeline.engines.protocol import EngineOutput
 from pipeline.errors import ModelError
@@ -29,9 +30,7 @@ class TransformersEngine:
         options = {"revision": slm.revision, "trust_remote_code": slm.trust_remote_code}
         try:
             self.tokenizer = AutoTokenizer.from_pretrained(model, **options)
-            self._model = AutoModelForCausalLM.from_pretrained(
-                model, dtype=slm.dtype if slm.dtype == "auto" else getattr(torch, slm.dtype), **options
-            ).eval()
+            self._model = AutoModelForCausalLM.from_pretrained(model, dtype=getattr(torch, dtype_of(slm)), **options).eval()
         except Exception as error:
             raise ModelError(f"SLM {slm.name!r}: transformers can't load model {slm.model!r}: {error}") from error
         if torch.cuda.is_available():

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.engines.dtype import dtype_of
 from pipeline.engines.merge import prepare_slm, window_of
 from pipeline.engines.protocol import EngineOutput
 from pipeline.errors import ModelError
@@ -33,7 +34,7 @@ def engine_args(slm: Slm, model: str, *, cpu: bool, window: int) -> dict[str, An
         "model": model,
         "revision": slm.revision,
         "trust_remote_code": slm.trust_remote_code,
-        "dtype": slm.dtype,
+        "dtype": dtype_of(slm),
         "quantization": slm.quantization,
         "max_model_len": window,
         "max_num_batched_tokens": max(slm.max_num_batched_tokens, slm.max_num_seqs),

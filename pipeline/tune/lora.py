@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from pipeline.engines.dtype import dtype_of
 from pipeline.engines.merge import own_adapter
 from pipeline.engines.weights import prepare
 from pipeline.errors import ModelError
@@ -72,7 +73,7 @@ def load_for_training(slm: Slm, *, rank: int, layers: int | None, seed: int) -> 
     try:
         model = AutoModelForCausalLM.from_pretrained(
             prepare(slm.model),
-            dtype=getattr(torch, slm.dtype) if slm.dtype != "auto" else "auto",
+            dtype=getattr(torch, dtype_of(slm, on_gpu=torch.cuda.is_available())),
             attn_implementation=NAME,
             revision=slm.revision,
             trust_remote_code=slm.trust_remote_code,

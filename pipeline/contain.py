@@ -1,0 +1,56 @@
+"""A row's fault is that row's: run a step over rows, and where it raises, part them until the row at fault is found."""
+
+from collections.abc import Callable
+from pathlib import Path
+from traceback import walk_tb
+from typing import TypeVar
+
+from pipeline.errors import RagassayError
+
+ROOT = Path(__file__).parent.parent
+OURS = ("pipeline", "jobs", "schemas")
+
+FAULTS_OF_THE_RUN = (RagassayError, OSError, ImportError)
+"""What no row is to blame for: a model, the job file, a full disk, a missing library."""
+
+Piece = TypeVar("Piece")
+
+
+def contain(rows: int, step: Callable[[slice], Piece], fail: Callable[[int, Exception], Piece]) -> list[Piece]:
+    """Run a step over all rows at once; where it raises, over either half, and so on down to the single row.
+
+    Args:
+        rows: How many there are; without any, the step is run once.
+        step: Gives the result of a stretch of rows.
+        fail: Gives the result of a row, by its place, that made the step raise.
+
+    Returns:
+        The results of stretches that are, one after the other, all rows.
+
+    Raises:
+        RagassayError: And other faults of the run rather than a row's.
+    """
+
+    def of(start: int, stop: int) -> list[Piece]:
+        try:
+            return [step(slice(start, stop))]
+        except FAULTS_OF_THE_RUN:
+            raise
+        except Exception as error:
+            if stop - start <= 1:
+                return [fail(start, error)]
+        middle = (start + stop) // 2
+        return [*of(start, middle), *of(middle, stop)]
+
+    return of(0, rows)
+
+
+def fault_of(error: Exception) -> str:
+    """What to say of a row that made a step raise: the exception's class and where it arose.
+
+    Its message is left out: it may hold text of the log.
+    """
+    places = [(Path(frame.f_code.co_filename), frame.f_code.co_name, line) for frame, line in walk_tb(error.__traceback__)]
+    ours = [(path.relative_to(ROOT), name, line) for path, name, line in places if ROOT in path.parents]
+    path, name, line = [place for place in ours if place[0].parts[0] in OURS][-1]  # the last is the deepest
+    return f"{type(error).__name__} in {name} ({path}, line {line})"

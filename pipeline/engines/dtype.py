@@ -1,0 +1,40 @@
+"""The type that weights and activations take where a job file leaves it open: `dtype: auto`.
+
+Kernels for bfloat16 are fast on GPUs, and on processors that compute with it. On others (AVX2 only, AVX512 without BF16) they
+convert number by number: vLLM's matrices run at a tenth of their float32 rate there.
+"""
+
+from functools import lru_cache
+from pathlib import Path
+
+from pipeline.slm import Dtype, Slm
+
+COMPUTES_BFLOAT16 = ("avx512_bf16", "amx_bf16")
+"""Flags of x86 processors that multiply bfloat16."""
+
+CPU_INFO = Path("/proc/cpuinfo")
+
+
+def dtype_of(slm: Slm, *, on_gpu: bool = False) -> Dtype:
+    """The dtype of an SLM's engine: its own setting; for `auto` bfloat16 on GPUs, and on this processor what it computes with.
+
+    Args:
+        slm: The SLM.
+        on_gpu: Whether a GPU runs it, whatever its replicas reserve.
+    """
+    if slm.dtype != "auto":
+        return slm.dtype
+    return "bfloat16" if on_gpu or slm.replicas.num_gpus else cpu_dtype()
+
+
+@lru_cache(maxsize=1)
+def cpu_dtype() -> Dtype:
+    """bfloat16 where this machine's processor computes with it, else float32."""
+    return cpu_dtype_of(CPU_INFO.read_text(encoding="utf-8", errors="replace") if CPU_INFO.exists() else "")
+
+
+def cpu_dtype_of(cpu_info: str) -> Dtype:
+    """The same for a processor as /proc/cpuinfo describes it: every core must have one of the flags."""
+    flags = [set(line.partition(":")[2].split()) for line in cpu_info.splitlines() if line.startswith("flags")]
+    fast = bool(flags) and all(core.intersection(COMPUTES_BFLOAT16) for core in flags)
+    return "bfloat16" if fast else "float32"

@@ -1,0 +1,189 @@
+"""A row's fault is that row's: whatever raises, wherever, no row is lost or moved and no other row's values change."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs.frequencies import context_frequencies
+from jobs.plan_score import split_batch
+from pipeline.contain import contain, fault_of
+from pipeline.detectors.config import Detector, Kind
+from pipeline.detectors.frequencies import Frequencies
+from pipeline.detectors.stage import detect_batch
+from pipeline.errors import ConfigError, ModelError
+from pipeline.scorer import SlmScorer
+from pipeline.slm import Slm
+from schemas.columns import Status, logs_schema
+from tests.pipeline.test_score import CountingEngine
+
+MARK = "SECRET"
+"""Stands in the texts for which a part of the program is made to raise."""
+
+LONG = f"Call {MARK} at 9. " + "Leave is 30 days. " * 60
+"""A passage that is longer than the window."""
+
+DETECTORS = [Detector(name=kind.value, kind=kind) for kind in (Kind.ENTITIES, Kind.ATTRIBUTION, Kind.NOVELTY)]
+SLM = Slm(name="m", system="s")
+
+sentences = st.sampled_from(
+    ["The desk opens at 9 a.m.", "Ms. Oduya signs it.", "Leave is 30 days.", "It is so.", "", " \n", f"Ask {MARK} 7 times."]
+)
+rows_of_logs = st.lists(
+    st.fixed_dictionaries(
+        {
+            "question": st.sampled_from(["When?", "Who signs?", None]),
+            "context": st.lists(sentences | st.just(LONG), max_size=3) | st.none(),
+            "response": st.lists(sentences, max_size=3).map(" ".join) | st.none(),
+        }
+    ),
+    max_size=9,
+)
+
+
+class Raised(Exception):
+    """What nobody thought of."""
+
+
+def raising(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, but it raises where any of its arguments speaks of MARK."""
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if MARK in repr(args):
+            raise Raised(f"log text: {args!r}")
+        return function(*args, **kwargs)
+
+    return wrapped
+
+
+def table_of(rows: list[dict[str, Any]]) -> pa.Table:
+    known = {"status": Status.OK.value, "error": None}
+    data = [{"row_key": i, "row_id": f"r{i}", **row, **known} for i, row in enumerate(rows)]
+    return pa.Table.from_pylist(data, schema=logs_schema(pa.schema([])))
+
+
+def split(table: pa.Table) -> pa.Table:
+    return split_batch(table, ("sentencizer", "en"), question_needed=False)
+
+
+@pytest.fixture(scope="module")
+def scorer(tokenizer: Any) -> SlmScorer:
+    with patch("pipeline.engines.protocol.load_engine", lambda slm, threads: CountingEngine(tokenizer, max_model_len=300)):
+        return SlmScorer(SLM, ("sentencizer", "en"), threads=1)
+
+
+@pytest.fixture(scope="module")
+def frequencies() -> Frequencies:
+    return context_frequencies([["The desk opens at nine.", "Leave is 25 days."]], "en")
+
+
+def detect(table: pa.Table, frequencies: Frequencies) -> pa.Table:
+    return detect_batch(table, DETECTORS, "en", frequencies, 1)
+
+
+FAULTS = {
+    "splitting": "jobs.plan_score.split",
+    "prompts": "pipeline.prompt.PromptBuilder._cut_row",
+    "windows": "pipeline.row_prompts._of_long_row",
+    "digests": "pipeline.score.row_digest",
+    "entities": "pipeline.detectors.detect.find_entities",
+    "known keys": "pipeline.detectors.detect.known_keys",
+    "attribution": "pipeline.detectors.detect._pieces",
+    "novelty": "pipeline.detectors.detect.content_terms",
+}
+
+
+@contextmanager
+def fault(where: str) -> Iterator[None]:
+    module, _, name = FAULTS[where].rpartition(".")
+    import importlib
+
+    try:
+        owner: Any = importlib.import_module(module)
+    except ModuleNotFoundError:
+        holder, _, name_of_class = module.rpartition(".")
+        owner = getattr(importlib.import_module(holder), name_of_class)
+    with patch.object(owner, name, raising(getattr(owner, name))):
+        yield
+
+
+@pytest.mark.parametrize("where", FAULTS)
+@settings(max_examples=40)
+@given(rows=rows_of_logs)
+def test_no_row_is_lost_or_moved_and_no_others_values_change(
+    where: str, scorer: SlmScorer, frequencies: Frequencies, rows: list[dict[str, Any]]
+) -> None:
+    """Through the three steps of the plan, with a part of one that raises for some rows."""
+
+    def run(table: pa.Table) -> list[dict[str, Any]]:
+        scorer._known.clear()
+        done: list[dict[str, Any]] = detect(scorer(split(table)), frequencies).to_pylist()
+        return done
+
+    sound = run(table_of(rows))
+    with fault(where):
+        found = run(table_of(rows))
+        alone = [run(table_of(rows).slice(i, 1))[0] for i in range(len(rows))]
+    assert [r["row_id"] for r in found] == [f"r{i}" for i in range(len(rows))]
+    for row, expected, one in zip(found, sound, alone, strict=True):
+        assert row["status"] == one["status"]
+        if row["status"] == Status.ERROR:
+            assert "Raised" in row["error"] and MARK not in row["error"] and ", line " in row["error"]
+            assert row["members"] is None and row["evidence"] is None
+            assert MARK in repr((row["context"], row["response"]))
+        else:
+            assert {**row, "usage": None} == {**expected, "usage": None}  # who pays for a shared prompt may be another
+
+
+def test_what_raises_is_found(scorer: SlmScorer, frequencies: Frequencies) -> None:
+    """Each fault is met by such a row, so that the law above is no empty one."""
+    bad = {"question": "When?", "context": [LONG], "response": f"Ask {MARK} 7 times."}
+    good = {"question": "When?", "context": ["Call at 9."], "response": "Ask at nine."}
+    for where in FAULTS:
+        scorer._known.clear()
+        with fault(where):
+            done = detect(scorer(split(table_of([good, bad, good]))), frequencies)
+        assert done["status"].to_pylist() == ["ok", "error", "ok"], where
+
+
+def test_faults_of_the_run_are_not_a_rows(scorer: SlmScorer) -> None:
+    table = split(table_of([{"question": "q", "context": ["c c"], "response": "It opens."}]))
+    for error in (ModelError("dead"), OSError(28, "No space left on device"), ImportError("spacy")):
+        with patch("pipeline.scorer.score_rows", side_effect=error), pytest.raises(type(error)):
+            scorer(table)
+    dead = RuntimeError("CUDA error: an illegal memory access was encountered")
+    scorer._known.clear()
+    with patch.object(CountingEngine, "label_logprobs", side_effect=dead), pytest.raises(ModelError, match="engine failed"):
+        scorer(table)
+
+
+@given(st.lists(st.integers(0, 9), max_size=40), st.sets(st.integers(0, 9)))
+def test_contain_gives_every_row_once_in_order(values: list[int], bad: set[int]) -> None:
+    calls = 0
+
+    def step(some: slice) -> list[int | str]:
+        nonlocal calls
+        calls += 1
+        if bad.intersection(values[some]):
+            raise ValueError
+        return list(values[some])
+
+    pieces = contain(len(values), step, lambda i, error: [type(error).__name__])
+    faulty = sum(value in bad for value in values)
+    assert [value for piece in pieces for value in piece] == ["ValueError" if v in bad else v for v in values]
+    assert calls <= 1 + 2 * faulty * max(1, len(values).bit_length())
+
+
+def test_a_fault_says_where_and_not_what() -> None:
+    def deep(text: str) -> None:
+        raise KeyError(text)
+
+    (said,) = contain(1, lambda _: deep("log text"), lambda _, error: fault_of(error))  # type: ignore[func-returns-value]
+    assert said is not None and "KeyError in " in said and "log text" not in said
+    with pytest.raises(ConfigError):
+        contain(1, lambda _: (_ for _ in ()).throw(ConfigError("c")), lambda _, error: None)
