@@ -47,7 +47,7 @@ def test_the_member_that_sees_gets_the_weight(precise: Calibration) -> None:
 
 def test_threshold_only_keeps_the_rule(scored_once: Path, precise: Calibration) -> None:
     kept = run(scored_once, "precision>=0.6", threshold_only=True)
-    assert {m.weight for m in kept.members.values()} == {0.5} and (kept.mean, kept.positive) == ("harmonic", "clip")
+    assert {m.weight for m in kept.members.values()} == {0.5} and (kept.mean, kept.positive) == ("harmonic", "cdf")
 
 
 def test_other_targets(scored_once: Path) -> None:
