@@ -1,4 +1,9 @@
-"""Build the bundled logs from their source: `python -m jobs.handbook.build` reads items/*.yaml, writes logs/dt=…/*.parquet.
+"""Build the bundled logs from their source: `python -m jobs.handbook.build` reads *.yaml, writes dt=…/*.parquet.
+
+- logs/ are all of items/: answers about a staff handbook, written to be hard (paraphrases are supported, contradictions use the
+  context's own words). The verifiers were trained on its part `train`.
+- demo/ is what `ragassay demo-logs` names: all of everyday/, answers with the errors that RAG systems make, and some of the
+  handbook's part `test`; its column `part` tells them apart. Nothing was trained on it.
 
 A row is a response. Besides question, context and response it has the labels: `label` (correct, partial, wrong),
 `hallucinated`, and `sentence_labels` (start, end, supported), offsets into the response.
@@ -15,6 +20,10 @@ import yaml
 
 HERE = Path(__file__).parent
 LOGS = HERE / "logs"
+DEMO = HERE / "demo"
+DEMO_HARD_ITEMS = 24
+"""Hard items of the demo: with more of them it takes longer than anybody waits for a demo on a small machine."""
+
 FIRST_DAY = date(2026, 11, 2)
 DAYS = 6
 LABELS = ("correct", "partial", "wrong")
@@ -40,10 +49,10 @@ SCHEMA = pa.schema(
 )
 
 
-def items() -> list[dict[str, Any]]:
-    """The items as their authors wrote them, in the order of files and places."""
+def items(folder: str) -> list[dict[str, Any]]:
+    """The items of a folder as their authors wrote them, in the order of files and places."""
     found: list[dict[str, Any]] = []
-    for path in sorted((HERE / "items").glob("*.yaml")):
+    for path in sorted((HERE / folder).glob("*.yaml")):
         found.extend(yaml.safe_load(path.read_text(encoding="utf-8")))
     return found
 
@@ -87,16 +96,30 @@ def rows(number: int, item: dict[str, Any]) -> list[dict[str, Any]]:
     return result
 
 
-def build(target: Path = LOGS) -> None:
-    """Write the logs, one folder a day."""
+def demo_rows() -> list[list[dict[str, Any]]]:
+    """The demo's rows, item by item."""
+    hard = [rows(number, item) for number, item in enumerate(items("items"))]
+    tested = [logged for logged in hard if logged[0]["split"] == "test"]
+    everyday = [rows(number, item) for number, item in enumerate(items("everyday"))]
+    parts = {"everyday": everyday, "hard": tested[:DEMO_HARD_ITEMS]}
+    return [[{**row, "split": "test", "part": part} for row in item] for part, found in parts.items() for item in found]
+
+
+def build(logs: Path = LOGS, demo: Path = DEMO) -> None:
+    """Write both logs, one folder a day."""
+    _write([rows(number, item) for number, item in enumerate(items("items"))], SCHEMA, logs)
+    _write(demo_rows(), SCHEMA.append(pa.field("part", pa.string())), demo)
+
+
+def _write(found: list[list[dict[str, Any]]], schema: pa.Schema, target: Path) -> None:
     shutil.rmtree(target, ignore_errors=True)
     days: dict[date, list[dict[str, Any]]] = {}
-    for number, item in enumerate(items()):
-        days.setdefault(FIRST_DAY + timedelta(days=number % DAYS), []).extend(rows(number, item))
-    for day, logged in days.items():
+    for item in found:
+        days.setdefault(item[0]["logged_at"].date(), []).extend(item)
+    for day, logged in sorted(days.items()):
         folder = target / f"dt={day.isoformat()}"
         folder.mkdir(parents=True)
-        pq.write_table(pa.Table.from_pylist(logged, schema=SCHEMA), folder / "part-0.parquet", compression="zstd")
+        pq.write_table(pa.Table.from_pylist(logged, schema=schema), folder / "part-0.parquet", compression="zstd")
 
 
 if __name__ == "__main__":

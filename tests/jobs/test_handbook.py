@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.handbook.build import build, items
+from jobs.handbook.build import DEMO, LOGS, build, items
 from pipeline.split import load_splitter, split
 from tests.conftest import HANDBOOK
 
@@ -19,14 +19,15 @@ def rows() -> list[dict[str, Any]]:
 
 
 def test_parquet_is_what_the_source_says(tmp_path: Path) -> None:
-    build(tmp_path)
-    files = sorted(p.relative_to(tmp_path) for p in tmp_path.rglob("*.parquet"))
-    assert files == sorted(p.relative_to(HANDBOOK) for p in HANDBOOK.rglob("*.parquet"))
-    assert all(pq.read_table(tmp_path / f).equals(pq.read_table(HANDBOOK / f)) for f in files)
+    build(tmp_path / "logs", tmp_path / "demo")
+    for name, bundled in (("logs", LOGS), ("demo", DEMO)):
+        files = sorted(p.relative_to(tmp_path / name) for p in (tmp_path / name).rglob("*.parquet"))
+        assert files and files == sorted(p.relative_to(bundled) for p in bundled.rglob("*.parquet"))
+        assert all(pq.read_table(tmp_path / name / f).equals(pq.read_table(bundled / f)) for f in files)
 
 
 def test_items_and_splits(rows: list[dict[str, Any]]) -> None:
-    assert len(items()) == 120 and len(rows) == 360 and len({r["row_id"] for r in rows}) == 360
+    assert len(items("items")) == 120 and len(rows) == 360 and len({r["row_id"] for r in rows}) == 360
     assert Counter(r["split"] for r in rows) == {"train": 240, "test": 120}
     assert len({r["dt"] for r in rows}) == 6
     by_item: dict[str, set[str]] = {}
@@ -62,3 +63,39 @@ def test_labelled_sentences_are_what_the_splitter_finds(rows: list[dict[str, Any
         r["row_id"] for r, s in zip(rows, spans, strict=True) if s != [(x["start"], x["end"]) for x in r["sentence_labels"]]
     ]
     assert len(different) <= 0.02 * len(rows), different
+
+
+@pytest.fixture(scope="module")
+def demo() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pq.read_table(DEMO).to_pylist()
+    return found
+
+
+def test_the_demo_has_everyday_answers_beside_hard_ones(demo: list[dict[str, Any]], rows: list[dict[str, Any]]) -> None:
+    assert Counter((r["part"], r["label"]) for r in demo) == {
+        (part, label): items for part, items in (("everyday", 34), ("hard", 24)) for label in ("correct", "partial", "wrong")
+    }
+    assert len({r["row_id"] for r in demo}) == len(demo) and {r["split"] for r in demo} == {"test"}
+    known = {r["row_id"]: r["response"] for r in rows if r["split"] == "test"}
+    assert all(known[r["row_id"]] == r["response"] for r in demo if r["part"] == "hard")
+
+
+def test_shape_of_everyday_items(demo: list[dict[str, Any]]) -> None:
+    everyday = [r for r in demo if r["part"] == "everyday"]
+    for row in everyday:
+        truths = [s["supported"] for s in row["sentence_labels"]]
+        assert 2 <= len(row["context"]) <= 4 and 3 <= len(truths) <= 5
+        assert (False in truths) == row["hallucinated"]
+        assert truths.count(True) <= 1 if row["label"] == "wrong" else True in truths
+    mean = {
+        label: sum(len(r["response"]) for r in everyday if r["label"] == label) / 34
+        for label in ("correct", "partial", "wrong")
+    }
+    assert max(mean.values()) <= 1.1 * min(mean.values()), "length alone must not tell the labels apart"
+
+
+def test_sentences_of_everyday_answers_are_what_the_splitter_finds(demo: list[dict[str, Any]]) -> None:
+    spans = split(load_splitter("sentencizer", "en"), [r["response"] for r in demo])
+    assert [[(x["start"], x["end"]) for x in r["sentence_labels"]] for r in demo if r["part"] == "everyday"] == [
+        found for r, found in zip(demo, spans, strict=True) if r["part"] == "everyday"
+    ]
