@@ -50,7 +50,7 @@ def tune(
     """Train a LoRA adapter for an SLM on labelled responses; `adapter: OUT` in a job file then judges with it."""
     with our_errors() as console:
         from jobs.tune.train import Recipe
-        from jobs.tune.tune import job_slm
+        from jobs.tune.tune import UNTUNED, job_slm
         from jobs.tune.tune import tune as run_tune
 
         job = load_job(config)
@@ -69,7 +69,7 @@ def tune(
         )
         run_tune(
             job,
-            job_slm(job, slm, base, adapter),
+            job_slm(job.slms if config else (UNTUNED,), slm, base, adapter),
             data,
             source,
             out,

@@ -1,6 +1,7 @@
 """`ragassay tune`: train an SLM's adapter on a labelled log."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -97,17 +98,27 @@ def tune(
     return looks
 
 
-def job_slm(job: Job, name: str | None, base: str | None, adapter: str | None) -> Slm:
-    """The SLM to train: the named one of a job, or its only one, on another base model or from an adapter if one is given.
+UNTUNED = Slm(name="verifier")
+"""What is trained where no job file names an SLM: the embedded model under the default prompt."""
+
+
+def job_slm(slms: Sequence[Slm], name: str | None, base: str | None, adapter: str | None) -> Slm:
+    """The SLM to train: the named one, or the only one, on another base model or from an adapter if one is given.
+
+    Args:
+        slms: Those of a job file; `UNTUNED` where there is none.
+        name: Which.
+        base: Another base model for it.
+        adapter: Go on from this adapter, under its prompt.
 
     Raises:
-        ConfigError: The job has no such SLM, or several and none is named.
+        ConfigError: There is no such SLM, or there are several and none is named.
     """
-    if name is None and len(job.slms) != 1:
-        raise ConfigError(f"the job file has {len(job.slms)} SLMs: name one with --slm")
-    found = [slm for slm in job.slms if name in (None, slm.name)]
+    if name is None and len(slms) != 1:
+        raise ConfigError(f"the job file has {len(slms)} SLMs: name one with --slm")
+    found = [slm for slm in slms if name in (None, slm.name)]
     if not found:
-        raise ConfigError(f"the job file has no SLM {name!r}; it has {', '.join(slm.name for slm in job.slms)}")
+        raise ConfigError(f"the job file has no SLM {name!r}; it has {', '.join(slm.name for slm in slms)}")
     slm = found[0].model_copy(update={"model": base}) if base else found[0]
     if adapter is None:
         return slm

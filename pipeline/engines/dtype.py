@@ -4,7 +4,6 @@ Kernels for bfloat16 are fast on GPUs, and on processors that compute with it. O
 convert number by number: vLLM's matrices run at a tenth of their float32 rate there.
 """
 
-from functools import lru_cache
 from pathlib import Path
 
 from pipeline.slm import Dtype, Slm
@@ -27,7 +26,6 @@ def dtype_of(slm: Slm, *, on_gpu: bool = False) -> Dtype:
     return "bfloat16" if on_gpu or slm.replicas.num_gpus else cpu_dtype()
 
 
-@lru_cache(maxsize=1)
 def cpu_dtype() -> Dtype:
     """bfloat16 where this machine's processor computes with it, else float32."""
     return cpu_dtype_of(CPU_INFO.read_text(encoding="utf-8", errors="replace") if CPU_INFO.exists() else "")

@@ -1,5 +1,7 @@
 """Merge an SLM's adapter into its weights, once, so that every engine serves plain weights and both give the same P(yes)."""
 
+import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +24,19 @@ def prepare_slm(slm: Slm) -> str:
     if slm.adapter is None:
         return model
     adapter = own_adapter(slm)
-    name = f"{Path(model).name}-{adapter.name}-{digest(adapter / WEIGHTS)[-12:]}"
+    name = f"{Path(model).name}-{adapter.name}-{_merged_key(slm)}"
     try:
         return str(made_once(name, lambda folder: _merge(slm, model, adapter, folder)))
     except Exception as error:
         raise ModelError(
             f"SLM {slm.name!r}: adapter {slm.adapter!r} can't be merged into {slm.model!r}: {type(error).__name__}: {error}"
         ) from error
+
+
+def _merged_key(slm: Slm) -> str:
+    """Short hash of what goes into merged weights: folders of one name may hold different models."""
+    parts = json.dumps([weights_identity(slm), slm.revision], sort_keys=True)
+    return hashlib.sha256(parts.encode()).hexdigest()[:12]
 
 
 def own_adapter(slm: Slm) -> Path:

@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from pipeline.errors import ModelError
@@ -71,7 +72,7 @@ def prepare(model: str) -> str:
 
 
 def identity(model: str) -> dict[str, str]:
-    """What tells this model's weights from others: file names, sizes and a hash of each file's first and last MiB."""
+    """What tells this model's weights from others: file names, sizes and a hash of each file."""
     found = locate(model)
     if isinstance(found, str):
         return {"hub": found}
@@ -129,11 +130,18 @@ def _dequantise(gguf: Path, folder: Path) -> None:
 
 
 def digest(path: Path) -> str:
-    """Size of a file, and a hash of its first and last MiB."""
-    size = path.stat().st_size
-    mebibyte = 1 << 20
+    """Size of a file, and a hash of all of it: read once, then remembered under `home` by path, size and time of change."""
+    path = path.resolve()
+    stat = path.stat()
+    key = hashlib.sha256(f"{path} {stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()
+    known = home() / "digests" / key
+    with suppress(OSError):
+        return known.read_text(encoding="ascii")
     with path.open("rb") as file:
-        digest = hashlib.sha256(file.read(mebibyte))
-        file.seek(max(0, size - mebibyte))
-        digest.update(file.read(mebibyte))
-    return f"{size}-{digest.hexdigest()[:16]}"
+        found = f"{stat.st_size}-{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
+    with suppress(OSError):  # where nothing can be kept, it is read again
+        known.parent.mkdir(parents=True, exist_ok=True)
+        part = known.with_name(f"{key}.{os.getpid()}")
+        part.write_text(found, encoding="ascii")
+        part.replace(known)
+    return found

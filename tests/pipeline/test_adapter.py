@@ -1,5 +1,9 @@
 """An adapter is served as it was trained: its prompt comes with it, and merging it changes P(yes) as it should."""
 
+import hashlib
+import json
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +16,7 @@ from jobs.tune.train import Look, Recipe
 from pipeline.adapter import BUNDLED
 from pipeline.engines.merge import own_adapter, prepare_slm, weights_identity
 from pipeline.engines.protocol import load_engine
+from pipeline.engines.weights import identity
 from pipeline.errors import ConfigError, ModelError
 from pipeline.prompt import check_template
 from pipeline.slm import Slm
@@ -112,3 +117,40 @@ def test_the_bundled_adapters_say_how_they_are_asked() -> None:
         check_template(slm)
         assert own_adapter(slm) == folder
         assert "Licences".lower() in (folder / "README.md").read_text().lower()
+
+
+def other_tensors(model: str, folder: Path) -> Path:
+    """A copy of a model with one number changed in the middle of its weights: same names, same sizes."""
+    shutil.copytree(model, folder)
+    path = folder / "model.safetensors"
+    weights = bytearray(path.read_bytes())
+    assert len(weights) > 4 << 20
+    weights[len(weights) // 2] ^= 1
+    path.write_bytes(bytes(weights))
+    return folder
+
+
+def test_tensors_anywhere_in_a_file_tell_weights_apart(tiny_model: str, tmp_path: Path) -> None:
+    other = other_tensors(tiny_model, tmp_path / "other")
+    assert identity(tiny_model) != identity(str(other))
+    assert identity(tiny_model) == identity(tiny_model)
+    before = identity(str(other))
+    os.utime(other / "model.safetensors")
+    assert identity(str(other)) == before  # read anew, and the same
+
+
+def test_weights_are_read_once_for_their_identity(tiny_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = identity(tiny_model)
+    monkeypatch.setattr(hashlib, "file_digest", lambda *_: pytest.fail("read again"))
+    assert identity(tiny_model) == first
+
+
+def test_two_models_of_one_name_share_no_merged_weights(tiny_model: str, adapter: Path, tmp_path: Path) -> None:
+    other = other_tensors(tiny_model, tmp_path / "elsewhere" / Path(tiny_model).name)
+    loose = tmp_path / "loose"
+    shutil.copytree(adapter, loose)
+    settings = json.loads((loose / "slm.json").read_text())
+    del settings["base"]  # an adapter that does not say what it was trained on
+    (loose / "slm.json").write_text(json.dumps(settings))
+    merged = {prepare_slm(Slm(name="a", model=model, adapter=str(loose))) for model in (tiny_model, str(other))}
+    assert len(merged) == 2

@@ -61,7 +61,7 @@ def test_figures_are_those_of_the_rows(found: Evaluation, scored_once: Path) -> 
     assert ensemble["auroc"].value == pytest.approx(roc_auc_score(good, [row["score"] for row in rows]))
     passed = np.array([row["verdict"] == "supported" for row in rows])
     assert ensemble["balanced_accuracy"].value == pytest.approx((passed[good].mean() + (~passed)[~good].mean()) / 2)
-    harmonic = stored["harmonic, clip"].measures  # mu and sigma over all partitions, as in one run over all of them
+    harmonic = stored["harmonic, cdf"].measures  # mu and sigma over all partitions, as in one run over all of them
     assert harmonic["auroc"].value == pytest.approx(ensemble["auroc"].value)
     assert stored["a alone"].measures["auroc"].value > ensemble["auroc"].value > stored["b alone"].measures["auroc"].value
     calibrated = stored["calibrated on the other half"].measures["auroc"].value

@@ -19,6 +19,8 @@ from jobs.plan_score import split_batch
 from tests.conftest import HANDBOOK, example_rows, write_logs
 from tests.jobs.conftest import manifest, ragassay, write_job
 
+UNTUNED = make_job({"slms": [{"name": "smollm2"}]})
+
 
 def rows_of(tables: list[pa.Table]) -> list[int]:
     return [key for table in tables for key in table["row_key"].to_pylist()]
@@ -90,7 +92,7 @@ def test_blocks_are_the_engines(model: dict[str, Any]) -> None:
 def test_repeated_rows_and_shared_contexts_cost_what_they_cost(tmp_path: Path) -> None:
     rows = example_rows(6)
     write_logs(tmp_path / "a" / "a.parquet", rows * 3)
-    job = Job()
+    job = UNTUNED
     tables = split_all(job, read_sample(find_logs(str(tmp_path / "a")), Columns(), 100))
     (counted,) = count_stretches(job, tables)
     assert (counted.rows, counted.repeated) == (18, 12)
@@ -125,7 +127,7 @@ def log_file(path: str, rows: int, partition: str = "", groups: int = 1) -> LogF
 def test_a_sample_is_extrapolated_by_rows_with_an_interval() -> None:
     rng = Random(1)
     parts = [counted(100, 10_000 + rng.randrange(-500, 500)) for _ in range(16)]
-    told = forecast(Job(), Logs("x", None, [log_file("a", 1_000_000)]), parts, 2.0)
+    told = forecast(UNTUNED, Logs("x", None, [log_file("a", 1_000_000)]), parts, 2.0)
     slm = told.slms["smollm2"]
     assert told.sentences == pytest.approx(3_000_000) and slm.prompts == pytest.approx(3_000_000)
     assert slm.tokens_low < slm.tokens_computed < slm.tokens_high
@@ -136,7 +138,7 @@ def test_a_sample_is_extrapolated_by_rows_with_an_interval() -> None:
 
 def test_time_is_start_up_and_the_slowest_pool_and_what_does_not_overlap() -> None:
     job = make_job({"slms": [{"name": "a"}, {"name": "b", "replicas": {"max": 2}}]})
-    told = forecast(Job(), Logs("x", None, [log_file("a", 100)]), [counted(100, 10_000)], 4.0)
+    told = forecast(UNTUNED, Logs("x", None, [log_file("a", 100)]), [counted(100, 10_000)], 4.0)
     slm = SlmForecast(0, 0, 10_000, 10_000, 10_000)
     told = type(told)(**{**vars(told), "slms": {"a": slm, "b": slm}})
     trials = {"a": Trial(30.0, 100.0), "b": Trial(20.0, 100.0)}
@@ -153,9 +155,9 @@ def test_files_that_slow_a_job_are_warned_of() -> None:
     many = [log_file(f"f{i}", 10) for i in range(100)]
     skewed = [log_file(f"f{i}", 100, f"{i}") for i in range(9)] + [log_file("big", 5_000_000, "9")]
     for files, words in ((many, ("fewer, larger",)), (skewed, ("partition dt=9", "row groups of 5,000,000"))):
-        told = forecast(Job(), Logs("x", None, files), [counted(100, 1000)], 0.0)
+        told = forecast(UNTUNED, Logs("x", None, files), [counted(100, 1000)], 0.0)
         assert all(any(word in warning for warning in told.warnings) for word in words), told.warnings
-    assert forecast(Job(), Logs("x", None, [log_file("a", 100_000)]), [counted(100, 1000)], 0.0).warnings == []
+    assert forecast(UNTUNED, Logs("x", None, [log_file("a", 100_000)]), [counted(100, 1000)], 0.0).warnings == []
 
 
 def test_the_command_says_what_is_missing(tmp_path: Path) -> None:
