@@ -1,14 +1,16 @@
 """Novelty and TF-IDF by hand, and against scikit-learn."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics.pairwise import cosine_similarity
 
+from pipeline.detectors import similarity
 from pipeline.detectors.frequencies import Frequencies, count, hashed, merge
 from pipeline.detectors.similarity import best_by_terms, best_by_vectors, covered
 from pipeline.detectors.terms import content_terms, has_word_spaces
@@ -61,6 +63,52 @@ def test_rows_do_not_see_each_other(first: list[list[str]], second: list[list[st
     together = best_by_terms(hashed(first + second), rows, hashed(first + second), rows, frequencies)
     assert together.value[: len(first)] == pytest.approx(alone.value, nan_ok=True)
     assert (together.part[: len(first)] == alone.part).all() and (together.part[len(first) :] != 0).all() | (len(first) == 0)
+
+
+@settings(max_examples=50, deadline=None)
+@given(documents, documents, st.integers(1, 40), st.data())
+def test_in_slices_it_is_the_same(texts: list[list[str]], parts: list[list[str]], at_once: int, data: st.DataObject) -> None:
+    frequencies = count(parts)
+    rows = ints(*data.draw(st.lists(st.integers(0, 2), min_size=len(texts), max_size=len(texts))))
+    part_rows = ints(*sorted(data.draw(st.lists(st.integers(0, 2), min_size=len(parts), max_size=len(parts)))))
+    names = [[" ".join(words) for words in lists] for lists in (texts, parts)]
+
+    def all_three() -> list[np.ndarray]:
+        terms = best_by_terms(hashed(texts), rows, hashed(parts), part_rows, frequencies)
+        vectors = best_by_vectors(names[0], rows, names[1], part_rows, unit_vectors)
+        known = hashed(
+            [word for part, of in zip(parts, part_rows, strict=True) if of == row for word in part] for row in range(3)
+        )
+        shares = covered(hashed(texts), rows, known, frequencies)
+        return [terms.value, terms.part, vectors.value, vectors.part, shares]
+
+    whole = all_three()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(similarity, "AT_ONCE", at_once)
+        for one, other in zip(whole, all_three(), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def unit_vectors(texts: list[str]) -> np.ndarray:
+    vectors = np.array([np.random.default_rng(len(text)).normal(size=24) for text in texts], dtype=np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_a_row_of_many_sentences_and_passages_needs_little_memory() -> None:
+    texts, parts = ([[f"w{(7 * i + 31 * k) % 997}" for k in range(15)] for i in range(size)] for size in (300, 4000))
+    frequencies, rows, part_rows = count(parts), np.zeros(300, dtype=np.int64), np.zeros(4000, dtype=np.int64)
+    known = hashed([[word for part in parts for word in part]])
+    names = [[" ".join(words) + str(i) for i, words in enumerate(lists)] for lists in (texts, parts)]
+    for doing in (
+        lambda: best_by_terms(hashed(texts), rows, hashed(parts), part_rows, frequencies),
+        lambda: best_by_vectors(names[0], rows, names[1], part_rows, unit_vectors),
+        lambda: covered(hashed(texts), rows, known, frequencies),
+    ):
+        tracemalloc.start()
+        doing()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 160 << 20  # all pairs at once: 470 MiB
 
 
 @given(documents, documents)
