@@ -69,7 +69,7 @@ def measure(
     bad_precision, bad_recall, bad_thresholds = metrics.precision_recall_curve(~good, -scores)
     bad_f1 = _f1(bad_precision[:-1], bad_recall[:-1])
     values = {
-        "auroc": (metrics.roc_auc_score(good, scores), None),
+        "auroc": (auroc(scores, good), None),
         "average_precision": (metrics.average_precision_score(good, scores), None),
         "average_precision_hallucinated": (metrics.average_precision_score(~good, -scores), None),
         "best_f1": (f1.max(), threshold_below(scores, thresholds[f1.argmax()])),
@@ -83,6 +83,14 @@ def measure(
         name: Measure(float(value), *_interval(spread.get(name)), None if tau is None else float(tau))
         for name, (value, tau) in values.items()
     }
+
+
+def auroc(scores: Floats, good: Bools) -> float:
+    """Area under the ROC curve, from ranks: scikit-learn's value, without what its checks take in a search of hundreds."""
+    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = np.cumsum(counts) - (counts - 1) / 2  # ties share the middle of their places
+    ups = int(good.sum())
+    return float((ranks[place][good].sum() - ups * (ups + 1) / 2) / (ups * (len(good) - ups)))
 
 
 def threshold_below(scores: Floats, score: float) -> float:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from jobs.decide.labelled import Labelled
 from pipeline.aggregate import legal_pairs
 from pipeline.calibration.weights import fit_weights
+from pipeline.metrics import auroc
 from pipeline.rule import Rule, apply_rule
 
 FOLDS = 5
@@ -45,23 +46,26 @@ def folds_of(rows: Labelled, mine: Bools) -> Iterator[tuple[Ints, Ints]]:
 
 def choose(rows: Labelled, stored: Rule, mine: Bools) -> Choice:
     """The rule with the best AUROC over held-out folds of these rows, if it beats the stored one clearly; else that."""
-    from sklearn.metrics import roc_auc_score
-
     folds = list(folds_of(rows, mine))
+    if len(folds) < 2:
+        return Choice(stored, False)
+    several = len(rows.values) > 1
+    # Weights are fitted to z-scores, which are the same under every mean and policy: once a fold is enough.
+    weights = [_weights(stored, rows, train) if several else None for train, _ in folds]
 
     def over_folds(choice: Choice) -> Floats:
         found = []
-        for train, test in folds:
-            scores = apply_rule(fitted_rule(choice, rows, train), rows.values, rows.counts).response
-            found.append(roc_auc_score(rows.good[test], scores[test]))
+        scores = apply_rule(choice.rule, rows.values, rows.counts).response
+        for (_, test), fitted in zip(folds, weights, strict=True):
+            if choice.fitted:
+                scores = apply_rule(replace(choice.rule, weights=fitted), rows.values, rows.counts).response
+            found.append(auroc(scores[test], rows.good[test]))
         return np.array(found)
 
-    if len(folds) < 2:
-        return Choice(stored, False)
     base = over_folds(Choice(stored, False))
     best, gain = Choice(stored, False), 0.0
     for mean, policy in legal_pairs():
-        for fitted in (False, True) if len(rows.values) > 1 else (False,):
+        for fitted in (False, True) if several else (False,):
             choice = Choice(replace(stored, mean=mean, positive=policy), fitted)
             rise = over_folds(choice) - base
             if rise.mean() > max(gain, HELPS * rise.std(ddof=1) / np.sqrt(len(rise))):
@@ -71,13 +75,15 @@ def choose(rows: Labelled, stored: Rule, mine: Bools) -> Choice:
 
 def fitted_rule(choice: Choice, rows: Labelled, mine: Ints | Bools) -> Rule:
     """The rule, with weights fitted to these rows where it asks for that."""
-    if not choice.fitted:
-        return choice.rule
-    fits, starts = choice.rule.fits, np.cumsum(rows.counts) - rows.counts
-    z = [np.fmin.reduceat((v - fits[name].mu) / fits[name].sigma, starts) for name, v in rows.values.items()]
+    return replace(choice.rule, weights=_weights(choice.rule, rows, mine)) if choice.fitted else choice.rule
+
+
+def _weights(rule: Rule, rows: Labelled, mine: Ints | Bools) -> dict[str, float]:
+    starts = np.cumsum(rows.counts) - rows.counts
+    z = [np.fmin.reduceat((v - rule.fits[name].mu) / rule.fits[name].sigma, starts) for name, v in rows.values.items()]
     # A detector without a value says nothing either way, which is what a z-score of 0 says.
     weights = fit_weights(np.nan_to_num(np.stack(z, axis=1))[mine], rows.good[mine])
-    return replace(choice.rule, weights=dict(zip(rows.values, map(float, weights), strict=True)))
+    return dict(zip(rows.values, map(float, weights), strict=True))
 
 
 def half_of(rows: Labelled) -> Bools:
