@@ -47,8 +47,11 @@ def own_adapter(slm: Slm) -> Path:
     """
     folder = locate_adapter(slm.adapter or "")
     base = trained_with(str(folder)).get("base")
-    if base is not None and base != identity(slm.model):
-        raise ModelError(f"SLM {slm.name!r}: adapter {slm.adapter!r} was trained on another model than {slm.model!r}")
+    if base is not None and base != (found := identity(slm.model)):
+        raise ModelError(
+            f"SLM {slm.name!r}: adapter {slm.adapter!r} was trained on another model than {slm.model!r}: {base}, not {found}. "
+            "Where you know that they are the same, take base out of its slm.json"
+        )
     return folder
 
 
