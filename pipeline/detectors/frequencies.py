@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,14 @@ class Frequencies:
 
 def hashed(documents: Iterable[Sequence[str]]) -> Any:
     """Term counts of documents: scipy CSR matrix (documents, BUCKETS), float64."""
+    from scipy.sparse import csr_matrix
     from sklearn.feature_extraction import FeatureHasher
 
+    documents = iter(documents)
+    first = next(documents, None)
+    if first is None:  # which FeatureHasher refuses
+        return csr_matrix((0, BUCKETS))
+    documents = chain([first], documents)
     return FeatureHasher(BUCKETS, input_type="string", alternate_sign=False).transform(documents).tocsr()
 
 

@@ -7,6 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pipeline.detectors.config import Detector, Kind
 from pipeline.detectors.detect import NO_ENTITY, NO_SPACES, NO_TERM, Detected, _pieces, detect, load_ner
@@ -15,7 +17,12 @@ from pipeline.detectors.stage import detect_batch
 from pipeline.detectors.terms import content_terms
 from pipeline.errors import ConfigError
 from pipeline.row_prompts import Row
+from pipeline.split import load_splitter, split
 from schemas.columns import logs_schema
+from tests.pipeline.detectors.test_entities import odd_texts
+from tests.pipeline.test_split import texts as odd_responses
+
+odd = odd_texts() | odd_responses
 
 ALL = [Detector(name=kind.value, kind=kind) for kind in Kind]
 CONTEXT = ["Badges are issued on floor 3. The desk opens at 09:00.", "Leave is 25 days a year. Ms. Oduya signs it."]
@@ -92,6 +99,27 @@ def test_a_detector_does_not_depend_on_the_others_nor_on_other_rows() -> None:
         name = detector.name
         assert alone.values[name] == pytest.approx(together.values[name][2:], nan_ok=True)
         assert alone.responses[name] == pytest.approx(together.responses[name][1:], nan_ok=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(odd, st.lists(odd, min_size=1, max_size=3), odd), min_size=1, max_size=4), st.sampled_from(["en", "ja"])
+)
+def test_rows_of_odd_text_have_values_and_evidence(texts: list[tuple[str, list[str], str]], language: str) -> None:
+    spans = split(load_splitter("sentencizer", language), [response for _, _, response in texts])
+    rows = [
+        Row(question, context, response, [response[a:b] for a, b in found])
+        for (question, context, response), found in zip(texts, spans, strict=True)
+        if found
+    ]
+    if rows:
+        found = detect(rows, ALL, language, frequencies(*rows))
+        for values in (*found.values.values(), *found.responses.values()):
+            assert all(math.isnan(value) or 0 <= value <= 1 + 1e-9 for value in values)
+        passages = [row.context for row in rows for _ in row.sentences]
+        for at, context in zip(found.evidence, passages, strict=True):
+            if at.passage is not None and at.start is not None and at.end is not None:
+                assert 0 <= at.start < at.end <= len(context[at.passage])
 
 
 def test_the_question_is_known_too() -> None:
