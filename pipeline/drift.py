@@ -17,14 +17,16 @@ def population_stability(now: Moments, history: Moments) -> float:
 
         PSI = sum_b (p_b - q_b) ln(p_b / q_b)
 
-    p and q are the shares of tonight and of history in each bin.
+    p and q are the shares of tonight and of history in each bin. A bucket that holds more than one decile is a bin of its own:
+    what lies below it is as far from history as what lies above.
 
     Raises:
         ValueError: One of the two holds nothing.
     """
     p, q = _shares(now, history)
     ends = np.searchsorted(np.cumsum(q), np.arange(1, PSI_BINS) / PSI_BINS - 1e-12)
-    starts = np.unique([0, *(ends[ends < len(q) - 1] + 1)])
+    crowded, deciles = np.unique(ends, return_counts=True)
+    starts = np.unique([0, *crowded[deciles > 1], *(crowded[crowded < len(q) - 1] + 1)])
     p, q = (np.maximum(np.add.reduceat(shares, starts), PSI_FLOOR) for shares in (p, q))
     return float(((p - q) * np.log(p / q)).sum())
 

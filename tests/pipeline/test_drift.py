@@ -34,6 +34,15 @@ def test_psi_by_hand() -> None:
     assert population_stability(now, history) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("history", [[1.0] * 100, [0.5] * 30 + [1.0] * 70])
+@pytest.mark.parametrize("now", [[0.2] * 100, [0.9] * 100, [2.0] * 100, [0.1, 0.9] * 50])
+def test_a_history_of_one_or_two_values_and_a_night_elsewhere(history: list[float], now: list[float]) -> None:
+    assert population_stability(moments_of(now), moments_of(history)) > 1
+    assert population_stability(moments_of(history), moments_of(history)) == 0
+    slightly = [*history[:-1], now[0]]
+    assert population_stability(moments_of(slightly), moments_of(history)) < 0.1
+
+
 def test_a_moved_distribution_is_a_shift_and_a_resampled_one_is_not() -> None:
     rng = np.random.default_rng(0)
     history = merge(moments_of(rng.normal(size=2000)) for _ in range(5))
