@@ -1,13 +1,18 @@
 """How every command ends: with its output, or with one message."""
 
+import errno
 import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 from rich.console import Console
 
+from jobs.visible import VisibleText
 from pipeline.errors import RagassayError
 
 DRIFT_EXIT = 3
@@ -15,6 +20,13 @@ DRIFT_EXIT = 3
 
 PLAIN_WIDTH = 200
 """Columns where the output is no terminal: tables go to files and schedulers' logs unfolded."""
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""Errors of a disk without room, of a user without any left, and of a file that may not grow."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, as a scheduler or a container's end sends it: ended as Ctrl-C is, under an exit code of its own."""
 
 
 @contextmanager
@@ -24,12 +36,45 @@ def our_errors() -> Iterator[Console]:
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     logging.basicConfig(level=logging.WARNING)
+    plain = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PLAIN_WIDTH
+    said = _console(stderr=True)
+    before = signal.getsignal(signal.SIGTERM)
     try:
-        plain = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PLAIN_WIDTH
-        yield Console(soft_wrap=True, width=plain)
+        end_at_sigterm()
+        yield _console(width=plain)
     except RagassayError as error:
-        Console(stderr=True, soft_wrap=True, markup=False, highlight=False).print(f"error: {error}")
+        said.print(f"error: {error}")
         sys.exit(1)
-    except KeyboardInterrupt:
-        Console(stderr=True).print("stopped; the same command goes on where it stopped")
-        sys.exit(130)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        said.print(f"error: {full_message(error)}")
+        sys.exit(1)
+    except KeyboardInterrupt as error:
+        said.print("stopped; the same command goes on where it stopped")
+        sys.exit(128 + (signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT))
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
+
+
+def end_at_sigterm() -> None:
+    """Have SIGTERM end the command as Ctrl-C does. Ray sets a handler of its own, so this is called again behind it."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _terminate)
+
+
+def full_message(error: OSError) -> str:
+    """What to say of a disk without room."""
+    return f"no room left to write: {error}. Make room; the same command goes on where it stopped"
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise Terminated
+
+
+def _console(*, stderr: bool = False, width: int | None = None) -> Console:
+    """A console to which everything is text: neither markup nor emoji codes nor escape sequences of a log mean anything."""
+    console = Console(stderr=stderr, soft_wrap=True, width=width, emoji=False, markup=not stderr, highlight=not stderr)
+    console.push_render_hook(VisibleText())
+    return console

@@ -16,10 +16,10 @@ from jobs.decide.drift import DriftCheck
 from jobs.decide.evaluate import Evaluation
 from jobs.decide.report.charts import MOST_BARS, histogram_chart, shares_chart
 from jobs.decide.report.gather import Gathered, Share
-from jobs.decide.report.text import shortened, visible
+from jobs.decide.report.text import shortened
 from jobs.decide.tables import compared_tables, compared_text, evaluation_tables, evaluation_text, normalisation_text
+from jobs.visible import visible
 from pipeline.moments import quantile, upper_edge
-from schemas.columns import Status
 from schemas.manifest import Run
 
 HERE = Path(__file__).parent
@@ -86,7 +86,7 @@ def render(
 
 
 def _tiles(found: Gathered) -> list[tuple[str, str]]:
-    scored = found.rows[Status.OK.value]
+    scored = found.scores.count
     return [
         ("rows", f"{found.rows.total():,}"),
         ("scored", f"{scored:,}"),

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from jobs.decide.report.gather import Sentence, _parts, gather
-from jobs.decide.report.text import LONGEST, shortened, visible
+from jobs.decide.report.text import LONGEST, shortened
 from jobs.storage import open_folder
+from jobs.visible import visible
 from pipeline.errors import InputError
 from tests.jobs.conftest import ragassay, read_rows
 
