@@ -6,6 +6,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from jobs.job_text import faults, parse
 from pipeline.aggregate import NEED_POSITIVE, Mean, Positive
 from pipeline.detectors.config import DETECTOR, Detector, Kind
 from pipeline.engines.dtype import dtype_of
@@ -15,18 +16,8 @@ from pipeline.prompt import check_template
 from pipeline.slm import Slm
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML in which only true and false are booleans: Yes and No are words here, labels above all."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool" or first in "tTfF"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Columns(_Section):
@@ -96,7 +87,7 @@ class Threshold(_Section):
 
     Attributes:
         value: tau itself.
-        quantile: Share of responses to flag, 0 to 1, instead of a value.
+        quantile: Share of responses to flag, 0 to 1, instead of a value: of n responses round-down(quantile * n), ties aside.
         of: Which responses the quantile is taken of.
         measured_on: What a value was measured on; the summary and the manifest repeat it.
     """
@@ -250,11 +241,11 @@ def load_job(path: str | None) -> Job:
     if path is None:
         return Job()
     try:
-        data: Any = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
+        data: Any = parse(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"job file {path}: {error.strerror or error}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"job file {path} is no YAML: {error}") from error
+        raise ConfigError(f"job file {path} is no legal YAML: {error}") from error
     if not isinstance(data, dict | None):
         raise ConfigError(f"job file {path} must be a mapping such as 'columns: …', not a {type(data).__name__}")
     return make_job(data or {}, where=f"job file {path}")
@@ -270,10 +261,8 @@ def make_job(data: dict[str, Any], where: str = "job") -> Job:
     try:
         job = Job.model_validate(data)
     except ValidationError as error:
-        faults = [
-            f"  {'.'.join(map(str, e['loc'])) or 'job'}: {e['msg'].removeprefix('Value error, ')}" for e in error.errors()
-        ]
-        raise ConfigError("\n".join([f"{where}: {len(faults)} fault(s)", *faults])) from error
+        found = faults(error, Job)
+        raise ConfigError("\n".join([f"{where}: {len(found)} fault(s)", *found])) from error
     for slm in job.slms:
         check_template(slm)
     if job.judge is not None:

@@ -65,7 +65,7 @@ class Judge(BaseModel):
             0 asks for none, for servers that give none: the word itself decides, and P(yes) is 0 or 1.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
     name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9._-]+$")
     base_url: str

@@ -46,7 +46,7 @@ class Replicas(BaseModel):
         num_gpus: GPUs that one replica reserves; 0.25 puts four replicas on a card.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     min: int = Field(1, ge=1)
     max: int = Field(1, ge=1)
@@ -96,7 +96,7 @@ class Slm(BaseModel):
         replicas: Its actor pool.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
     name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9._-]+$")
     model: str = "embedded"

@@ -38,7 +38,7 @@ class Detector(BaseModel):
         flag_below: Value of a whole response below which `compare` counts it as flagged; None takes the kind's own.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
     name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9._-]+$")
     kind: Kind

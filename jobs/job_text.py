@@ -1,0 +1,63 @@
+"""From the text of a job file to plain data, and from what is wrong with that to a message."""
+
+from collections.abc import Hashable
+from difflib import get_close_matches
+from typing import Any, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which only true and false are booleans: Yes and No are words here, labels above all. A key stands once."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        lines: dict[str, int] = {}
+        for key, _ in node.value:
+            line = key.start_mark.line + 1
+            if isinstance(key, yaml.ScalarNode) and lines.setdefault(key.value, line) != line:
+                raise yaml.MarkedYAMLError(problem=f"{key.value!r} stands in line {lines[key.value]} and again in line {line}")
+        return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool" or first in "tTfF"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def parse(text: str) -> Any:
+    """Plain data of a YAML text.
+
+    Raises:
+        yaml.YAMLError: It is no YAML, or names a key twice.
+    """
+    return yaml.load(text, _Loader)
+
+
+def faults(error: ValidationError, model: type[BaseModel]) -> list[str]:
+    """What is wrong with data for a model, a line a fault; an unknown key beside the known one that it is most like."""
+    found = []
+    for fault in error.errors():
+        place, said = fault["loc"], fault["msg"].removeprefix("Value error, ")
+        if fault["type"] == "extra_forbidden":
+            known = _keys_at(model, place[:-1])
+            close = get_close_matches(str(place[-1]), known, 1)
+            said = "unknown key; " + (f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}")
+        found.append(f"  {'.'.join(map(str, place)) or 'job'}: {said}")
+    return found
+
+
+def _keys_at(model: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:
+    """Keys of the models that stand at a place; where a union names its kinds, or a list its numbers, those are passed over."""
+    models = {model}
+    for part in place:
+        below = [m.model_fields[part].annotation for m in models if isinstance(part, str) and part in m.model_fields]
+        models = set().union(*map(_models_in, below)) if below else models
+    return sorted({name for m in models for name in m.model_fields})
+
+
+def _models_in(annotation: Any) -> set[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return {annotation}
+    return set().union(*map(_models_in, get_args(annotation)))
