@@ -1,7 +1,7 @@
 """Calibration files: write one, read one, and refuse it for scores that it was not fitted to."""
 
 from jobs.fingerprint import differences
-from jobs.storage import Folder, open_file, refuse_inside
+from jobs.storage import Folder, file_of, open_file, refuse_inside
 from pipeline.aggregate import Mean, Positive
 from pipeline.errors import ConfigError
 from pipeline.normalize import Fit
@@ -52,7 +52,7 @@ def write_calibration(calibration: Calibration, output: Folder, to: str | None) 
         Where it was written.
     """
     folder, name = open_file(to) if to else (output, "calibration.json")
-    refuse_inside(output, folder, folder.uri_of(name))
+    refuse_inside(output, file_of(folder, name), folder.uri_of(name))
     old = folder.read(name)
     if old is not None:
         try:

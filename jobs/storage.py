@@ -17,6 +17,9 @@ from pyarrow import fs as pafs
 from pipeline.errors import InputError, OutputError
 
 LOCK = "_lock"
+OUR_DATA = frozenset({"raw", "scored", "stats", "judge", "manifest.json", "evaluation.json", "frequencies.parquet"})
+"""What lies in an output folder and is read again, beside names that begin with `_`. A calibration may lie there too."""
+
 CLAIM_SECONDS = 0.5  # longer than a put takes: of two that claim at once, the last put wins
 RENEW_SECONDS = 60
 LEASE_SECONDS = 600
@@ -58,10 +61,15 @@ class Folder:
         path = self.path(relative)
         self.fs.create_dir(path.rpartition("/")[0], recursive=True)
         part = f"{path}.part" if self.is_local else path
-        with self.fs.open_output_stream(part) as stream:
-            stream.write(text.encode("utf-8"))
-        if part != path:
-            self.fs.move(part, path)
+        try:
+            with self.fs.open_output_stream(part) as stream:
+                stream.write(text.encode("utf-8"))
+            if part != path:
+                self.fs.move(part, path)
+        except OSError:
+            with suppress(OSError):
+                self.fs.delete_file(part)  # what there is of it takes the room that is missing
+            raise
 
     def list(self, relative: str, suffix: str) -> list[pafs.FileInfo]:
         """Files below a sub-folder whose name ends so, hidden ones and those in `_` folders aside; sorted by path."""
@@ -109,6 +117,11 @@ def open_folder(uri: str) -> Folder:
     return Folder(fs, root.rstrip("/"), uri.rstrip("/"))
 
 
+def file_of(folder: Folder, name: str) -> Folder:
+    """A file of a folder, as `refuse_inside` takes it."""
+    return Folder(folder.fs, folder.path(name), folder.uri_of(name))
+
+
 def open_file(uri: str) -> tuple[Folder, str]:
     """The folder of a file by path or URI, and the file's name in it; see `open_folder`.
 
@@ -124,18 +137,19 @@ def open_file(uri: str) -> tuple[Folder, str]:
 
 
 def refuse_inside(output: Folder, target: Folder, dest: str) -> None:
-    """Refuse a file that would lie among an output folder's own data.
+    """Refuse a file that would lie among an output folder's own data, or in their place.
 
     Args:
         output: The output folder.
-        target: The file, or the folder that it is to lie in.
+        target: The file.
         dest: As the user named it.
 
     Raises:
         OutputError: It would.
     """
     inside = _resolved(target).removeprefix(f"{_resolved(output)}/")
-    ours = inside.partition("/")[0] in ("raw", "scored", "stats") or inside.startswith("_")
+    top = inside.partition("/")[0]
+    ours = top in OUR_DATA or top.startswith("_")
     if inside != _resolved(target) and target.fs.type_name == output.fs.type_name and ours:
         raise OutputError(f"{dest} lies among the output folder's own data, which it would spoil: name a file elsewhere")
 

@@ -7,17 +7,22 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
+from pyarrow.fs import FileType
 
 from jobs.config import load_job
 from jobs.console import DRIFT_EXIT, our_errors
 from jobs.decide.export.export import Format
 from jobs.decide.labels import LabelSource
 from jobs.state import existing_output, read_manifest
-from jobs.storage import Folder, locked, open_file, refuse_inside
+from jobs.storage import Folder, file_of, locked, open_file, refuse_inside
+from pipeline.errors import ConfigError, OutputError
 from schemas.columns import HALLUCINATED, SUPPORTED
 from schemas.manifest import Manifest
 
 app = typer.Typer()
+
+PAGE_START = b"<!doctype html"
+"""How a report begins, which may be overwritten by the next."""
 
 
 class Verdict(StrEnum):
@@ -187,6 +192,7 @@ def report(
         from jobs.decide.tables import print_evaluation
 
         job = load_job(config)
+        place, name = _page(folder, to)
         source = label_source(label, labels, true_means, ignore_label, sentence_labels, where)
         values = member_values_of(manifest) if any(run.fit.get("members") for run in manifest.runs) else {}
         drift_check = check_drift(job, manifest, stats_of(folder, values) if values else {})
@@ -201,8 +207,6 @@ def report(
         in_logs = source if source and not source.file else None
         below = {d.name: d.suspicious_below for d in job.detectors}
         compared = run_compare(folder, manifest, source=in_logs, below=below) if len(values) > 1 else None
-        place, name = open_file(to) if to else (folder, "report.html")
-        refuse_inside(folder, place, place.uri_of(name))
         place.write(name, render(output, run, found, drift_check, evaluation, compared))
         console.print(f"report  {place.uri_of(name)}", markup=False)
 
@@ -256,6 +260,25 @@ def _opened(output: str) -> Iterator[tuple[Folder, Manifest]]:
         yield folder, read_manifest(folder)
 
 
+def _page(output: Folder, to: str | None) -> tuple[Folder, str]:
+    """Folder and name of the page to write.
+
+    Raises:
+        OutputError: Something else stands there.
+    """
+    place, name = open_file(to) if to else (output, "report.html")
+    page, uri = file_of(place, name), place.uri_of(name)
+    refuse_inside(output, page, uri)
+    kind = page.fs.get_file_info(page.root).type
+    if kind == FileType.Directory:
+        raise OutputError(f"{uri} is a folder: name a file in it")
+    if kind == FileType.File:
+        with page.fs.open_input_stream(page.root) as stream:
+            if stream.read(len(PAGE_START)).lower() != PAGE_START:
+                raise OutputError(f"{uri} exists and is no report: name another file")
+    return place, name
+
+
 def label_source(
     label: str | None,
     labels: str | None,
@@ -269,8 +292,6 @@ def label_source(
     Raises:
         ConfigError: They do not go together.
     """
-    from pipeline.errors import ConfigError
-
     if label is None and labels is not None:
         raise ConfigError("--labels names a file: say with --label which of its columns holds the labels")
     if label is None:
@@ -286,8 +307,6 @@ def label_source(
 
 
 def _needed(source: LabelSource | None) -> LabelSource:
-    from pipeline.errors import ConfigError
-
     if source is None:
         raise ConfigError("name the column of the labels: --label COLUMN")
     return source
