@@ -1,7 +1,8 @@
 """Plan 2, `finalize`: raw rows -> normalise -> ensemble -> aggregate -> threshold -> scored rows. Needs no model."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from pyarrow import parquet as pq
 from jobs.fit import Floats, raw_passthrough, scores_of
 from jobs.partitions import READ_ROWS, batches
 from pipeline.calibration.probability import probabilities
+from pipeline.exact_quantile import Cells, add_cells, cells_of
 from pipeline.moments import merge, moments_of
 from pipeline.rule import Rule, apply_rule
 from pipeline.threshold import verdicts
@@ -39,19 +41,51 @@ class Settings:
     probability: ProbabilityMap | None = None
 
 
-@dataclass(frozen=True)
+@dataclass
 class Finalized:
-    """What `finalize_partition` wrote: rows, and those of them with the verdict hallucinated."""
+    """What `finalize_partition` wrote.
 
-    rows: int
-    flagged: int
+    Attributes:
+        flagged: Rows with the verdict hallucinated.
+        statuses: Number of an input file -> its rows by status, as `scored/` has them.
+        sentences: Number of an input file -> sentences of its scored rows.
+    """
+
+    flagged: int = 0
+    statuses: dict[int, Counter[str]] = field(default_factory=dict)
+    sentences: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def rows(self) -> int:
+        """All rows."""
+        return sum(map(Counter.total, self.statuses.values()))
+
+    def add(self, row_keys: pa.Array, scored: pa.RecordBatch) -> None:
+        """Count rows of `scored/`, whose `row_key` stood in `raw/`."""
+        self.flagged += pc.sum(pc.equal(scored["verdict"], HALLUCINATED)).as_py() or 0
+        sentences = pc.fill_null(pc.list_value_length(scored["sentences"]), 0)
+        rows = zip(pc.shift_right(row_keys, 32).to_pylist(), scored["status"].to_pylist(), sentences.to_pylist(), strict=True)
+        for number, status, length in rows:
+            self.statuses.setdefault(number, Counter())[status] += 1
+            self.sentences[number] += length if status == Status.OK else 0
 
 
 def score_moments(fs: pafs.FileSystem, files: Sequence[str], settings: Settings) -> Moments:
-    """Moments and sketch of a partition's response scores, for a threshold that is a quantile."""
-    scores = (scores_of(batch, settings.values) for batch in batches(fs, files, ["members", "status"]))
-    responses = (apply_rule(settings.rule, *found).response for found in scores)
-    return merge(moments_of(response[~np.isnan(response)]) for response in responses)
+    """Moments of a partition's response scores."""
+    return merge(moments_of(scores[~np.isnan(scores)]) for scores in _responses(fs, files, settings))
+
+
+def score_cells(fs: pafs.FileSystem, files: Sequence[str], settings: Settings, low: int, high: int) -> Cells:
+    """A partition's response scores within a range of keys, for a threshold that is a quantile (`pipeline.exact_quantile`)."""
+    cells = cells_of(np.array([]), low, high)
+    for scores in _responses(fs, files, settings):
+        cells = add_cells([cells, cells_of(scores, low, high)])
+    return cells
+
+
+def _responses(fs: pafs.FileSystem, files: Sequence[str], settings: Settings) -> Iterator[Floats]:
+    for batch in batches(fs, files, ["members", "status"]):
+        yield apply_rule(settings.rule, *scores_of(batch, settings.values)).response
 
 
 def finalize_partition(fs: pafs.FileSystem, files: Sequence[str], target: str, settings: Settings) -> Finalized:
@@ -64,29 +98,28 @@ def finalize_partition(fs: pafs.FileSystem, files: Sequence[str], target: str, s
         settings: How.
 
     Returns:
-        Rows written and flagged.
+        How its rows ended.
     """
     passthrough = raw_passthrough(fs, files)
     schema = scored_schema(passthrough)
     fs.create_dir(target.rpartition("/")[0], recursive=True)
     part = f"{target}.part"
-    rows = flagged = 0
+    done = Finalized()
     with fs.open_output_stream(part) as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
-        for table in _row_groups(batches(fs, _in_input_order(fs, files)), schema, settings, passthrough):
+        for table in _row_groups(batches(fs, _in_input_order(fs, files)), schema, settings, passthrough, done):
             writer.write_table(table)
-            rows += table.num_rows
-            flagged += pc.sum(pc.equal(table["verdict"], HALLUCINATED)).as_py() or 0
     fs.move(part, target)
-    return Finalized(rows, flagged)
+    return done
 
 
 def _row_groups(
-    raw: Iterable[pa.RecordBatch], schema: pa.Schema, settings: Settings, passthrough: pa.Schema
+    raw: Iterable[pa.RecordBatch], schema: pa.Schema, settings: Settings, passthrough: pa.Schema, done: Finalized
 ) -> Iterator[pa.Table]:
-    """Scored rows in groups of READ_ROWS or a little more: a raw file may hold but a few rows."""
+    """Scored rows in groups of READ_ROWS or a little more: a raw file may hold but a few rows. All are counted in `done`."""
     ready: list[pa.RecordBatch] = []
     for batch in raw:
         ready.append(finalize_batch(_with_columns(batch, passthrough), schema, settings))
+        done.add(batch["row_key"], ready[-1])
         if sum(part.num_rows for part in ready) >= READ_ROWS:
             yield pa.Table.from_batches(ready)
             ready = []
@@ -119,7 +152,8 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: Settings)
     """Rows of `scored/` from rows of `raw/`.
 
     A sentence is flagged if a response of that sentence alone would be hallucinated: its positive score <= tau. Its `score`
-    is the ensemble's (eq. 5), which keeps the order that a positivity policy may lose.
+    is the ensemble's (eq. 5), which keeps the order that a positivity policy may lose. A row of which no member that counts
+    says anything has no score, and a status that says so: the job may have fewer members than the one that scored it.
     """
     values, counts = scores_of(batch, settings.values)
     scores = apply_rule(settings.rule, values, counts)
@@ -127,6 +161,7 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: Settings)
     size = batch.num_rows
     score = np.full(size, np.nan)
     score[ok] = scores.response
+    unjudged = ok & np.isnan(score)
 
     spans = batch["sentences"]
     lengths = pc.fill_null(pc.list_value_length(spans), 0).to_numpy().astype(np.int64)
@@ -158,10 +193,18 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: Settings)
         "verdict": verdicts(score, np.nan if tau is None else tau),
         "threshold": pa.array([tau] * size, type=pa.float64()),
         "sentences": pa.ListArray.from_arrays(pa.array(offsets), structs, mask=pc.is_null(spans)),
-        "flagged_sentences": pa.array(flagged, mask=~ok),
+        "flagged_sentences": pa.array(flagged, mask=np.isnan(score)),
+        "status": pc.if_else(unjudged, Status.NOT_JUDGED.value, batch["status"]),
+        "error": pc.if_else(unjudged, _nobody(settings), batch["error"]),
         "run_id": pa.array([settings.run_id] * size),
     }
     return pa.RecordBatch.from_arrays([columns[f.name] if f.name in columns else batch[f.name] for f in schema], schema=schema)
+
+
+def _nobody(settings: Settings) -> str:
+    weights = settings.rule.weights
+    counted = [name for name in settings.values if weights is None or weights[name]]
+    return f"none of {', '.join(counted)} has a value for any of its sentences"
 
 
 def _probability(fitted: ProbabilityMap | None, score: Floats) -> pa.Array:

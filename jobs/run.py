@@ -86,7 +86,7 @@ def _job(job: Job, output_uri: str, console: Console, *, input_uri: str | None, 
             if logs is not None:
                 _score(job, logs, pending, state, question_needed)
             if to_finalize:
-                write_verdicts(job, state, everything=logs is None)
+                write_verdicts(job, state, pending if logs is not None else None)
         run.finished = datetime.now(UTC).isoformat(timespec="seconds")
         state.save()
         return run

@@ -2,38 +2,46 @@
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
 from jobs.calibration_file import load_calibration, rule_of
 from jobs.config import Job
 from jobs.decide.drift import check_drift
 from jobs.fit import fit_output, fits_of
 from jobs.partitions import history, hive_path, partitions
-from jobs.plan_finalize import Finalized, Settings, finalize_partition, score_moments
+from jobs.plan_finalize import Finalized, Settings, finalize_partition, score_cells
 from jobs.plan_score import DRIVER_CPUS
 from jobs.register import refuse_unfinished
 from jobs.state import State
 from pipeline.errors import BalanceError
-from pipeline.moments import merge, quantile, share_up_to
+from pipeline.exact_quantile import share_cut
 from pipeline.rule import Rule
 from schemas.columns import Status
 from schemas.manifest import SCORED, Verdicts
 from schemas.stats import PartitionStats
 
+NO_SCORE = "none: no row could be scored"
 TIED = 0.01
 """A quantile that flags more than its share by this much says so."""
 
 
-def write_verdicts(job: Job, state: State, *, everything: bool) -> None:
-    """Finalise all partitions; or those without verdicts, which are then compared with the history before them.
+def write_verdicts(job: Job, state: State, scored: Collection[int] | None) -> None:
+    """Finalise the partitions without verdicts, which are then compared with the history before them; or all.
+
+    Args:
+        job: Says how.
+        state: Of the output folder.
+        scored: Numbers of the input files that this run has scored, whose rows it reports; None finalises everything, and
+            reports the rows of the whole folder.
 
     Raises:
         RagassayError: A broken run has to be ended first, nothing can be fitted, or rows would be lost.
     """
     run, started = state.run, time.perf_counter()
     refuse_unfinished(state.output, state.manifest, ())
-    raw = partitions(state.output, "raw")
+    raw, everything = partitions(state.output, "raw"), scored is None
     chosen = list(raw) if everything else without_verdict(state)
     stats = fit_output(job, state.output)
     # A night whose rows all failed has nothing to fit; its rows are written all the same, without a verdict.
@@ -42,20 +50,18 @@ def write_verdicts(job: Job, state: State, *, everything: bool) -> None:
     run.seconds["fit"] = round(time.perf_counter() - started, 3)
     started = time.perf_counter()
     if judged and settings.threshold is None:
-        tau, source = _quantile(job, state, settings, raw, chosen)
-        settings = replace(settings, threshold=tau)
-        run.threshold = {"value": tau, "source": source}
+        run.threshold = _quantile(job, state, settings, raw, chosen)
+        settings = replace(settings, threshold=run.threshold["value"])
     for partition in chosen:  # a crash from here on leaves them to be finalised anew, not half old and half new
         state.manifest.finalized.pop(hive_path(partition), None)
     state.save()
     done = _write_scored(state, settings, {p: raw[p] for p in chosen}, stats)
     run.flagged = sum(part.flagged for part in done.values())
     run.partitions = sorted(map(hive_path, chosen))
-    if everything:
-        _rows_of_all(state, stats)
+    _count_rows(state, done, scored)
     for partition, part in done.items():
-        scored = stats[partition].rows.get(Status.OK.value, 0)
-        state.manifest.finalized[hive_path(partition)] = Verdicts(run.run_id, scored, part.flagged)
+        ok = sum(statuses[Status.OK.value] for statuses in part.statuses.values())
+        state.manifest.finalized[hive_path(partition)] = Verdicts(run.run_id, ok, part.flagged)
     if not everything:
         run.drift = asdict(check_drift(job, state.manifest, stats, chosen))
     run.seconds["finalize"] = round(time.perf_counter() - started, 3)
@@ -93,7 +99,7 @@ def _no_settings(job: Job, state: State) -> Settings:
     values = job.values
     rule = Rule({}, job.aggregate.mean, job.aggregate.positive, job.aggregate.epsilon)
     state.run.fit = _fit_record(job.normalize.source, rule, values)
-    state.run.threshold = {"value": None, "source": "none: no row could be scored"}
+    state.run.threshold = {"value": None, "source": NO_SCORE}
     return Settings(values, rule, None, state.run.run_id)
 
 
@@ -103,24 +109,27 @@ def _fit_record(source: str, rule: Rule, values: dict[str, str]) -> dict[str, ob
     return {"source": source, "members": members, **how, "weights": rule.weights}
 
 
-def _quantile(
-    job: Job, state: State, settings: Settings, raw: dict[str, list[str]], chosen: Sequence[str]
-) -> tuple[float, str]:
+def _quantile(job: Job, state: State, settings: Settings, raw: dict[str, list[str]], chosen: Sequence[str]) -> dict[str, Any]:
+    """tau and its source, as the manifest has them, where tau is a quantile; without any score, None."""
     import ray
 
     threshold = job.threshold
     assert threshold.quantile is not None
     names = [*chosen, *(history(raw, chosen, job.history.partitions) if threshold.of == "history" else [])]
-    remote = ray.remote(num_cpus=DRIVER_CPUS)(score_moments)
-    moments = merge(ray.get([remote.remote(state.output.fs, raw[p], settings) for p in sorted(names)]))
-    source = f"quantile {threshold.quantile:g} of the {moments.count} responses of this run" + (
+    remote = ray.remote(num_cpus=DRIVER_CPUS)(score_cells)
+    cut = share_cut(
+        lambda low, high: ray.get([remote.remote(state.output.fs, raw[p], settings, low, high) for p in sorted(names)]),
+        threshold.quantile,
+    )
+    if cut is None:
+        return {"value": None, "source": NO_SCORE}
+    source = f"quantile {threshold.quantile:g} of the {cut.count} responses of this run" + (
         " and its history" if threshold.of == "history" else ""
     )
-    tau = quantile(moments, threshold.quantile)
-    share = share_up_to(moments, tau)
+    share = cut.flagged / cut.count
     if share > threshold.quantile + TIED:
         source += f"; {share:.1%} have that score or less, because many tie (aggregate.positive: cdf or shift makes fewer ties)"
-    return tau, source
+    return {"value": cut.value, "source": source}
 
 
 def _write_scored(
@@ -144,12 +153,15 @@ def _write_scored(
     return finished
 
 
-def _rows_of_all(state: State, stats: dict[str, PartitionStats]) -> None:
-    """What `finalize` alone reports: the rows of the whole output folder."""
+def _count_rows(state: State, done: dict[str, Finalized], scored: Collection[int] | None) -> None:
+    """Report rows as `scored/` has them: of some input files, or of all. A row may have lost its score on the way."""
     statuses: Counter[str] = Counter()
-    for part in stats.values():
-        statuses.update(part.rows)
-    ok, total = statuses[Status.OK.value], sum(statuses.values())
-    state.run.statuses = dict(statuses)
-    state.run.sentences = sum(part.sentences for part in stats.values())
-    state.run.rows = {"in": total, "scored": ok, "failed": total - ok, "skipped": 0}
+    sentences = 0
+    for part in done.values():
+        for number in part.statuses if scored is None else part.statuses.keys() & scored:
+            statuses.update(part.statuses[number])
+            sentences += part.sentences[number]
+    run, ok, total = state.run, statuses[Status.OK.value], statuses.total()
+    run.statuses, run.sentences = dict(statuses), sentences
+    skipped = 0 if scored is None else run.rows["skipped"]
+    run.rows = {"in": total + skipped, "scored": ok, "failed": total - ok, "skipped": skipped}

@@ -84,12 +84,6 @@ def quantile(moments: Moments, q: float) -> float:
     return min(max(value, moments.low), moments.high)
 
 
-def share_up_to(moments: Moments, value: float) -> float:
-    """Share of the numbers that lie in buckets that end at or below a value; 0 of none."""
-    below = sum(count for bucket, count in moments.buckets.items() if min(upper_edge(bucket), moments.high or 0.0) <= value)
-    return below / moments.count if moments.count else 0.0
-
-
 def _merge_two(a: Moments, b: Moments) -> Moments:
     if not a.count:
         return b

@@ -13,13 +13,14 @@ from jobs.decide.labelled import Labelled, fits_of_all, load_labelled, member_va
 from jobs.decide.labels import LabelSource
 from jobs.fit import scores_of
 from jobs.partitions import batches, partitions
-from jobs.plan_finalize import Settings, score_moments
+from jobs.plan_finalize import Settings, score_cells, score_moments
 from jobs.storage import Folder
 from pipeline.calibration.certify import certify, rows_needed
 from pipeline.calibration.probability import calibration_error, fit_probability, probabilities
 from pipeline.calibration.target import Target, best_precision, find_threshold, reached
 from pipeline.errors import ConfigError, FitError
-from pipeline.moments import merge, quantile
+from pipeline.exact_quantile import share_cut
+from pipeline.moments import merge
 from pipeline.rule import Rule, apply_rule
 from schemas.calibration import CalibratedMember, Calibration, Certificate
 from schemas.columns import SUPPORTED
@@ -153,12 +154,17 @@ def _of_all_scores(output: Folder, values: dict[str, str], rule: Rule, target: T
     scoring = Settings(values, rule, None, "")
     raw = partitions(output, "raw").values()
     moments = merge(score_moments(output.fs, files, scoring) for files in raw)
-    tau = moments.mean if target.metric == "mean" else quantile(moments, target.level)
+    if not moments.count:
+        raise FitError(f"no response has a score under these members, so that no threshold can be found for {target.text}")
+    if target.metric != "mean":
+        cut = share_cut(lambda low, high: (score_cells(output.fs, files, scoring, low, high) for files in raw), target.level)
+        assert cut is not None
+        return cut.value, {"responses": float(cut.count), "flagged_of_all": cut.flagged / cut.count}
     flagged = 0
     for files in raw:
         for batch in batches(output.fs, files, ["members", "status"]):
-            flagged += int((apply_rule(rule, *scores_of(batch, values)).response <= tau).sum())
-    return tau, {"responses": float(moments.count), "flagged_of_all": flagged / moments.count}
+            flagged += int((apply_rule(rule, *scores_of(batch, values)).response <= moments.mean).sum())
+    return moments.mean, {"responses": float(moments.count), "flagged_of_all": flagged / moments.count}
 
 
 def _certified(target: Target, delta: float, rows: Labelled, scores: Floats, fitting: Bools) -> tuple[float, Certificate]:

@@ -273,7 +273,7 @@ def _labelled_tables(
     """
     with pq.ParquetFile(path, filesystem=output.fs) as parquet:
         for group in range(parquet.num_row_groups):
-            light = read_group(parquet, group, ["row_id", "status", source.column, *source.where], place)
+            light = read_group(parquet, group, ["row_id", "status", "score", source.column, *source.where], place)
             keys = _keys(light, place, reviewed) if reviewed else []
             labels = (
                 [reviewed.responses.get(key) for key in keys] if reviewed else to_labels(_column(light, source.column), source)
@@ -282,7 +282,7 @@ def _labelled_tables(
             looked_at = np.ones(len(light), dtype=bool)
             for name, value in source.where.items():
                 looked_at &= np.array([as_text(v) == value for v in _column(light, name).to_pylist()])
-            scored = pc.equal(light["status"], Status.OK.value).to_numpy()
+            scored = pc.and_(pc.equal(light["status"], Status.OK.value), pc.is_valid(light["score"])).to_numpy()
             labelled = np.array([label is not None for label in labels]) & looked_at
             parts.elsewhere += int((~looked_at).sum())
             parts.unlabelled += int((looked_at & ~labelled).sum())

@@ -10,7 +10,7 @@ import pytest
 from pyarrow import fs as pafs
 
 from jobs.fit import partition_stats
-from jobs.plan_finalize import Finalized, Settings, finalize_partition, score_moments
+from jobs.plan_finalize import Settings, finalize_partition, score_moments
 from pipeline.aggregate import Mean, Positive
 from pipeline.detectors.config import DETECTOR
 from pipeline.errors import OutputError
@@ -58,7 +58,9 @@ def rule(fits: dict[str, Fit]) -> Rule:
 
 def test_by_hand_and_in_the_order_of_the_input(files: list[str], tmp_path: Path) -> None:
     target = tmp_path / "out" / "part-0.parquet"
-    assert finalize_partition(FS, files, str(target), settings(files, 0.015)) == Finalized(rows=4, flagged=1)
+    done = finalize_partition(FS, files, str(target), settings(files, 0.015))
+    assert (done.rows, done.flagged) == (4, 1) and done.sentences == {0: 3}
+    assert done.statuses == {0: {"ok": 2, "no_context": 1, "too_long": 1}}
     rows = pq.read_table(target).to_pylist()
     assert [r["row_id"] for r in rows] == ["r1", "r2", "r5", "r6"]
     z = (3.0 - 1.0) / (8 / 3) ** 0.5  # values 3, -1, 1: mean 1, variance 8/3
@@ -82,7 +84,7 @@ def test_score_moments_are_of_the_scored_rows(files: list[str]) -> None:
 def test_a_partition_without_a_scored_row_is_written_too(tmp_path: Path) -> None:
     raw = write_raw(tmp_path / "a.parquet", [raw_row(1, None, "no_context"), raw_row(2, None, "too_long")])
     done = finalize_partition(FS, [raw], str(tmp_path / "s.parquet"), Settings(VALUES, rule({}), None, "r"))
-    assert done == Finalized(rows=2, flagged=0)
+    assert (done.rows, done.flagged) == (2, 0)
     assert pq.read_table(tmp_path / "s.parquet")["threshold"].null_count == 2
 
 
@@ -148,3 +150,20 @@ def test_members_of_other_kinds_than_the_job_says_are_named(tmp_path: Path) -> N
         partition_stats(FS, "", [raw], {"words": "log_odds"})
     with pytest.raises(OutputError, match="'a' is an SLM in these scores"):
         partition_stats(FS, "", [raw], {"a": DETECTOR})
+
+
+def test_a_row_that_no_member_left_says_anything_of_is_not_judged(tmp_path: Path) -> None:
+    """Fewer members than scored the rows: what only the others had a value for is no scored row any more."""
+    file = 7 << 32
+    rows = [with_detector(raw_row(file + 1, [3.0, -1.0]), [None, None]), with_detector(raw_row(file + 2, [1.0]), [0.75])]
+    raw = write_raw(tmp_path / "a.parquet", [*rows, raw_row(file + 3, None, "no_context")])
+    values, fits = {"words": DETECTOR}, {"words": Fit(0.5, 0.1, 1, 0.0)}
+    for given, weights in ((values, None), (MIXED, {"a": 0.0, "words": 1.0})):
+        of_given = replace(rule({**fits, **({"a": Fit(0, 1, 1, 0)} if "a" in given else {})}), weights=weights)
+        done = finalize_partition(FS, [raw], str(tmp_path / "s.parquet"), Settings(given, of_given, 0.1, "r"))
+        assert done.statuses == {7: {"not_judged": 1, "ok": 1, "no_context": 1}} and done.sentences == {7: 1}
+        first, second, third = pq.read_table(tmp_path / "s.parquet").to_pylist()
+        assert first["status"] == "not_judged" and first["error"] == "none of words has a value for any of its sentences"
+        assert first["score"] is first["verdict"] is first["flagged_sentences"] is first["sentences"][0]["score"] is None
+        assert second["status"] == "ok" and second["score"] is not None and second["error"] is None
+        assert third["status"] == "no_context" and third["error"] == "why"

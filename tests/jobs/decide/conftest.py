@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from jobs.config import Job, make_job
+from jobs.partitions import hive_path
 from jobs.run import finalize_job
 from schemas.columns import raw_schema
 from schemas.manifest import SCORED, InputFile, Manifest
@@ -70,8 +71,9 @@ def write_output(folder: Path, rows_of_days: dict[str, list[dict[str, Any]]], se
         path = folder / "raw" / day / "part-0.parquet"
         path.parent.mkdir(parents=True)
         pq.write_table(pa.Table.from_pylist(keyed, schema=raw_schema(PASSTHROUGH)), path)
-        files.append(InputFile(f"{day}/in.parquet", f"/logs/{day}/in.parquet", 1, len(rows), day, SCORED))
-    (folder / "manifest.json").write_text(Manifest({"slms": {"a": 1}}, files, {}, []).to_json())
+        files.append(InputFile(f"{day}/in.parquet", f"/logs/{day}/in.parquet", 1, len(rows), hive_path(day), SCORED))
+    detectors = {detector.name: {"kind": detector.kind.value} for detector in settings.detectors}
+    (folder / "manifest.json").write_text(Manifest({"slms": {"a": 1}, "detectors": detectors}, files, {}, []).to_json())
     finalize_job(settings, str(folder), Console(quiet=True))
     return folder
 
