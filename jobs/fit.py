@@ -14,6 +14,7 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from jobs.config import Job, Normalize
+from jobs.logs.types import merge_schemas
 from jobs.partitions import batches, history, partitions
 from jobs.plan_score import DRIVER_CPUS
 from jobs.storage import Folder
@@ -124,7 +125,7 @@ def raw_passthrough(fs: pafs.FileSystem, files: Sequence[str], extra: Sequence[p
     """
     schemas = [*(passthrough_of_raw(pq.read_schema(path, filesystem=fs)) for path in files), *extra]
     try:
-        return pa.unify_schemas(schemas, promote_options="permissive")
+        return merge_schemas(schemas)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise OutputError(
             f"a column has another type than in logs that this output already holds: {error}. Cast it, rename it, or give "

@@ -23,14 +23,17 @@ def partitions(output: Folder, dataset: str) -> dict[str, list[str]]:
 
 
 def hive_path(place: str) -> str:
-    """Hive path with plain values: on disk pyarrow writes them URL-encoded."""
-    return "/".join(unquote(part) for part in place.split("/"))
+    """Hive path with plain values: on disk pyarrow writes them URL-encoded, and keys as they are."""
+    return "/".join(f"{key}={unquote(value)}" if sign else key for key, sign, value in _pairs(place))
 
 
 def hive_keys(place: str) -> dict[str, str]:
     """Columns that a hive path stands for: `dt=2026-11-20/tenant=a%20b` is {dt: 2026-11-20, tenant: a b}."""
-    pairs = (part.partition("=") for part in place.split("/") if "=" in part)
-    return {unquote(key): unquote(value) for key, _, value in pairs}
+    return {key: unquote(value) for key, sign, value in _pairs(place) if sign}
+
+
+def _pairs(place: str) -> list[tuple[str, str, str]]:
+    return [part.partition("=") for part in place.split("/")]
 
 
 def history(places: Iterable[str], tonight: Collection[str], last: int) -> list[str]:

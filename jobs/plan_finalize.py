@@ -11,6 +11,7 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from jobs.fit import Floats, raw_passthrough, scores_of
+from jobs.logs.types import plain
 from jobs.partitions import READ_ROWS, batches
 from pipeline.calibration.probability import probabilities
 from pipeline.exact_quantile import Cells, add_cells, cells_of
@@ -134,7 +135,7 @@ def _with_columns(batch: pa.RecordBatch, passthrough: pa.Schema) -> pa.RecordBat
         if place < 0:
             batch = batch.append_column(wanted, pa.nulls(batch.num_rows, wanted.type))
         elif batch.schema.field(place).type != wanted.type:
-            batch = batch.set_column(place, wanted, batch.column(place).cast(wanted.type))
+            batch = batch.set_column(place, wanted, plain(batch.column(place)).cast(wanted.type))
     return batch
 
 

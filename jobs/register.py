@@ -1,15 +1,16 @@
 """Enter an input in the manifest of an output folder: what is new, what is known, and what must not be mixed."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 from pyarrow import fs as pafs
+from pyarrow import parquet as pq
 
 from jobs.checkpoint import CHECKPOINT, CommittedRows
 from jobs.config import Job
 from jobs.fingerprint import check_fingerprint, fingerprint
 from jobs.fit import raw_passthrough
-from jobs.logs import LogFile, Logs, check_logs, check_row_ids, unreadable_message
+from jobs.logs import LogFile, Logs, check_logs, check_row_ids, check_types, column_fits, same_place, unreadable_message
 from jobs.partitions import hive_path, partitions
 from jobs.state import State
 from jobs.storage import Folder
@@ -19,6 +20,7 @@ from pipeline.engines.merge import load_tokenizer, prepare_slm
 from pipeline.errors import InputError, OutputError
 from pipeline.prompt import PromptBuilder
 from pipeline.split import load_splitter
+from schemas.columns import passthrough_of_raw
 from schemas.manifest import PENDING, SCORED, UNREADABLE, InputFile, Manifest
 
 
@@ -62,35 +64,15 @@ def register(job: Job, logs: Logs, state: State) -> dict[int, LogFile]:
     Everything that can be checked without an engine is checked before the manifest changes.
     """
     manifest = state.manifest
-    known = {f.path: number for number, f in enumerate(manifest.files)}
     print_now = fingerprint(job)
     has_scores = any(f.state == SCORED for f in manifest.files)
     if has_scores or CommittedRows(state.output, range(len(manifest.files)))():
         check_fingerprint(manifest.fingerprint, print_now, state.output.uri)
-    _refuse_overlap(logs, state.output)
-    by_uri = {f.uri: f.path for f in manifest.files}
-    fresh, mended = [], []
-    for file in [*logs.files, *logs.unreadable]:
-        old = manifest.files[known[file.path]] if file.path in known else None
-        if old is None and file.uri in by_uri:
-            raise OutputError(
-                f"input file {file.uri} is known to output {state.output.uri} as {by_uri[file.uri]!r} and would be scored "
-                f"again as {file.path!r}: name INPUT as it was named before"
-            )
-        if old is None:
-            fresh.append(file)
-        elif old.state == UNREADABLE:
-            mended.append(file)
-        elif (old.uri, old.size) != (file.uri, file.size):
-            if old.state == SCORED or CommittedRows(state.output, [known[file.path]])():
-                raise OutputError(
-                    f"input file {file.uri} ({file.size} bytes) is not the {old.uri} ({old.size} bytes) of which output "
-                    f"{state.output.uri} holds scores: give changed logs a new file name, or another OUTPUT"
-                )
-            mended.append(file)
-    refuse_unfinished(state.output, manifest, {f.path for f in logs.files})
-    _refuse_other_types(state.output, logs)
+    known, fresh, mended = _compare(logs, state)
+    refuse_unfinished(state.output, manifest, {manifest.files[known[f.path]].path for f in logs.files if f.path in known})
     to_score = [f for f in logs.files if f.path not in known or manifest.files[known[f.path]].state != SCORED]
+    check_types(logs, to_score, logs.passthrough)
+    _refuse_other_types(state.output, logs, to_score)
     check_row_ids(logs, to_score, job.columns, keep_bad=job.on_bad_file == "skip")
     if to_score:
         check_models(job)
@@ -100,25 +82,61 @@ def register(job: Job, logs: Logs, state: State) -> dict[int, LogFile]:
     for file in fresh:
         known[file.path] = len(manifest.files)
         manifest.files.append(_entry(file))
+    for file in logs.files:  # of a manifest without digests
+        manifest.files[known[file.path]].digest = file.digest
     state.run.files_skipped = {f.uri: f.error or "" for f in logs.unreadable}
     state.save()
     return {known[f.path]: f for f in to_score}
 
 
-def _refuse_overlap(logs: Logs, output: Folder) -> None:
-    """An output below its own input would be read as logs by the next run.
+def _compare(logs: Logs, state: State) -> tuple[dict[str, int], list[LogFile], list[LogFile]]:
+    """Tell the input's files that the manifest knows from new ones, and from those that changed.
+
+    Returns:
+        Numbers of the known files by path, new files, and files whose entry is to be written anew.
 
     Raises:
-        InputError: A file of the input lies in the output folder.
+        OutputError: A file of which there are scores has changed, or one that is not scored yet has another path now.
     """
-    inside = [f.uri for f in logs.files if f.fs_path.startswith(output.root + "/") and type(logs.fs) is type(output.fs)]
-    if inside:
-        raise InputError(f"input {logs.uri} holds files of the output folder, such as {inside[0]}: give an OUTPUT outside it")
+    entries, output = state.manifest.files, state.output
+    by_path = {f.path: number for number, f in enumerate(entries)}
+    by_place = {same_place(f.uri): number for number, f in enumerate(entries)}
+    known: dict[str, int] = {}
+    fresh, mended = [], []
+    for file in [*logs.files, *logs.unreadable]:
+        number = by_path.get(file.path, by_place.get(same_place(file.uri)))
+        if number is None:
+            fresh.append(file)
+            continue
+        old = entries[number]
+        if old.path != file.path and old.state != SCORED:
+            raise OutputError(
+                f"input file {file.uri} is known to output {output.uri} as {old.path!r} and would be scored "
+                f"again as {file.path!r}: name INPUT as it was named before"
+            )
+        known[file.path] = number
+        if old.state == UNREADABLE:
+            mended.append(file)
+        elif not _is_same(old, file):
+            if old.state == SCORED or CommittedRows(output, [number])():
+                raise OutputError(
+                    f"input file {file.uri} ({file.size} bytes) is not the {old.uri} ({old.size} bytes) of which output "
+                    f"{output.uri} holds scores: give changed logs a new file name, or another OUTPUT"
+                )
+            mended.append(file)
+    return known, fresh, mended
+
+
+def _is_same(old: InputFile, file: LogFile) -> bool:
+    """Whether a file is the one that was registered; an entry without a digest tells its size only."""
+    if same_place(old.uri) != same_place(file.uri) or old.size != file.size:
+        return False
+    return old.digest is None or file.digest is None or old.digest == file.digest
 
 
 def _entry(file: LogFile) -> InputFile:
     state = UNREADABLE if file.error else PENDING
-    return InputFile(file.path, file.uri, file.size, file.rows, file.partition_path, state, file.error)
+    return InputFile(file.path, file.uri, file.size, file.rows, file.partition_path, state, file.error, file.digest)
 
 
 def refuse_unfinished(output: Folder, manifest: Manifest, paths: Collection[str]) -> None:
@@ -138,14 +156,28 @@ def refuse_unfinished(output: Folder, manifest: Manifest, paths: Collection[str]
         )
 
 
-def _refuse_other_types(output: Folder, logs: Logs) -> None:
+def _refuse_other_types(output: Folder, logs: Logs, files: Sequence[LogFile]) -> None:
     """Columns that don't fit those of earlier nights in the same partition are refused before anything is scored.
 
     Raises:
-        OutputError: There is one.
+        OutputError, InputError: There is one.
     """
-    wanted = {f.partition_path for f in logs.files}
     extra = pa.schema([f for f in logs.passthrough if f.name not in logs.partition_keys])
-    for place, files in partitions(output, "raw").items():
-        if hive_path(place) in wanted:
-            raw_passthrough(output.fs, files, [extra])
+    by_partition: dict[str, list[LogFile]] = {}
+    for file in files:
+        by_partition.setdefault(file.partition_path, []).append(file)
+    for place, raw in partitions(output, "raw").items():
+        tonight = by_partition.get(hive_path(place))
+        if tonight is None:
+            continue
+        both = raw_passthrough(output.fs, raw, [extra])
+        check_types(logs, tonight, both)
+        for path in raw:
+            for field in passthrough_of_raw(pq.read_schema(path, filesystem=output.fs)):
+                kind = both.field(field.name).type
+                if not column_fits(output.fs, path, field, kind):
+                    raise OutputError(
+                        f"column {field.name!r} is {field.type} in partition {hive_path(place)!r} of output {output.uri}, and "
+                        f"{extra.field(field.name).type} in the logs: {kind}, which would hold both, can't hold its values. "
+                        "Cast it, rename it, or give another OUTPUT"
+                    )

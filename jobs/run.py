@@ -12,7 +12,7 @@ from jobs.checkpoint import CHECKPOINT, CommittedRows, clear_pending, forget_pen
 from jobs.config import Job, with_dtypes
 from jobs.fit import fit_output, fits_of
 from jobs.frequencies import ensure_frequencies
-from jobs.logs import LogFile, Logs, find_logs
+from jobs.logs import LogFile, Logs, find_logs, refuse_overlap
 from jobs.plan_score import needed_resources, score_files
 from jobs.progress import progress
 from jobs.ray_session import ray_session
@@ -71,6 +71,8 @@ def _job(job: Job, output_uri: str, console: Console, *, input_uri: str | None, 
     if logs is not None:
         check_input(job, logs, question_needed)
     output = open_folder(output_uri) if logs is not None else existing_output(output_uri)
+    if logs is not None:
+        refuse_overlap(logs, output)
     with locked(output):
         now = datetime.now(UTC)
         run = Run(run_id=f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", started=now.isoformat(timespec="seconds"))

@@ -108,7 +108,8 @@ def open_folder(uri: str) -> Folder:
         InputError: The URI's scheme or bucket is unknown.
     """
     if "://" not in uri:
-        path = str(Path(uri).expanduser().absolute())
+        absolute = Path(uri).expanduser().absolute()
+        path = os.path.realpath(absolute) if ".." in absolute.parts else str(absolute)
         return Folder(pafs.LocalFileSystem(), path, path)
     try:
         fs, root = pafs.FileSystem.from_uri(uri)

@@ -26,6 +26,7 @@ class InputFile:
         partition: Hive path of its folder; empty where there is none.
         state: pending, scored or unreadable.
         error: Why it is unreadable.
+        digest: Of its Parquet footer; None where it can't be read, and in manifests that had none.
     """
 
     path: str
@@ -35,6 +36,7 @@ class InputFile:
     partition: str
     state: str = PENDING
     error: str | None = None
+    digest: str | None = None
 
 
 @dataclass

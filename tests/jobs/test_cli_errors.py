@@ -87,7 +87,9 @@ def test_unknown_splitter(tmp_path: Path, logs: Path) -> None:
 
 
 def test_foreign_and_missing_output(tmp_path: Path, logs: Path) -> None:
-    assert "holds Parquet files but no manifest.json" in fails("run", logs, logs.parent)
+    foreign = write_logs(tmp_path / "foreign" / "a.parquet", example_rows(1)).parent
+    assert "holds Parquet files but no manifest.json" in fails("run", logs, foreign)
+    assert "give an OUTPUT outside it" in fails("run", logs, logs.parent)
     assert "does not exist" in fails("finalize", tmp_path / "nowhere")
     assert "does not exist" in fails("fit", tmp_path / "nowhere")
 

@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics.pairwise import cosine_similarity
 
 from pipeline.detectors import similarity
-from pipeline.detectors.frequencies import Frequencies, count, hashed, merge
+from pipeline.detectors.frequencies import BUCKETS, Frequencies, count, hashed, merge
 from pipeline.detectors.similarity import best_by_terms, best_by_vectors, covered
 from pipeline.detectors.terms import content_terms, has_word_spaces
 
@@ -116,6 +116,11 @@ def test_frequencies_merge(a: list[list[str]], b: list[list[str]]) -> None:
     one, both = count(a + b), merge([count(b), count(a)])
     assert one.documents == both.documents and (one.counts == both.counts).all()
     assert merge([]).documents == 0
+
+
+def test_of_no_document_there_are_no_frequencies() -> None:
+    assert hashed(iter([])).shape == (0, BUCKETS)
+    assert count([]).documents == 0 and (count([]).idf == 1).all()
 
 
 def test_unknown_terms_make_a_text_less_like_its_passage() -> None:

@@ -1,0 +1,82 @@
+"""What an input is made of: its files, and what their footers say."""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyarrow import fs as pafs
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """A Parquet file of logs.
+
+    Attributes:
+        path: Path below the input's root, hive folders kept: the stable part of its rows' ids.
+        uri: Where it lies.
+        fs_path: Its path on the file system.
+        size: Bytes.
+        partition: Its hive folders, as (key, value).
+        rows: Rows by its footer; None where it can't be read.
+        schema: Its Arrow schema; None where it can't be read.
+        row_groups: Row groups it has.
+        digest: Of its footer, which tells where all data lie and most of their extremes; None where it can't be read.
+        error: Why it can't be read.
+    """
+
+    path: str
+    uri: str
+    fs_path: str
+    size: int
+    partition: tuple[tuple[str, str], ...]
+    rows: int | None = None
+    schema: pa.Schema | None = None
+    row_groups: int = 0
+    digest: str | None = None
+    error: str | None = None
+
+    @property
+    def partition_path(self) -> str:
+        """Hive path of its folder, such as `dt=2026-11-20`; empty where there is none."""
+        return "/".join(f"{key}={value}" for key, value in self.partition)
+
+
+@dataclass
+class Logs:
+    """All files of an input.
+
+    Attributes:
+        uri: What the user asked for.
+        fs: File system they lie on.
+        files: Readable files, sorted by path.
+        unreadable: The others.
+        folders: Folders that were searched: real path -> path on the file system by which they were reached.
+        pattern: What a path on the file system has to match, where a glob was asked for.
+        passthrough: Schema of the columns that are carried along, partition keys included, under the names they get.
+        partition_keys: Names of the hive keys, in order.
+    """
+
+    uri: str
+    fs: pafs.FileSystem
+    files: list[LogFile]
+    unreadable: list[LogFile] = field(default_factory=list)
+    folders: dict[str, str] = field(default_factory=dict)
+    pattern: re.Pattern[str] | None = None
+    passthrough: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    partition_keys: list[str] = field(default_factory=list)
+
+
+def same_place(uri: str) -> str:
+    """What is the same for one file, however it was named: by `..`, through links, or as `file:///`."""
+    path = uri.removeprefix("file://")
+    return path if "://" in path else os.path.realpath(path)
+
+
+def unreadable_message(uris: Sequence[str], reason: str) -> str:
+    """What to say of files that can't be read, and the way out."""
+    return (
+        f"{', '.join(uris)} can't be read as Parquet: {reason.splitlines()[0]}. Mend or remove it, or score the rest with "
+        "--on-bad-file skip"
+    )

@@ -1,0 +1,137 @@
+"""Find the Parquet files that an input names, and read their footers."""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import PurePosixPath
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyarrow import fs as pafs
+from pyarrow import parquet as pq
+
+from jobs.logs.files import LogFile, Logs
+from jobs.logs.glob import glob_pattern, split_glob
+from jobs.logs.walk import walk
+from jobs.storage import open_folder
+from pipeline.errors import InputError
+
+_HIVE = re.compile(r"^([^=/]+)=([^/]*)$")
+_TAIL_BYTES = 8  # the last of a Parquet file: length of its footer, magic
+_NAMED = 5  # files that a message names
+
+
+def find_logs(uri: str) -> Logs:
+    """Find the Parquet files of an input and read their footers.
+
+    Args:
+        uri: A file, a folder (searched below), a glob, on a disk or an object store.
+
+    Returns:
+        The files, readable or not; columns are not checked yet.
+
+    Raises:
+        InputError: There is nothing, or no Parquet file, at that place, or it can't be read.
+    """
+    try:
+        return _find(uri)
+    except OSError as error:
+        raise InputError(f"input {uri!r} can't be read: {error}") from error
+
+
+def _find(uri: str) -> Logs:
+    path, mark, options = uri.partition("?") if "://" in uri else (uri, "", "")
+    start, rest = split_glob(path, lambda place: _exists(_uri(place) + mark + options))
+    folder = open_folder(_uri(start) + mark + options)
+    fs, base = folder.fs, folder.root
+    pattern = glob_pattern(base, unquote(rest) if "://" in uri else rest) if rest else None
+    folders: dict[str, str] = {}
+    named = fs.get_file_info(base)
+    mine: list[pafs.FileInfo] = []
+    if named.type == pafs.FileType.File:
+        mine, base = [named], base.rpartition("/")[0]
+    elif named.type == pafs.FileType.Directory:
+        below = walk(fs, base)
+        folders = below.folders
+        mine = [info for info in below.files if pattern is None or pattern.fullmatch(info.path)]
+        if pattern is not None and not mine:  # a glob of folders
+            pattern = re.compile(f"{pattern.pattern}/.*")
+            mine = [info for info in below.files if pattern.fullmatch(info.path)]
+    elif not rest:
+        raise InputError(f"input {uri!r} does not exist")
+    found = mine if named.type == pafs.FileType.File else [info for info in mine if _is_parquet(info.path)]
+    if not found:
+        raise InputError(f"input {uri!r} holds no .parquet file{_others([info.path for info in mine])}")
+    files = [_footer(fs, info, base, uri) for info in found]
+    readable = [f for f in files if f.error is None]
+    return Logs(uri, fs, readable, [f for f in files if f.error is not None], folders, pattern)
+
+
+def _uri(path: str) -> str:
+    """A path as it is; a URI with brackets encoded, which people write as they are and URIs can't have."""
+    scheme, sign, address = path.partition("://")
+    host, slash, place = address.partition("/")
+    return scheme + sign + host + slash + place.replace("[", "%5B").replace("]", "%5D") if sign else path
+
+
+def _exists(uri: str) -> bool:
+    try:
+        folder = open_folder(uri)
+        return bool(folder.fs.get_file_info(folder.root).type != pafs.FileType.NotFound)
+    except (InputError, OSError):  # a bucket can't be called `logs-*`
+        return False
+
+
+def _is_parquet(path: str) -> bool:
+    return path.lower().endswith(".parquet")
+
+
+def _others(names: Sequence[str]) -> str:
+    """What to say of files that are passed over for their names."""
+    if not names:
+        return "; files and folders whose names begin with _ or a dot are passed over"
+    shown = ", ".join(repr(PurePosixPath(name).name) for name in names[:_NAMED])
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"; it holds {shown}{more}: write logs as Parquet, and let their names end in .parquet"
+
+
+def _footer(fs: pafs.FileSystem, info: pafs.FileInfo, base: str, uri: str) -> LogFile:
+    """Read a file's footer."""
+    path = _stable_path(fs, info.path, base)
+    hive = [match.groups() for match in map(_HIVE.match, path.split("/")[:-1]) if match]
+    scheme = uri.partition("://")[0] + "://" if "://" in uri else ""
+    size = info.size if info.type == pafs.FileType.File else 0  # a link can lead nowhere
+    # A key stays as it is written: so it is written and read below OUTPUT too, where values alone are encoded.
+    file = LogFile(path, scheme + info.path, info.path, size, tuple((key, unquote(value)) for key, value in hive))
+    try:
+        with fs.open_input_file(info.path) as source:
+            digest = _digest(source)
+            with pq.ParquetFile(source) as parquet:
+                meta, schema = parquet.metadata, parquet.schema_arrow
+                assert all(isinstance(name, str) for name in schema.names)  # decodes them
+                return replace(file, rows=meta.num_rows, schema=schema, row_groups=meta.num_row_groups, digest=digest)
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        return replace(file, error=(str(error).splitlines() or [type(error).__name__])[0])
+
+
+def _stable_path(fs: pafs.FileSystem, path: str, base: str) -> str:
+    """Path of a file below the input's root. Hive folders above the place the user named count too, and those that it links
+    to, so that `logs/`, `logs/dt=1/` and a link to it give a file the same path, and its rows the same ids."""
+    below = path[len(base) :].strip("/")
+    for above in (base, os.path.realpath(base) if isinstance(fs, pafs.LocalFileSystem) else base):
+        parts = above.split("/")
+        first_hive = next((i for i, part in enumerate(parts) if _HIVE.match(part)), None)
+        if first_hive is not None:
+            return "/".join([*parts[first_hive:], below])
+    return below
+
+
+def _digest(source: pa.NativeFile) -> str:
+    """Digest of a Parquet file's footer."""
+    end = source.size()
+    source.seek(max(0, end - _TAIL_BYTES))
+    length = int.from_bytes(source.read(_TAIL_BYTES)[:4], "little")
+    source.seek(max(0, end - _TAIL_BYTES - length))
+    return blake2b(source.read(min(end, length + _TAIL_BYTES)), digest_size=16).hexdigest()

@@ -1,0 +1,91 @@
+"""Every file below a folder, once."""
+
+import os
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyarrow import fs as pafs
+
+from pipeline.errors import InputError
+
+
+@dataclass
+class Found:
+    """What lies below a folder; hidden files, and all below folders that begin with `_` or a dot, are passed over.
+
+    Attributes:
+        files: Sorted by path.
+        folders: Real path -> path by which it was reached.
+    """
+
+    files: list[pafs.FileInfo]
+    folders: dict[str, str] = field(default_factory=dict)
+
+
+def walk(fs: pafs.FileSystem, root: str) -> Found:
+    """Find all files below a folder.
+
+    On a local disk links are followed, but a file or folder that is reached by its own path as well, or by several links,
+    counts once, under its own path if it has one; a link to a folder above it ends there.
+
+    Args:
+        fs: File system.
+        root: The folder.
+
+    Raises:
+        OSError: A folder can't be read.
+        InputError: A name is no UTF-8.
+    """
+    if isinstance(fs, pafs.LocalFileSystem):
+        files, folders = _walk_disk(root)
+        return Found(fs.get_file_info(files), folders)
+    infos = fs.get_file_info(pafs.FileSelector(root, recursive=True))
+    wanted = (info for info in infos if info.type == pafs.FileType.File and not is_hidden(info.path[len(root) + 1 :]))
+    return Found(sorted(wanted, key=lambda info: info.path), {root: root})
+
+
+def is_hidden(path: str) -> bool:
+    """Whether any part of a relative path begins with `_` or a dot."""
+    return any(part.startswith(("_", ".")) for part in path.split("/"))
+
+
+def _check_name(path: str) -> None:
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"the name {path!r} is no UTF-8: rename it") from error
+
+
+def _walk_disk(root: str) -> tuple[list[str], dict[str, str]]:
+    own = os.path.realpath(root)
+    files: dict[str, str] = {}
+    folders: dict[str, str] = {}
+    ready, links = deque([root]), deque[str]()
+    while ready or links:
+        if not ready:  # only now: whatever has a path of its own is known by it
+            path = links.popleft()
+            real = os.path.realpath(path)
+            if not Path(real).is_dir():
+                files.setdefault(real, path)  # one that leads nowhere is named when it is read
+            elif not f"{own}/".startswith(f"{real.rstrip('/')}/"):
+                ready.append(path)
+            continue
+        folder = ready.popleft()
+        real = os.path.realpath(folder)
+        if real in folders:
+            continue
+        folders[real] = folder
+        with os.scandir(folder) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                if is_hidden(entry.name):
+                    continue
+                path = f"{folder.rstrip('/')}/{entry.name}"
+                _check_name(path)
+                if entry.is_symlink():
+                    links.append(path)
+                elif entry.is_dir():
+                    ready.append(path)
+                elif entry.is_file():
+                    files.setdefault(f"{real}/{entry.name}", path)
+    return sorted(files.values()), folders
