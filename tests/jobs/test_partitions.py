@@ -14,9 +14,8 @@ from jobs.partitions import hive_keys, hive_path, partitions
 from jobs.storage import open_folder
 from tests.conftest import example_rows, write_logs
 
-names = st.text(
-    st.characters(codec="utf-8", exclude_characters="/=\0", exclude_categories=["Cs"]), min_size=1, max_size=8
-).filter(lambda name: name[0] not in "._")
+letters = st.characters(codec="utf-8", exclude_characters="/=\0", exclude_categories=["Cs"])
+names = st.text(letters, min_size=1, max_size=8).filter(lambda name: name[0] not in "._")
 values = st.text(st.characters(codec="utf-8", exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
 
 
