@@ -1,0 +1,74 @@
+"""A whole job over all the odd layouts at once: rows in are rows out, under a status that says why."""
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.conftest import example_rows, write_logs
+
+from ..conftest import manifest, ragassay, read_rows, write_job
+from .test_text import BAD
+from .test_types import STRANGE, write
+
+VALUES = ["", "__HIVE_DEFAULT_PARTITION__", "a%20b", "50%25", "x%2Fy", "a=b", "ü", "2026-11-01"]
+
+
+def lay_out(logs: Path) -> None:
+    places = [logs / f"my%20key={value}" for value in VALUES]
+    for place in places:
+        write_logs(place / "a.parquet", example_rows(2))
+    some = {"question": ["Q?"], "context": ["It opens at nine."], "response": ["It opens at nine."]}
+    write(places[0] / "strange.parquet", **{n: pa.array(v) for n, v in some.items()}, **STRANGE)
+    write(places[1] / "bad question.parquet", question=BAD)
+    write(places[1] / "bad context.parquet", context=BAD)
+    write(places[1] / "bad tenant.parquet", tenant=BAD)
+    write(places[2] / "integers.parquet", n=pa.array([2**53, 1]))
+    write(places[2] / "floats.parquet", n=pa.array([0.5, None]))
+    write(places[3] / "null context.parquet", context=pa.nulls(2))
+    write(places[3] / "null response.parquet", response=pa.nulls(2))
+    write(places[3] / "null lists.parquet", context=pa.array([[None], None], pa.list_(pa.null())))
+    write(places[4] / "UP.PARQUET", tenant=pa.array(["x"]).dictionary_encode())
+    write(places[4] / "views.parquet", context=pa.array([["It opens.", "C."]], pa.list_view(pa.string_view())))
+    schema = pq.read_schema(places[0] / "a.parquet")
+    pq.write_table(schema.empty_table(), places[5] / "no rows.parquet")
+    pq.ParquetWriter(places[5] / "no groups.parquet", schema).close()
+    pq.write_table(pa.Table.from_pylist(example_rows(30)), places[6] / "groups.parquet", row_group_size=1)
+    (places[6] / "notes.csv").touch()
+    (logs / "latest").symlink_to(places[-1].name)
+    (places[-1] / "again").symlink_to(".")
+
+
+@pytest.mark.slow
+def test_odd_layouts_lose_no_row(tmp_path: Path) -> None:
+    logs, output = tmp_path / "logs", tmp_path / "out"
+    lay_out(logs)
+    job = write_job(tmp_path / "job.yaml", slms=[], detectors=[{"name": "novelty", "kind": "novelty"}])
+    rows = 2 * len(VALUES) + 1 + 3 * 3 + 4 + 6 + 2 + 30
+    done = ragassay("run", logs, output, "--config", job)
+    assert done.returncode == 0 and f"{rows} in = " in done.stdout, done.stdout + done.stderr
+    assert len(read_rows(output)) == len(read_rows(output, "raw")) == rows
+    found = Counter(row["status"] for place in sorted(output.glob("scored/*")) for row in pq.read_table(place).to_pylist())
+    assert found["unreadable"] == 3 and found["no_context"] == 4 + 1 and found["no_response"] == 2
+    assert {row["partition"] for row in manifest(output)["files"]} == set(manifest(output)["finalized"])
+    (strange,) = [
+        r for r in pq.read_table(output / "scored" / "my%20key=").to_pylist() if r["row_id"].endswith("strange.parquet#0")
+    ]
+    assert (strange["input_status"], strange["a.b"], strange["category"], strange["list_view"]) == ("200", "x", "c", ["v"])
+
+    again = ragassay("run", f"file://{logs}", output, "--config", job)
+    assert again.returncode == 0 and f"{rows} in = 0 scored + 0 failed + {rows} skipped" in again.stdout, (
+        again.stdout + again.stderr
+    )
+
+    write(logs / "my%20key=a%20b" / "later.parquet", n=pa.array([7, 2**60]))
+    refused = ragassay("run", logs, output, "--config", job)
+    assert refused.returncode == 1 and "column 'n' is int64" in refused.stderr
+    write(logs / "my%20key=a%20b" / "later.parquet", n=pa.array([7, None]), context=pa.nulls(2))
+    night = ragassay("run", tmp_path / "logs" / "latest" / "..", output, "--config", job)
+    assert night.returncode == 0 and f"{rows + 2} in = 0 scored + 2 failed + {rows} skipped" in night.stdout, (
+        night.stdout + night.stderr
+    )
+    assert ragassay("finalize", output, "--config", job).returncode == 0
