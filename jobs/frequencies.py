@@ -46,6 +46,8 @@ def ensure_frequencies(job: Job, logs: Logs, files: Mapping[int, LogFile], outpu
         for number, file in files.items()
     ]
     total = merge(ray.get(task) for task in tasks)
+    if not total.documents:  # of a first night without any context: the next one's count
+        return total
     full = np.flatnonzero(total.counts)
     table = pa.table({"bucket": full, "documents": total.counts[full]}).replace_schema_metadata(
         {"documents": str(total.documents)}

@@ -121,7 +121,8 @@ def _compare(logs: Logs, state: State) -> tuple[dict[str, int], list[LogFile], l
             if old.state == SCORED or CommittedRows(output, [number])():
                 raise OutputError(
                     f"input file {file.uri} ({file.size} bytes) is not the {old.uri} ({old.size} bytes) of which output "
-                    f"{output.uri} holds scores: give changed logs a new file name, or another OUTPUT"
+                    f"{output.uri} holds scores{', though as large' if file.size == old.size else ''}: give changed logs a new "
+                    "file name, or another OUTPUT"
                 )
             mended.append(file)
     return known, fresh, mended

@@ -15,7 +15,7 @@ from jobs.forecast.sample import read_sample
 from jobs.forecast.tokens import count_stretches
 from jobs.forecast.trial import Trial, try_engines
 from jobs.frequencies import context_frequencies
-from jobs.logs import Logs, find_logs
+from jobs.logs import Logs, check_types, find_logs
 from jobs.plan_score import split_batch
 from jobs.register import check_input, check_models
 from pipeline.detectors.stage import detect_batch
@@ -62,6 +62,7 @@ def plan(
     logs = find_logs(input_uri)
     question_needed = any(needs_question(slm) for slm in job.slms)
     check_input(job, logs, question_needed)
+    check_types(logs, logs.files, logs.passthrough)
     checked_seconds = time.perf_counter() - began
     if seconds:
         for slm in job.slms:

@@ -46,12 +46,17 @@ def test_odd_layouts_lose_no_row(tmp_path: Path) -> None:
     logs, output = tmp_path / "logs", tmp_path / "out"
     lay_out(logs)
     job = write_job(tmp_path / "job.yaml", slms=[], detectors=[{"name": "novelty", "kind": "novelty"}])
+    write(tmp_path / "first" / "my%20key=0" / "a.parquet", context=pa.nulls(2))
+    first = ragassay("run", tmp_path / "first", output, "--config", job)
+    assert first.returncode == 0 and "2 in = 0 scored + 2 failed" in first.stdout, first.stdout + first.stderr
+    assert not (output / "frequencies.parquet").exists()
+
     rows = 2 * len(VALUES) + 1 + 3 * 3 + 4 + 6 + 2 + 30
     done = ragassay("run", logs, output, "--config", job)
     assert done.returncode == 0 and f"{rows} in = " in done.stdout, done.stdout + done.stderr
-    assert len(read_rows(output)) == len(read_rows(output, "raw")) == rows
+    assert len(read_rows(output)) == len(read_rows(output, "raw")) == rows + 2 and (output / "frequencies.parquet").exists()
     found = Counter(row["status"] for place in sorted(output.glob("scored/*")) for row in pq.read_table(place).to_pylist())
-    assert found["unreadable"] == 3 and found["no_context"] == 4 + 1 and found["no_response"] == 2
+    assert found["unreadable"] == 3 and found["no_context"] == 2 + 4 + 1 and found["no_response"] == 2
     assert {row["partition"] for row in manifest(output)["files"]} == set(manifest(output)["finalized"])
     (strange,) = [
         r for r in pq.read_table(output / "scored" / "my%20key=").to_pylist() if r["row_id"].endswith("strange.parquet#0")
