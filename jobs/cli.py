@@ -2,6 +2,7 @@
 
 import sys
 from enum import StrEnum
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,6 @@ from jobs.tune.command import app as tune
 app = typer.Typer(
     help="Say of every sentence of every logged RAG answer whether its context supports it.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -44,6 +44,21 @@ CalibrationFile = Annotated[
     str | None,
     typer.Option("--calibration", help="File of `calibrate`, in place of the job file's normalize, aggregate and threshold."),
 ]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ragassay {version('ragassay')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _of_all(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options of no command."""
 
 
 @app.command()
@@ -111,7 +126,7 @@ def prepare(config: Config = None) -> None:
         from pipeline.engines.merge import prepare_slm
 
         for slm in load_job(config).slms:
-            console.print(f"{slm.name}: {prepare_slm(slm)}")
+            console.print(f"{slm.name}: {prepare_slm(slm)}", markup=False)
 
 
 @app.command()

@@ -46,7 +46,7 @@ def our_errors() -> Iterator[Console]:
         said.print(f"error: {error}")
         sys.exit(1)
     except OSError as error:
-        if error.errno not in FULL:
+        if not is_full(error):
             raise
         said.print(f"error: {full_message(error)}")
         sys.exit(1)
@@ -62,6 +62,11 @@ def end_at_sigterm() -> None:
     """Have SIGTERM end the command as Ctrl-C does. Ray sets a handler of its own, so this is called again behind it."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminate)
+
+
+def is_full(error: OSError) -> bool:
+    """Whether an error says that there is no room to write."""
+    return error.errno in FULL
 
 
 def full_message(error: OSError) -> str:

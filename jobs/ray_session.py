@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from jobs.config import Job
-from pipeline.errors import ConfigError, RagassayError
+from jobs.console import end_at_sigterm, full_message, is_full
+from pipeline.errors import ConfigError, OutputError, RagassayError
 
 WORKERS_A_CPU = 4
 """Worker processes that Ray keeps while they are idle; each takes seconds of CPU to start."""
@@ -38,6 +39,7 @@ def ray_session(job: Job, needed_cpus: float, needed_gpus: float) -> Iterator[No
     started = not ray.is_initialized()
     if started:
         _start(job, needed_cpus)
+        end_at_sigterm()
     # Ray prints a worker's traceback twice before it raises it: leave that to its session log, and to the exception. Only now:
     # a worker that inherits the variable reads the file again in every task.
     os.environ.setdefault("RAY_DATA_LOGGING_CONFIG", str(Path(__file__).with_name("ray_data_logging.yaml")))
@@ -69,7 +71,7 @@ def set_ray_environment() -> None:
 
 
 def our_error(error: BaseException | None) -> RagassayError | None:
-    """The RagassayError inside what Ray raises for a failed worker; None where there is none."""
+    """The RagassayError inside what Ray raises for a failed worker, or one for a full disk; None where there is neither."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         if isinstance(error, RagassayError):
@@ -77,6 +79,8 @@ def our_error(error: BaseException | None) -> RagassayError | None:
             cause = getattr(error, "cause", error)
             ours = cause if isinstance(cause, RagassayError) else error
             return type(ours)(str(ours).partition("\nFailed to apply UDF transform")[0])
+        if isinstance(error, OSError) and is_full(error):
+            return OutputError(full_message(error))
         seen.add(id(error))
         error = getattr(error, "cause", None) or error.__cause__ or error.__context__
     return None
@@ -107,14 +111,31 @@ def start_here(needed_cpus: float, runtime_env: dict[str, Any] | None = None) ->
     """
     import ray
 
-    ray.init(
-        address="local",  # never a cluster that happens to run here, nor what a killed run has left behind
-        num_cpus=max(os.cpu_count() or 1, -int(-needed_cpus // 1)),
-        include_dashboard=False,
-        logging_level=logging.ERROR,
-        log_to_driver=False,
-        runtime_env=runtime_env,
-    )
+    with _without_dashboard():
+        ray.init(
+            address="local",  # never a cluster that happens to run here, nor what a killed run has left behind
+            num_cpus=max(os.cpu_count() or 1, -int(-needed_cpus // 1)),
+            include_dashboard=False,
+            logging_level=logging.ERROR,
+            log_to_driver=False,
+            runtime_env=runtime_env,
+        )
+
+
+@contextmanager
+def _without_dashboard() -> Iterator[None]:
+    """Start no process of the dashboard: told to leave the dashboard out, Ray starts it all the same, for its usage statistics.
+
+    Even where those are off it asks the metadata addresses of three clouds where it runs, and nothing may leave this machine.
+    """
+    from ray._private import services
+
+    start = services.start_api_server
+    services.start_api_server = lambda *_, **__: (None, None)  # what it gives where it could not be started
+    try:
+        yield
+    finally:
+        services.start_api_server = start
 
 
 @contextmanager

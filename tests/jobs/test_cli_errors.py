@@ -101,3 +101,9 @@ def test_bad_job_file(tmp_path: Path, logs: Path) -> None:
 def test_too_many_gpus(tmp_path: Path, logs: Path) -> None:
     config = job(tmp_path, "slms: [{name: m, replicas: {num_gpus: 3}}]")
     assert "needs 3 GPUs at once and Ray has 0" in fails("run", logs, tmp_path / "out", "--config", config)
+
+
+def test_version_and_completion() -> None:
+    shown = CliRunner().invoke(app, ["--version"])
+    assert shown.exit_code == 0 and shown.output.startswith("ragassay 0.")
+    assert "--show-completion" in CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200"}).output
