@@ -1,0 +1,105 @@
+"""What `dtype: auto` chooses between: `python -m tests.benchmarks.dtype [--avx2] [--prompts N] [--rounds N]`.
+
+The same prompts of the bundled logs through vLLM, and the same token trees forward and backward as in `ragassay tune`, in bfloat16 and
+in float32, in turns, each in a process of its own. `--avx2` makes PyTorch, oneDNN and vLLM take the kernels that they have for a
+processor without AVX512: near to one, on a machine that has it.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import statistics
+import time
+from typing import Any
+
+from pipeline.engines.dtype import cpu_dtype
+from pipeline.engines.protocol import load_engine
+from pipeline.prompt import PromptBuilder
+from pipeline.slm import Slm
+from tests.benchmarks.agreement import HANDBOOK, handbook_prompts
+
+DTYPES = ("bfloat16", "float32")
+TREES = 3
+
+
+def pretend_avx2() -> None:
+    """Have every library take its AVX2 kernels; must come before they are imported."""
+    os.environ |= {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
+    import torch
+
+    for name in ("_is_avx512_supported", "_is_avx512_bf16_supported", "_is_amx_tile_supported"):
+        setattr(torch.cpu, name, lambda: False)
+
+
+def serve(slm: Slm, count: int) -> float:
+    """Prompt tokens computed a second by vLLM."""
+    engine = load_engine(slm, threads=multiprocessing.cpu_count())
+    builder = PromptBuilder(slm, engine.tokenizer)
+    prompts = sorted(handbook_prompts(builder, 2 * count))
+    labels = [*builder.yes, *builder.no]
+    engine.label_logprobs(prompts[:8], labels)
+    started = time.perf_counter()
+    output = engine.label_logprobs(prompts[count:], labels)
+    return float(output.tokens_computed.sum() / (time.perf_counter() - started))
+
+
+def train(slm: Slm, count: int) -> float:
+    """Tokens of trees a second, forward and backward."""
+    import torch
+
+    from jobs.config import Columns
+    from jobs.decide.labels import LabelSource
+    from jobs.tune.examples import parted, read_examples
+    from pipeline.engines.merge import load_tokenizer
+    from pipeline.split import load_splitter
+    from pipeline.tune.lora import load_for_training
+    from tests.benchmarks.tuning import PACK, packed
+
+    torch.set_num_threads(multiprocessing.cpu_count())
+    builder = PromptBuilder(slm, load_tokenizer(slm))
+    logs = str(next(HANDBOOK.rglob("*.parquet")))
+    examples = read_examples(logs, LabelSource("label"), Columns(), builder, load_splitter("sentencizer", "en"), 4096)
+    first, *groups = parted(examples.groups, PACK)[: TREES + 1]
+    model = load_for_training(slm, rank=16, layers=16, seed=0)
+    packed(model, first.units, (builder.yes, builder.no))
+    started = time.perf_counter()
+    for group in groups:
+        packed(model, group.units, (builder.yes, builder.no))
+    return sum(group.tokens for group in groups) / (time.perf_counter() - started)
+
+
+def measure(way: str, dtype: str, count: int, avx2: bool, result: Any) -> None:
+    """Run one of the two in this process."""
+    if avx2:
+        pretend_avx2()
+    slm = Slm.model_validate({"name": "m", "dtype": dtype})
+    result.put({"serve": serve, "train": train}[way](slm, count))
+
+
+def main() -> None:
+    """Print tokens a second, and the ratio of float32 to bfloat16, as JSON."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--prompts", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--avx2", action="store_true")
+    options = parser.parse_args()
+    context = multiprocessing.get_context("spawn")
+    found: dict[str, Any] = {"auto on this processor": cpu_dtype(), "kernels": "AVX2" if options.avx2 else "all it has"}
+    for way in ("serve", "train"):
+        rates: dict[str, list[float]] = {dtype: [] for dtype in DTYPES}
+        for _ in range(options.rounds):
+            for dtype in DTYPES:
+                result = context.Queue()
+                process = context.Process(target=measure, args=(way, dtype, options.prompts, options.avx2, result))
+                process.start()
+                rates[dtype].append(result.get(timeout=1800))
+                process.join()
+        medians = {dtype: statistics.median(each) for dtype, each in rates.items()}
+        found[way] = {dtype: [round(rate) for rate in each] for dtype, each in rates.items()}
+        found[way]["float32 / bfloat16"] = round(medians["float32"] / medians["bfloat16"], 2)
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()
