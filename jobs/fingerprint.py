@@ -7,7 +7,7 @@ from pipeline.detectors.config import Detector, Kind
 from pipeline.engines.merge import weights_identity
 from pipeline.errors import OutputError
 from pipeline.spacy_import import import_spacy
-from schemas.columns import SCHEMA_VERSION
+from schemas.columns import METHOD_VERSION, SCHEMA_VERSION
 
 _SCORING = (
     "name", "revision", "engine", "dtype", "quantization", "system", "prompt", "chat", "supported", "unsupported",
@@ -30,6 +30,7 @@ def fingerprint(job: Job) -> dict[str, Any]:
     }
     return {
         "schema": SCHEMA_VERSION,
+        "method": METHOD_VERSION,
         "columns": job.columns.model_dump(),
         "splitter": splitter,
         "order": [slm.name for slm in job.slms],

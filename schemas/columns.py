@@ -10,6 +10,10 @@ import pyarrow as pa
 SCHEMA_VERSION = 3
 
 
+METHOD_VERSION = 2
+"""Raised when the same settings give other sentences or values than before, so that they never meet in one output folder."""
+
+
 class Status(StrEnum):
     """Why a row has, or has not, a score. `error`: this program failed on that row, and `error` says where."""
 

@@ -1,8 +1,8 @@
 """What `dtype: auto` chooses between: `python -m tests.benchmarks.dtype [--avx2] [--prompts N] [--rounds N]`.
 
-The same prompts of the bundled logs through vLLM, and the same token trees forward and backward as in `ragassay tune`, in bfloat16 and
-in float32, in turns, each in a process of its own. `--avx2` makes PyTorch, oneDNN and vLLM take the kernels that they have for a
-processor without AVX512: near to one, on a machine that has it.
+The same prompts of the bundled logs through vLLM, and the same token trees forward and backward as in `ragassay tune`, in
+bfloat16 and in float32, in turns, each in a process of its own. `--avx2` makes PyTorch, oneDNN and vLLM take the kernels that
+they have for a processor without AVX512: near to one, on a machine that has it.
 """
 
 import argparse
