@@ -14,6 +14,7 @@ from jobs.fit import Floats, raw_passthrough, scores_of
 from jobs.logs.types import plain
 from jobs.partitions import READ_ROWS, batches
 from pipeline.calibration.probability import probabilities
+from pipeline.contain import contain, fault_of
 from pipeline.exact_quantile import Cells, add_cells, cells_of
 from pipeline.moments import merge, moments_of
 from pipeline.rule import Rule, apply_rule
@@ -119,7 +120,7 @@ def _row_groups(
     """Scored rows in groups of READ_ROWS or a little more: a raw file may hold but a few rows. All are counted in `done`."""
     ready: list[pa.RecordBatch] = []
     for batch in raw:
-        ready.append(finalize_batch(_with_columns(batch, passthrough), schema, settings))
+        ready.append(finalize_rows(_with_columns(batch, passthrough), schema, settings))
         done.add(batch["row_key"], ready[-1])
         if sum(part.num_rows for part in ready) >= READ_ROWS:
             yield pa.Table.from_batches(ready)
@@ -147,6 +148,24 @@ def _in_input_order(fs: pafs.FileSystem, files: Sequence[str]) -> list[str]:
             place = parquet.schema_arrow.names.index("row_key")
             first[path] = parquet.metadata.row_group(0).column(place).statistics.min
     return sorted(files, key=lambda path: first[path])
+
+
+def finalize_rows(batch: pa.RecordBatch, schema: pa.Schema, settings: Settings) -> pa.RecordBatch:
+    """`finalize_batch`, but a row for which it raises gets the status `error`, and all others come out as without it."""
+    return pa.concat_batches(
+        contain(
+            batch.num_rows,
+            lambda some: finalize_batch(batch[some], schema, settings),
+            lambda i, error: _failed(batch.slice(i, 1), schema, settings, f"finalize: {fault_of(error)}"),
+        )
+    )
+
+
+def _failed(row: pa.RecordBatch, schema: pa.Schema, settings: Settings, error: str) -> pa.RecordBatch:
+    known = {"threshold": settings.threshold, "status": Status.ERROR.value, "error": error, "run_id": settings.run_id}
+    kept = set(row.schema.names) - {"sentences", *known}
+    columns = [row[f.name] if f.name in kept else pa.array([known.get(f.name)], f.type) for f in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: Settings) -> pa.RecordBatch:

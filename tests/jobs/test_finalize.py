@@ -3,20 +3,23 @@
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow import fs as pafs
 
 from jobs.fit import partition_stats
-from jobs.plan_finalize import Settings, finalize_partition, score_moments
+from jobs.plan_finalize import Settings, finalize_partition, finalize_rows, score_moments
 from pipeline.aggregate import Mean, Positive
 from pipeline.detectors.config import DETECTOR
 from pipeline.errors import OutputError
 from pipeline.normalize import Fit, fit_detector, fit_member
-from pipeline.rule import Rule
-from schemas.columns import raw_schema
+from pipeline.rule import Rule, apply_rule
+from schemas.columns import raw_schema, scored_schema
 
 FS = pafs.LocalFileSystem()
 VALUES = {"a": "log_odds"}
@@ -158,12 +161,43 @@ def test_a_row_that_no_member_left_says_anything_of_is_not_judged(tmp_path: Path
     rows = [with_detector(raw_row(file + 1, [3.0, -1.0]), [None, None]), with_detector(raw_row(file + 2, [1.0]), [0.75])]
     raw = write_raw(tmp_path / "a.parquet", [*rows, raw_row(file + 3, None, "no_context")])
     values, fits = {"words": DETECTOR}, {"words": Fit(0.5, 0.1, 1, 0.0)}
-    for given, weights in ((values, None), (MIXED, {"a": 0.0, "words": 1.0})):
-        of_given = replace(rule({**fits, **({"a": Fit(0, 1, 1, 0)} if "a" in given else {})}), weights=weights)
-        done = finalize_partition(FS, [raw], str(tmp_path / "s.parquet"), Settings(given, of_given, 0.1, "r"))
+    for chosen, weights in ((values, None), (MIXED, {"a": 0.0, "words": 1.0})):
+        of_given = replace(rule({**fits, **({"a": Fit(0, 1, 1, 0)} if "a" in chosen else {})}), weights=weights)
+        done = finalize_partition(FS, [raw], str(tmp_path / "s.parquet"), Settings(chosen, of_given, 0.1, "r"))
         assert done.statuses == {7: {"not_judged": 1, "ok": 1, "no_context": 1}} and done.sentences == {7: 1}
         first, second, third = pq.read_table(tmp_path / "s.parquet").to_pylist()
         assert first["status"] == "not_judged" and first["error"] == "none of words has a value for any of its sentences"
         assert first["score"] is first["verdict"] is first["flagged_sentences"] is first["sentences"][0]["score"] is None
         assert second["status"] == "ok" and second["score"] is not None and second["error"] is None
         assert third["status"] == "no_context" and third["error"] == "why"
+
+
+BAD = 66.0
+
+odds_of_rows = st.lists(st.none() | st.lists(st.sampled_from([3.0, -1.0, 0.5, BAD]), min_size=1, max_size=3), max_size=8)
+
+
+@given(odds_of_rows)
+def test_a_row_that_can_not_be_finalised_is_that_rows_fault(odds: list[list[float] | None]) -> None:
+    """No row is lost or moved, and no other row's values change, where a step of finalize raises for some rows."""
+    passthrough = pa.schema([("tenant", pa.string())])
+    raw = [raw_row(i, values, "ok" if values else "no_context") for i, values in enumerate(odds)]
+    batch = pa.RecordBatch.from_pylist(raw, schema=raw_schema(passthrough))
+    how = Settings(VALUES, rule({"a": Fit(0.0, 1.0, 9, -1.0)}), 0.4, "r"), scored_schema(passthrough)
+
+    def refusing(rule: Rule, values: dict[str, Any], counts: Any) -> Any:
+        if BAD in values["a"]:
+            raise ZeroDivisionError("log text")
+        return apply_rule(rule, values, counts)
+
+    expected = finalize_rows(batch, how[1], how[0]).to_pylist()
+    with patch("jobs.plan_finalize.apply_rule", refusing):
+        found = finalize_rows(batch, how[1], how[0]).to_pylist()
+    assert [row["row_id"] for row in found] == [f"r{i}" for i in range(len(odds))]
+    for values, row, sound in zip(odds, found, expected, strict=True):
+        if values and BAD in values:
+            assert row["status"] == "error" and row["score"] is row["verdict"] is row["flagged_sentences"] is None
+            assert row["error"].startswith("finalize: ZeroDivisionError in finalize_batch (jobs/plan_finalize.py")
+            assert (row["response"], row["members"], row["tenant"]) == (sound["response"], sound["members"], "t")
+        else:
+            assert row == sound
