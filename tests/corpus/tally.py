@@ -1,0 +1,75 @@
+"""What became of rows: read from an output folder, checked one by one, and counted by class."""
+
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from jobs.partitions import hive_keys, partitions
+from jobs.storage import open_folder
+from schemas.columns import SUPPORTED
+
+READ = ["row_id", "response", "status", "error", "score", "verdict", "threshold", "sentences", "members", "run_id"]
+
+
+def scored_rows(output: Path) -> list[dict[str, Any]]:
+    """Rows of `scored/`, with the values of their partition's keys."""
+    folder = open_folder(str(output))
+    return [
+        row | hive_keys(place)
+        for place, paths in partitions(folder, "scored").items()
+        for path in paths
+        for row in pq.read_table(path, columns=READ, partitioning=None).to_pylist()
+    ]
+
+
+def column_of(output: Path, key: str, value: str, name: str) -> pa.ChunkedArray:
+    """A column of the partition of `scored/` that has this value of a key."""
+    found = partitions(open_folder(str(output)), "scored")
+    paths = [path for place, paths in found.items() if hive_keys(place).get(key) == value for path in paths]
+    return pa.concat_tables([pq.read_table(path, columns=[name], partitioning=None) for path in paths])[name]
+
+
+def raw_keys(output: Path) -> list[int]:
+    """Keys of the rows of `raw/`: number of their file << 32 | row."""
+    folder = open_folder(str(output))
+    paths = [path for paths in partitions(folder, "raw").values() for path in paths]
+    return [key for path in paths for key in pq.read_table(path, columns=["row_key"], partitioning=None)["row_key"].to_pylist()]
+
+
+def check_row(row: Mapping[str, Any]) -> None:
+    """A row is scored whole, or has a reason and no score."""
+    if row["status"] != "ok":
+        assert row["error"] and row["score"] is None and row["verdict"] is None, row["row_id"]
+        assert row["status"] != "error", f"{row['row_id']}: {row['error']}"  # held by containment, and not by a mend
+        return
+    assert math.isfinite(row["score"]) and row["sentences"] and row["members"], row["row_id"]
+    assert (row["verdict"] == SUPPORTED) == (row["score"] > row["threshold"])
+    for sentence in row["sentences"]:
+        assert row["response"][sentence["start"] : sentence["end"]] == sentence["text"], row["row_id"]
+
+
+def table(tried: Mapping[str, int], rows: Mapping[str, list[dict[str, Any]]]) -> str:
+    """A line a class: tried, scored, failed with a reason, lost, and the reasons."""
+    lines = [f"{'class':30} {'tried':>6} {'scored':>7} {'failed':>7} {'lost':>5}  reasons"]
+    total: Counter[str] = Counter()
+    for kind, count in [*tried.items(), ("all", 0)]:
+        statuses = Counter(row["status"] for row in rows.get(kind, []))
+        total.update(statuses)
+        if kind == "all":
+            count, statuses = sum(tried.values()), total  # noqa: PLW2901
+        failed = {status: n for status, n in sorted(statuses.items()) if status != "ok"}
+        lost = count - statuses.total()
+        reasons = ", ".join(f"{n} {status}" for status, n in failed.items())
+        lines.append(f"{kind:30} {count:6} {statuses['ok']:7} {sum(failed.values()):7} {lost:5}  {reasons}")
+    return "\n".join(lines)
+
+
+def raw_controls(printed: str) -> list[str]:
+    """Control characters, escape sequences above all, that a command printed as they stand in the logs."""
+    return sorted({c for c in printed if unicodedata.category(c) == "Cc" and c not in "\n\t"})

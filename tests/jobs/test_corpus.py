@@ -1,0 +1,266 @@
+"""Odd rows, files and folders through whole jobs: no traceback, no row lost, every row scored or with a reason."""
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from jobs.cli import app
+from jobs.config import make_job
+from jobs.ray_session import ray_session
+from jobs.run import run_job
+from pipeline.adapter import trained_with
+from pipeline.errors import RagassayError
+from pipeline.slm import TRAINED
+from tests.corpus import rows as odd
+from tests.corpus.inputs import ALONE, REFUSED, Alone, Refused
+from tests.corpus.layouts import BESIDE, CARRIED, DIFFER
+from tests.corpus.tally import check_row, column_of, raw_controls, raw_keys, scored_rows, table
+
+from .conftest import manifest, ragassay, write_job
+
+DETECTORS = [{"name": kind, "kind": kind} for kind in ("entities", "attribution", "novelty")]
+AGGREGATE = {"positive": "cdf"}
+ODD = "odd rows"
+LABELS = {0: "correct", 2: "wrong", 5: "partial"}
+ESCAPED = ["red", "\x1b[31mred", "\x9b2J", "[bold]x[/]", "\ufeff", None]
+
+
+def without_slm(**settings: Any) -> Any:
+    return make_job({"slms": [], "detectors": DETECTORS, "aggregate": AGGREGATE, **settings})
+
+
+def tiny_slm(name: str, model: str) -> dict[str, Any]:
+    """A member that is asked as a bundled verifier is, with a model of random weights."""
+    asked = {key: value for key, value in trained_with(name).items() if key in TRAINED}
+    return {"name": name, "model": model, "engine": "transformers", "dtype": "float32", "max_model_len": 1024, **asked}
+
+
+def write_rows(folder: Path, classes: Mapping[str, list[odd.Odd]] = odd.ROWS) -> None:
+    """A file a class of odd rows."""
+    folder.mkdir(parents=True)
+    for kind, rows in classes.items():
+        count = len(rows)
+        data = odd.table(rows)
+        for name, values in {
+            "row_id": [f"{kind} #{i}" for i in range(count)],
+            "label": [LABELS.get(i % 8) for i in range(count)],
+            "tenant": [ESCAPED[i % len(ESCAPED)] for i in range(count)],
+        }.items():
+            data = data.append_column(name, pa.array(values, pa.string()))
+        pq.write_table(data, folder / f"{kind}.parquet", row_group_size=64)
+
+
+@dataclass
+class Night:
+    """A run over the whole corpus."""
+
+    logs: Path
+    output: Path
+    job: Path
+    printed: str
+    rows: list[dict[str, Any]]
+    tried: int
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory: pytest.TempPathFactory, tiny_model: str) -> Night:
+    folder = tmp_path_factory.mktemp("corpus")
+    logs, output = folder / "logs", folder / "out"
+    write_rows(logs / f"layout={ODD}")
+    for layout in BESIDE:
+        layout.write(logs / f"layout={layout.place}")
+    slms = [tiny_slm("facts", tiny_model), tiny_slm("sources", tiny_model)]
+    job = write_job(folder / "job.yaml", slms=slms, detectors=DETECTORS, aggregate=AGGREGATE, on_bad_file="skip")
+    done = ragassay("run", logs, output, "--config", job)
+    assert done.returncode == 0, done.stderr
+    tried = sum(map(len, odd.ROWS.values())) + sum(layout.rows for layout in BESIDE)
+    return Night(logs, output, job, done.stdout + done.stderr, scored_rows(output), tried)
+
+
+def check_classes(
+    rows: list[dict[str, Any]], tried: Mapping[str, int], capsys: pytest.CaptureFixture[str]
+) -> dict[str, list[dict[str, Any]]]:
+    """Every row of every class has come out once, with scores or a reason; prints what became of them."""
+    by_class = defaultdict(list)
+    for row in rows:
+        check_row(row)
+        by_class[row["row_id"].rpartition(" #")[0]].append(row)
+    with capsys.disabled():
+        print("\n" + table(tried, by_class))
+    assert Counter(row["row_id"] for row in rows) == {f"{k} #{i}": 1 for k, n in tried.items() for i in range(n)}
+    return by_class
+
+
+@pytest.mark.slow
+def test_every_odd_row_is_scored_or_has_a_reason(night: Night, capsys: pytest.CaptureFixture[str]) -> None:
+    tried = {kind: len(rows) for kind, rows in odd.ROWS.items()}
+    assert len(tried) >= 25 and sum(tried.values()) >= 330
+    by_class = check_classes([row for row in night.rows if row["layout"] == ODD], tried, capsys)
+    assert not [row["row_id"] for row in by_class["empty altogether"] + by_class["empty response"] if row["status"] == "ok"]
+    for kind in ("scripts", "quotes", "prompt injection", "control tokens", "template syntax", "dates and times"):
+        assert sum(row["status"] == "ok" for row in by_class[kind]) >= 0.9 * tried[kind], kind
+
+
+@pytest.mark.slow
+def test_every_odd_layout_comes_out_whole(night: Night, capsys: pytest.CaptureFixture[str]) -> None:
+    found = defaultdict(list)
+    for row in night.rows:
+        check_row(row)
+        found[row["layout"]].append(row)
+    layouts = [*BESIDE, *ALONE, *REFUSED]
+    assert len(layouts) >= 60 and len({layout.kind for layout in layouts}) >= 12
+    assert len(found) == sum(layout.rows > 0 for layout in BESIDE) + 1
+    by_class, tried = defaultdict(list), Counter[str]()
+    for layout in BESIDE:
+        by_class[layout.kind] += found[layout.value]
+        tried[layout.kind] += layout.rows
+    with capsys.disabled():
+        print("\n" + table(tried, by_class))
+        print(f"{len(BESIDE)} layouts, beside {len(ALONE)} inputs that are scored alone and {len(REFUSED)} that are refused")
+    for layout in BESIDE:
+        rows = found[layout.value]
+        wanted = layout.rows if layout.scored is None else layout.scored
+        assert (len(rows), sum(row["status"] == "ok" for row in rows)) == (layout.rows, wanted), layout[:2]
+
+
+@pytest.mark.slow
+def test_columns_that_are_carried_come_out_as_they_were(night: Night) -> None:
+    for name, values in CARRIED.items():
+        found = column_of(night.output, "layout", name, f"carried {name}")
+        assert repr(found.to_pylist()) == repr(values.to_pylist()), name
+    for name, both in DIFFER.items():
+        found = column_of(night.output, "layout", name, name)
+        wanted = pa.array([value for part in both for value in part.to_pylist()], found.type)
+        assert Counter(map(repr, found.to_pylist())) == Counter(map(repr, wanted.to_pylist())), name
+
+
+@pytest.mark.slow
+def test_rows_in_are_rows_out(night: Night) -> None:
+    run = manifest(night.output)["runs"][-1]
+    scored = sum(row["status"] == "ok" for row in night.rows)
+    assert run["rows"] == {"in": night.tried, "scored": scored, "failed": night.tried - scored, "skipped": 0}
+    assert len(night.rows) == night.tried and f"{night.tried:,} in = {scored:,} scored" in night.printed
+    keys = raw_keys(night.output)
+    assert len(keys) == len(set(keys)) == night.tried
+    files = manifest(night.output)["files"]
+    assert Counter(key >> 32 for key in keys) == {n: file["rows"] for n, file in enumerate(files) if file["rows"]}
+    assert not raw_controls("\n".join(line for line in night.printed.splitlines() if "(raylet)" not in line))
+    assert "error" not in run["statuses"]
+
+
+@pytest.mark.slow
+def test_a_second_run_skips_all_however_the_input_is_spelled(night: Night, tmp_path: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in (night.output / "raw").rglob("*")}
+    done = ragassay("run", night.logs, night.output, "--config", night.job)
+    assert done.returncode == 0 and f"{night.tried:,} skipped" in done.stdout, done.stdout + done.stderr
+    (tmp_path / "link").symlink_to(night.logs)
+    for spelled in (f"{night.logs}/../logs", tmp_path / "link", night.logs.as_uri(), f"{night.logs}/."):
+        run = CliRunner().invoke(app, ["run", str(spelled), str(night.output), "--config", str(night.job)])
+        assert run.exit_code == 0 and f"{night.tried:,} skipped" in run.output, run.output
+    assert {path: path.stat().st_mtime_ns for path in (night.output / "raw").rglob("*")} == before
+
+
+@pytest.mark.slow
+def test_odd_rows_through_the_default_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    short = {kind: [row for row in rows if len(str(row)) < 500][:2] for kind, rows in odd.ROWS.items()}
+    write_rows(tmp_path / "logs", {kind: rows for kind, rows in short.items() if rows})
+    tried = {kind: len(rows) for kind, rows in short.items()}
+    for done in ("0 skipped", f"{sum(tried.values())} skipped"):
+        run = ragassay("run", tmp_path / "logs", tmp_path / "out")
+        assert run.returncode == 0 and done in run.stdout, run.stderr
+    check_classes(scored_rows(tmp_path / "out"), tried, capsys)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["evaluate", "--label", "label", "--slice", "tenant", "--resamples", "20"],
+        ["calibrate", "--label", "label", "--target", "f1", "--threshold-only"],
+        ["compare", "--last", "400", "--label", "label"],
+        ["compare", "--order-by", "tenant"],
+        ["drift"],
+        ["report", "--label", "label", "--slice", "tenant", "--resamples", "20", "--to", "page.html"],
+        *(["export", f"{form}.out", "--format", form] for form in ("messages", "parquet", "dpo", "flagged")),
+        ["finalize"],
+    ],
+    ids=" ".join,
+)
+def test_whatever_is_done_with_it_then(
+    night: Night, command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name, *rest = command
+    config = [] if name in {"calibrate", "export"} else ["--config", str(night.job)]
+    run = CliRunner().invoke(app, [name, str(night.output), *rest, *config])
+    assert run.exit_code == 0 or (run.exit_code == 1 and run.output.startswith("error: ")), run.output or run.exception
+    assert not raw_controls(run.output) and "Traceback" not in run.output
+    for path in tmp_path.iterdir():
+        if path.suffix == ".html":
+            assert not raw_controls(path.read_text())
+
+
+@pytest.mark.slow
+def test_a_log_that_changed_is_noticed(night: Night) -> None:
+    path = night.logs / "layout=codec none" / "a.parquet"
+    old, then = path.read_bytes(), path.stat()
+    path.write_bytes(old.replace(b"Shop 0", b"Shop 9"))
+    assert pq.read_table(path, partitioning=None) != pq.read_table(pa.BufferReader(old))
+    run = CliRunner().invoke(app, ["run", str(night.logs), str(night.output), "--config", str(night.job)])
+    path.write_bytes(old)
+    os.utime(path, ns=(then.st_atime_ns, then.st_mtime_ns))
+    assert run.exit_code == 1 and "layout=codec none/a.parquet" in run.output, run.output
+
+
+@pytest.fixture(scope="module")
+def ray_here() -> Iterator[None]:
+    with ray_session(without_slm(), 2, 0):
+        yield
+
+
+def place(root: Path, at: str) -> str:
+    return at if "://" in at else f"{root}/{at}".removesuffix("/") if not at else f"{root}/{at}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", ALONE, ids=lambda layout: f"{layout.kind}: {layout.name}")
+def test_odd_inputs_are_scored_and_then_skipped(layout: Alone, tmp_path: Path, ray_here: None) -> None:
+    root, output = tmp_path / "logs", tmp_path / "out"
+    root.mkdir()
+    layout.write(root)
+    for wanted in ({"in": layout.rows, "skipped": 0}, {"in": layout.rows, "skipped": layout.rows}):
+        run = run_job(without_slm(**layout.job), place(root, layout.at), str(output), Console(file=StringIO()))
+        assert run.rows.items() >= wanted.items()
+    rows = scored_rows(output)
+    assert len(rows) == layout.rows
+    for row in rows:
+        check_row(row)
+
+
+@pytest.mark.parametrize("layout", REFUSED, ids=lambda layout: f"{layout.kind}: {layout.name}")
+def test_odd_inputs_are_refused_before_anything_is_scored(
+    layout: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, output = tmp_path / "logs", tmp_path / "logs" / layout.out
+    root.mkdir()
+    layout.write(root)
+    monkeypatch.setattr("jobs.run.ray_session", _no_ray)
+    with pytest.raises(RagassayError) as refused:
+        run_job(without_slm(**layout.job), place(root, layout.at), str(output), Console(quiet=True))
+    said = str(refused.value)
+    assert not [word for word in layout.says.split() if word not in said], said
+    assert not raw_controls(said) and not (output / "raw").exists()
+
+
+def _no_ray(*_: Any) -> None:
+    raise AssertionError("it was about to be scored")
