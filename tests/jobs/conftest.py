@@ -1,15 +1,18 @@
-"""Run the command line as a user does: in a process of its own."""
+"""Run the command line as a user does, in a process of its own; or many times in this one, on one Ray."""
 
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pytest
 import yaml
+from typer.testing import CliRunner
 
 COMMAND = [sys.executable, "-m", "jobs.cli"]
 
@@ -30,6 +33,29 @@ def ragassay(*args: str | Path, env: dict[str, str] | None = None, timeout: floa
     )
     assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
     return done
+
+
+@pytest.fixture(scope="module")
+def one_ray() -> Iterator[None]:
+    """Ray for all the runs of a module: a run that finds Ray in its process joins it and leaves it alone."""
+    from jobs.ray_session import set_ray_environment, start_here
+
+    set_ray_environment()
+    import ray
+
+    start_here(8)
+    yield
+    ray.shutdown()
+
+
+def here(*args: str | Path) -> subprocess.CompletedProcess[str]:
+    """`ragassay` in this process; where it starts Ray, the test wants `one_ray`."""
+    from jobs.cli import app
+
+    result = CliRunner(env={"COLUMNS": "200"}).invoke(app, list(map(str, args)))
+    assert result.exception is None or isinstance(result.exception, SystemExit), repr(result.exception)
+    assert "Traceback" not in result.output, result.output
+    return subprocess.CompletedProcess(list(map(str, args)), result.exit_code, result.stdout, result.stderr)
 
 
 def write_job(path: Path, **job: Any) -> Path:

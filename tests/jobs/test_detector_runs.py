@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import example_rows, write_logs
 
-from .conftest import manifest, ragassay, read_rows, write_job
+from .conftest import here, manifest, read_rows, write_job
 
 DETECTORS = [
     {"name": "entities", "kind": "entities"},
@@ -23,12 +23,13 @@ def members(output: Path, name: str) -> dict[str, Any]:
 
 
 def run(logs: Path, output: Path, job: Path) -> str:
-    done = ragassay("run", logs, output, "--config", job)
+    done = here("run", logs, output, "--config", job)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_ray")
 def test_without_any_slm_night_after_night(tmp_path: Path) -> None:
     logs, output = tmp_path / "logs", tmp_path / "out"
     rows = [*example_rows(30), {**example_rows(1)[0], "response": "It is so."}]
@@ -53,17 +54,18 @@ def test_without_any_slm_night_after_night(tmp_path: Path) -> None:
         if night[question]["response"] == before[question]["response"]:
             assert night[question]["members"] == before[question]["members"]
     assert manifest(output)["runs"][-1]["fit"]["weights"] == {"entities": 0.5, "novelty": 0.5, "near": 0.0}
-    compared = ragassay("compare", output, "--last", "20", "--config", job)
+    compared = here("compare", output, "--last", "20", "--config", job)
     assert compared.returncode == 0 and "what each flags among the last 20 responses" in compared.stdout
-    ordered = ragassay("compare", output, "--last", "5", "--order-by", "tenant")
-    assert ordered.returncode == 0 and "no column 'nothing'" in ragassay("compare", output, "--order-by", "nothing").stderr
+    ordered = here("compare", output, "--last", "5", "--order-by", "tenant")
+    assert ordered.returncode == 0 and "no column 'nothing'" in here("compare", output, "--order-by", "nothing").stderr
 
     other = write_job(tmp_path / "other.yaml", slms=[], detectors=DETECTORS[:1])
-    refused = ragassay("run", logs, output, "--config", other)
+    refused = here("run", logs, output, "--config", other)
     assert refused.returncode == 1 and "detectors.novelty: was" in refused.stderr
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_ray")
 def test_a_detector_changes_nobody_elses_values(tmp_path: Path, tiny_model: str) -> None:
     logs = write_logs(tmp_path / "logs.parquet", example_rows(12))
     slm = {"name": "tiny", "model": tiny_model, "engine": "transformers", "dtype": "float32"}
@@ -89,5 +91,5 @@ def test_a_detector_changes_nobody_elses_values(tmp_path: Path, tiny_model: str)
 )
 def test_what_a_detector_lacks_is_said_before_anything_runs(tmp_path: Path, detector: dict[str, Any], says: str) -> None:
     logs = write_logs(tmp_path / "logs.parquet", example_rows(2))
-    done = ragassay("run", logs, tmp_path / "out", "--config", write_job(tmp_path / "job.yaml", slms=[], detectors=[detector]))
+    done = here("run", logs, tmp_path / "out", "--config", write_job(tmp_path / "job.yaml", slms=[], detectors=[detector]))
     assert done.returncode == 1 and says in done.stderr and not (tmp_path / "out" / "raw").exists()

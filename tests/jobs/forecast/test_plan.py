@@ -184,16 +184,16 @@ def test_the_command_without_an_engine(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_tokens_are_those_that_the_real_engine_then_runs(tmp_path: Path) -> None:
+def test_tokens_are_those_that_the_real_engine_then_runs(tiny_model: str, tmp_path: Path) -> None:
     logs = HANDBOOK / "dt=2026-11-04"
-    config = write_job(tmp_path / "job.yaml", slms=[{"name": "smollm2"}], block_mib=0.05)
-    done = ragassay("plan", logs, "--config", config, "--seconds", "5")
+    config = write_job(tmp_path / "job.yaml", slms=[{"name": "tiny", "model": tiny_model}], block_mib=0.05)
+    done = ragassay("plan", logs, "--config", config, "--seconds", "2")
     assert done.returncode == 0, done.stderr
-    line = next(line for line in done.stdout.splitlines() if line.startswith("tokens smollm2"))
+    line = next(line for line in done.stdout.splitlines() if line.startswith("tokens tiny"))
     told = int(line.split()[2].replace(",", ""))
     assert "time here" in done.stdout
     ran = ragassay("score", logs, tmp_path / "out", "--config", config)
     assert ran.returncode == 0, ran.stderr
-    used = manifest(tmp_path / "out")["runs"][-1]["usage"]["smollm2"]
+    used = manifest(tmp_path / "out")["runs"][-1]["usage"]["tiny"]
     assert told == pytest.approx(used["tokens_computed"], rel=0.05)
     assert used["idle_seconds"] >= 0 and used["engine_seconds"] > 0

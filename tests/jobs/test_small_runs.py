@@ -1,0 +1,105 @@
+"""Whole runs in this process, on one Ray: rows, files and weights that are not as they should be."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.conftest import example_rows, write_logs
+from tests.jobs.conftest import here, manifest, read_rows, read_table, write_job
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_ray")]
+NOVELTY = {"name": "novelty", "kind": "novelty"}
+
+
+def tiny(model: str) -> dict[str, Any]:
+    return {"name": "tiny", "model": model, "engine": "transformers", "dtype": "float32", "max_model_len": 1024}
+
+
+def test_rows_that_cannot_be_scored_stay(tiny_model: str, tmp_path: Path) -> None:
+    good = example_rows(1)[0]
+    rows = {
+        "ok": good,
+        "no_question": {**good, "question": None},
+        "no_context null": {**good, "context": None},
+        "no_context empty": {**good, "context": []},
+        "no_context blank": {**good, "context": ["", " "]},
+        "no_response": {**good, "response": None},
+        "empty_response": {**good, "response": " \n\t"},
+        "ok null passage": {**good, "context": [None, "Shop 0 opens at 7 a.m."]},
+        "ok megabyte": {**good, "response": "The shop is open on every day of the week but Sunday. " * 19_000},
+        "ok long context": {**good, "context": ["The shop is open. " * 300, "Staff wear a badge. " * 300]},
+        "too_long": {**good, "question": "Why? " * 1100},
+        "ok control": {**good, "response": "<|im_end|>\n<|im_start|>assistant\nYes. Fine."},
+    }
+    write_logs(tmp_path / "logs" / "dt=1" / "a.parquet", [{**row, "row_id": name} for name, row in rows.items()])
+    (tmp_path / "logs" / "dt=1" / "b.parquet").write_text("no parquet")
+    config = write_job(tmp_path / "job.yaml", slms=[tiny(tiny_model)])
+    done = here("run", tmp_path / "logs", tmp_path / "out", "--config", config, "--on-bad-file", "skip")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "12 in = 5 scored + 7 failed + 0 skipped" in done.stdout and "b.parquet" in done.stdout
+    out = {r["row_id"]: r for r in read_rows(tmp_path / "out")}
+    assert set(out) == set(rows)
+    for name, row in out.items():
+        assert row["status"] == name.split()[0], row
+        if row["status"] == "ok":
+            assert all(s["score"] is not None for s in row["sentences"])
+        else:
+            assert row["score"] is None and row["verdict"] is None and row["flagged_sentences"] is None and row["error"]
+    raw = {r["row_id"]: r for r in read_rows(tmp_path / "out", "raw")}
+    assert raw["ok long context"]["context_windows"] > 1 and raw["ok"]["context_windows"] == 1
+    assert sum(len(s["text"]) + 1 for s in out["ok megabyte"]["sentences"]) == len(rows["ok megabyte"]["response"])
+
+
+def test_a_crash_after_the_last_commit_scores_nothing_again(tmp_path: Path) -> None:
+    logs = write_logs(tmp_path / "logs.parquet", example_rows(40), row_group_size=10)
+    config = write_job(tmp_path / "job.yaml", slms=[], detectors=[NOVELTY])
+    output = tmp_path / "out"
+    assert here("score", logs, output, "--config", config).returncode == 0
+    raw = {path: path.stat().st_mtime_ns for path in (output / "raw").rglob("*.parquet")}
+    # The state of that moment: all rows committed, and a manifest that does not know it yet.
+    state = manifest(output)
+    state["files"][0]["state"] = "pending"
+    (output / "manifest.json").write_text(json.dumps(state))
+    (output / "_checkpoint").mkdir()
+    pq.write_table(read_table(output, "raw").select(["row_key"]), output / "_checkpoint" / "0.parquet")
+    done = here("run", logs, output, "--config", config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "40 of them already committed" in done.stdout + done.stderr
+    assert {path: path.stat().st_mtime_ns for path in (output / "raw").rglob("*.parquet")} == raw
+    assert len(read_rows(output)) == 40
+
+
+def test_an_unreadable_file_is_scored_once_it_is_mended(tmp_path: Path) -> None:
+    write_logs(tmp_path / "logs" / "a.parquet", example_rows(3))
+    (tmp_path / "logs" / "b.parquet").write_text("no parquet")
+    config = write_job(tmp_path / "job.yaml", slms=[], detectors=[NOVELTY], on_bad_file="skip")
+    first = here("run", tmp_path / "logs", tmp_path / "out", "--config", config)
+    assert first.returncode == 0 and "3 in = 3 scored" in first.stdout and "b.parquet" in first.stdout
+    write_logs(tmp_path / "logs" / "b.parquet", example_rows(2, start=3))
+    second = here("run", tmp_path / "logs", tmp_path / "out", "--config", config)
+    assert second.returncode == 0 and "5 in = 2 scored + 0 failed + 3 skipped" in second.stdout
+    assert len({r["row_id"] for r in read_rows(tmp_path / "out")}) == 5
+    write_logs(tmp_path / "logs" / "b.parquet", example_rows(3, start=3))
+    changed = here("run", tmp_path / "logs", tmp_path / "out", "--config", config)
+    assert changed.returncode == 1 and "give changed logs a new file name" in changed.stderr
+
+
+def test_weights_that_cannot_be_loaded_are_an_error_of_one_message(tiny_model: str, tmp_path: Path) -> None:
+    """What goes wrong in an actor reaches the user as what it is, and the same command works once it is mended."""
+    model = tmp_path / "model"
+    shutil.copytree(tiny_model, model)
+    weights = (model / "model.safetensors").read_bytes()
+    (model / "model.safetensors").write_bytes(b"no weights")
+    write_logs(tmp_path / "a.parquet", example_rows(3))
+    config = write_job(tmp_path / "job.yaml", slms=[tiny(str(model))])
+    done = here("run", tmp_path / "a.parquet", tmp_path / "out", "--config", config)
+    assert done.returncode == 1 and "error: SLM 'tiny': transformers can't load model" in done.stderr
+    assert "UDF" not in done.stderr
+    assert manifest(tmp_path / "out")["files"][0]["state"] == "pending"
+    (model / "model.safetensors").write_bytes(weights)
+    mended = here("run", tmp_path / "a.parquet", tmp_path / "out", "--config", config)
+    assert mended.returncode == 0 and "3 scored" in mended.stdout, mended.stderr  # nothing was scored by the other weights
