@@ -27,7 +27,7 @@ browser:
 
 demo: setup
 	$(BIN)/ragassay run "$$($(BIN)/ragassay demo-logs)" out/demo --config jobs/demo.yaml
-	$(BIN)/ragassay report out/demo --label label --where split=test
+	$(BIN)/ragassay report out/demo --label label --slice part
 
 lint: setup
 	$(BIN)/ruff check .

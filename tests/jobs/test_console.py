@@ -53,10 +53,12 @@ def test_line_ends_and_letters_stay() -> None:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_it_with_one_line(number: signal.Signals, code: int, capsys: pytest.CaptureFixture[str]) -> None:
     before = signal.getsignal(signal.SIGTERM)
+    ignored = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     with pytest.raises(SystemExit) as ended, our_errors():
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as Ray puts its own handler there
         end_at_sigterm()
         os.kill(os.getpid(), number)
+    signal.signal(signal.SIGINT, ignored)
     assert ended.value.code == code and issubclass(Terminated, KeyboardInterrupt)
     assert capsys.readouterr().err == "stopped; the same command goes on where it stopped\n"
     assert signal.getsignal(signal.SIGTERM) == before

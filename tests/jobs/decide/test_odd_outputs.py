@@ -176,7 +176,7 @@ def test_nothing_is_written_over_what_we_read_again(tmp_path: Path) -> None:
         for command in (("report", output, "--to", to), ("calibrate", output, "--target", "mean", "--to", to),
                         ("export", output, to, "--format", "messages")):  # fmt: skip
             code, said = says(*command)
-            assert code == 1 and str(to) in said, (command, said)
+            assert code == 1 and (str(to) in said or str(to.resolve()) in said), (command, said)
     assert "is a folder" in says("report", output, "--to", tmp_path)[1]
     now = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert now == before
