@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -85,6 +86,8 @@ def test_commands_and_bundled_logs_come_from_the_installed_copy(installed: Path,
         origin = run(installed / "python", "-c", f"import {package}; print({package}.__file__)", cwd=tmp_path)
         assert Path(origin.strip()).is_relative_to(installed.parent), origin
     assert "Usage: ragassay" in run(installed / "ragassay", "--help", cwd=tmp_path)
+    version = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]["version"]
+    assert version in run(installed / "ragassay", "--version", cwd=tmp_path)
     logs = Path(run(installed / "ragassay", "demo-logs", cwd=tmp_path).strip())
     assert logs.is_relative_to(installed.parent) and list(logs.glob("dt=*/*.parquet"))
 
