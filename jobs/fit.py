@@ -18,6 +18,7 @@ from jobs.logs.types import merge_schemas
 from jobs.partitions import batches, history, partitions
 from jobs.plan_score import DRIVER_CPUS
 from jobs.storage import Folder
+from pipeline.contain import contain
 from pipeline.detectors.config import DETECTOR
 from pipeline.errors import FitError, OutputError
 from pipeline.moments import merge, moments_of
@@ -100,10 +101,10 @@ def partition_stats(fs: pafs.FileSystem, partition: str, files: Sequence[str], v
     sentences = 0
     for batch in batches(fs, files, ["members", "status"]):
         rows.update(batch["status"].to_pylist())
-        scores, counts = scores_of(batch, values)
-        sentences += int(counts.sum())
-        for name, array in scores.items():
-            members[name].append(moments_of(array[~np.isnan(array)]))
+        for scores, counts in readable_scores(batch, values):
+            sentences += int(counts.sum())
+            for name, array in scores.items():
+                members[name].append(moments_of(array[~np.isnan(array)]))
         for name, member in member_structs(batch, [name for name in values if values[name] != DETECTOR]).items():
             mass[name].append(_label_mass(member))
     return PartitionStats(
@@ -131,6 +132,13 @@ def raw_passthrough(fs: pafs.FileSystem, files: Sequence[str], extra: Sequence[p
             f"a column has another type than in logs that this output already holds: {error}. Cast it, rename it, or give "
             "another OUTPUT"
         ) from error
+
+
+def readable_scores(batch: pa.RecordBatch, values: Mapping[str, str]) -> list[tuple[dict[str, Floats], Counts]]:
+    """`scores_of` stretches that are, together, a batch less the rows for which it raises: `finalize` gives those the status
+    `error`."""
+    found = contain(batch.num_rows, lambda some: scores_of(batch[some], values), lambda _, __: None)
+    return [scores for scores in found if scores is not None]
 
 
 def scores_of(batch: pa.RecordBatch, values: Mapping[str, str]) -> tuple[dict[str, Floats], Counts]:

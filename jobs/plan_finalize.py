@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
-from jobs.fit import Floats, raw_passthrough, scores_of
+from jobs.fit import Floats, raw_passthrough, readable_scores, scores_of
 from jobs.logs.types import plain
 from jobs.partitions import READ_ROWS, batches
 from pipeline.calibration.probability import probabilities
@@ -87,7 +87,8 @@ def score_cells(fs: pafs.FileSystem, files: Sequence[str], settings: Settings, l
 
 def _responses(fs: pafs.FileSystem, files: Sequence[str], settings: Settings) -> Iterator[Floats]:
     for batch in batches(fs, files, ["members", "status"]):
-        yield apply_rule(settings.rule, *scores_of(batch, settings.values)).response
+        for found in readable_scores(batch, settings.values):
+            yield apply_rule(settings.rule, *found).response
 
 
 def finalize_partition(fs: pafs.FileSystem, files: Sequence[str], target: str, settings: Settings) -> Finalized:

@@ -11,6 +11,7 @@ from pipeline.errors import ModelError
 
 BUNDLED = Path(__file__).parent / "verifiers"
 WEIGHTS = "adapter_model.safetensors"
+CONFIG = "adapter_config.json"
 SETTINGS = "slm.json"
 
 

@@ -5,7 +5,10 @@ from pathlib import Path
 from traceback import walk_tb
 from typing import TypeVar
 
+import pyarrow as pa
+
 from pipeline.errors import RagassayError
+from schemas.columns import Status
 
 ROOT = Path(__file__).parent.parent
 OURS = ("pipeline", "jobs", "schemas")
@@ -28,21 +31,36 @@ def contain(rows: int, step: Callable[[slice], Piece], fail: Callable[[int, Exce
         The results of stretches that are, one after the other, all rows.
 
     Raises:
-        RagassayError: And other faults of the run rather than a row's.
+        RagassayError: And other faults of the run rather than a row's; memory that is not enough for any of several rows.
     """
+    starved = 0
 
     def of(start: int, stop: int) -> list[Piece]:
+        nonlocal starved
         try:
             return [step(slice(start, stop))]
         except FAULTS_OF_THE_RUN:
             raise
         except Exception as error:
             if stop - start <= 1:
+                starved += isinstance(error, MemoryError)
+                if stop == start or starved == rows > 1:
+                    raise
                 return [fail(start, error)]
         middle = (start + stop) // 2
         return [*of(start, middle), *of(middle, stop)]
 
     return of(0, rows)
+
+
+def with_status(rows: pa.Table, status: Status, error: str) -> pa.Table:
+    """Rows of the plan that turned out not to be scorable: without members and evidence, with a status and its reason."""
+    texts = {"status": status.value, "error": error}
+    for name in ("members", "evidence", *texts):
+        field = rows.schema.field(name)
+        column = pa.array([texts[name]] * rows.num_rows) if name in texts else pa.nulls(rows.num_rows, field.type)
+        rows = rows.set_column(rows.schema.get_field_index(name), field, column)
+    return rows
 
 
 def fault_of(error: Exception) -> str:

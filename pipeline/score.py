@@ -6,11 +6,13 @@ Pure functions from rows to results; `pipeline.scorer` is the actor around them.
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from secrets import token_bytes
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipeline.contain import contain, fault_of
 from pipeline.engines.protocol import Engine
 from pipeline.errors import ModelError
 from pipeline.prompt import PromptBuilder
@@ -105,7 +107,7 @@ def score_rows(
         ModelError: The engine gave NaN.
     """
     known = {} if known is None else known
-    digests = [row_digest(row) for row in rows]
+    digests = [contain(1, lambda _: row_digest(row), lambda _, __: token_bytes())[0] for row in rows]  # noqa: B023
     found = {digest: score for digest in digests if (score := known.get(digest))}  # another thread may drop it meanwhile
     new = {digest: row for digest, row in zip(digests, rows, strict=True) if digest not in found}
     ordered = sorted(new.items(), key=lambda item: prompt_order(item[1]))
@@ -116,7 +118,7 @@ def score_rows(
     )
     fresh = dict(zip((digest for digest, _ in ordered), scores, strict=True))
     free = {digest: score.repeated() for digest, score in (found | fresh).items()}
-    known.update((digest, free[digest]) for digest in fresh)
+    known.update((digest, free[digest]) for digest, score in fresh.items() if score.status is not Status.ERROR)
     return [fresh.pop(digest, free[digest]) for digest in digests]
 
 
@@ -164,13 +166,20 @@ def _ask(plans: Sequence[RowPrompts], slm: Slm, builder: PromptBuilder, engine: 
     values = member_values(slm.value, yes, no)
     place = {prompt: i for i, prompt in enumerate(prompts)}
 
-    results = [RowScore(status=plan.status, error=plan.error, note=plan.note, windows=plan.windows) for plan in plans]
-    for plan, result in zip(plans, results, strict=True):
+    def read(plan: RowPrompts) -> RowScore:
+        result = RowScore(status=plan.status, error=plan.error, note=plan.note, windows=plan.windows)
         best = [max((place[p] for p in text), key=lambda i: values[i]) for text in plan.prompts]
         if plan.whole:
             result.response_score = float(values[best.pop()])
         result.log_p_yes = [float(yes[i]) for i in best]
         result.log_p_no = [float(no[i]) for i in best]
+        return result
+
+    def failed(_: int, error: Exception) -> RowScore:
+        return RowScore(status=Status.ERROR, error=f"SLM {slm.name!r}: {fault_of(error)}")
+
+    # One by one: a fault behind the engine must not have its work done again for other rows.
+    results = [contain(1, lambda _: read(plan), failed)[0] for plan in plans]  # noqa: B023
     total = max(1, int(output.tokens_computed.sum()))
     for prompt, computed, reused in zip(prompts, output.tokens_computed, output.tokens_reused, strict=True):
         result = results[owner[prompt]]

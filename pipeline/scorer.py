@@ -2,12 +2,11 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
-from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
-from pipeline.contain import contain, fault_of
+from pipeline.contain import contain, fault_of, with_status
 from pipeline.engines.engine_thread import EngineThread
 from pipeline.engines.protocol import EngineOutput
 from pipeline.errors import ModelError
@@ -75,11 +74,16 @@ class SlmScorer:
         if self._fault:
             raise self._fault
         places, rows = good_rows(table)
-        results = contain(
-            len(rows),
-            lambda some: score_rows(rows[some], self._slm, self._builder, self._engine, self._sentences_of, self._known),
-            lambda _, error: [RowScore(status=Status.ERROR, error=f"SLM {self._slm.name!r}: {fault_of(error)}")],
-        )
+        results = score_rows(rows, self._slm, self._builder, self._engine, self._sentences_of, self._known)
         while len(self._known) > REMEMBERED_ROWS:
             self._known.popitem(last=False)
-        return attach(table, self._slm, places, list(chain.from_iterable(results)))
+        of_place = dict(zip(places, results, strict=True))
+
+        def attached(some: slice) -> pa.Table:
+            mine = [place for place in range(some.start, some.stop) if place in of_place]
+            return attach(table[some], self._slm, [place - some.start for place in mine], [of_place[p] for p in mine])
+
+        def failed(place: int, error: Exception) -> pa.Table:
+            return with_status(table.slice(place, 1), Status.ERROR, f"SLM {self._slm.name!r}: {fault_of(error)}")
+
+        return pa.concat_tables(contain(table.num_rows, attached, failed))

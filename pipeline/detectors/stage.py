@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipeline.contain import contain, fault_of
+from pipeline.contain import contain, fault_of, with_status
 from pipeline.detectors.config import Detector
 from pipeline.detectors.detect import Detected, detect
 from pipeline.detectors.frequencies import Frequencies
@@ -35,16 +35,6 @@ def detect_batch(
             lambda i, error: with_status(table.slice(i, 1), Status.ERROR, f"detectors: {fault_of(error)}"),
         )
     )
-
-
-def with_status(rows: pa.Table, status: Status, error: str) -> pa.Table:
-    """Rows of a batch that turned out not to be scorable: without members and evidence, with a status and its reason."""
-    texts = {"status": status.value, "error": error}
-    for name in ("members", "evidence", *texts):
-        field = rows.schema.field(name)
-        column = pa.array([texts[name]] * rows.num_rows) if name in texts else pa.nulls(rows.num_rows, field.type)
-        rows = rows.set_column(rows.schema.get_field_index(name), field, column)
-    return rows
 
 
 def _detect(table: pa.Table, detectors: Sequence[Detector], language: str, frequencies: Frequencies, threads: int) -> pa.Table:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 
 from pipeline.engines.protocol import Engine, EngineOutput
@@ -36,9 +37,13 @@ class EngineThread:
         self.max_model_len = self._engine.max_model_len
 
     def warm_up(self, labels: Sequence[int]) -> None:
-        """Run a prompt of some length, so that the first real call does not pay for what is made only once."""
+        """Run a prompt of some length, so that the first real call does not pay for what is made only once.
+
+        Raises:
+            ModelError: The engine failed.
+        """
         prompt = [labels[0]] * min(WARM_UP_TOKENS, self.max_model_len - 1)
-        self._thread.submit(self._engine.label_logprobs, [prompt], labels).result()
+        self._thread.submit(self._ask, [prompt], labels).result()
 
     def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
         """See `Engine.label_logprobs`; waits for the calls before it. Idle time counts from the end of the call before.
@@ -51,12 +56,16 @@ class EngineThread:
     def _call(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
         started = time.perf_counter()
         idle = started - self._ended if self._ended is not None else 0.0
-        try:
-            output = self._engine.label_logprobs(prompts, labels)
-        except Exception as error:  # no row's fault: it must end the run, not pass for a row's
-            raise ModelError(f"the engine failed: {type(error).__name__}: {error}") from error
+        output = self._ask(prompts, labels)
         self._ended = time.perf_counter()
         output = replace(output, seconds=self._ended - started, idle_seconds=idle)
         if self._tell is not None:
-            self._tell(output)
+            with suppress(Exception):  # scores don't wait for a metric
+                self._tell(output)
         return output
+
+    def _ask(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
+        try:
+            return self._engine.label_logprobs(prompts, labels)
+        except Exception as error:  # no row's fault: it must end the run, not pass for a row's
+            raise ModelError(f"the engine failed: {type(error).__name__}: {error}") from error

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipeline.adapter import WEIGHTS, locate_adapter, trained_with
+from pipeline.adapter import CONFIG, WEIGHTS, locate_adapter, trained_with
 from pipeline.engines.weights import MAX_WINDOW, digest, identity, made_once, prepare
 from pipeline.errors import ModelError
 from pipeline.slm import Slm
@@ -97,7 +97,8 @@ def weights_identity(slm: Slm) -> dict[str, Any]:
     """What tells an SLM's weights from others: those of its model, and of its adapter."""
     found: dict[str, Any] = dict(identity(slm.model))
     if slm.adapter is not None:
-        found["adapter"] = digest(locate_adapter(slm.adapter) / WEIGHTS)
+        folder = locate_adapter(slm.adapter)
+        found["adapter"] = {name: digest(folder / name) for name in (WEIGHTS, CONFIG)}
     return found
 
 

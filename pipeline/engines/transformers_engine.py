@@ -30,7 +30,9 @@ class TransformersEngine:
         options = {"revision": slm.revision, "trust_remote_code": slm.trust_remote_code}
         try:
             self.tokenizer = AutoTokenizer.from_pretrained(model, **options)
-            self._model = AutoModelForCausalLM.from_pretrained(model, dtype=getattr(torch, dtype_of(slm)), **options).eval()
+            self._model = AutoModelForCausalLM.from_pretrained(
+                model, dtype=getattr(torch, dtype_of(slm, on_gpu=torch.cuda.is_available())), **options
+            ).eval()
         except Exception as error:
             raise ModelError(f"SLM {slm.name!r}: transformers can't load model {slm.model!r}: {error}") from error
         if torch.cuda.is_available():

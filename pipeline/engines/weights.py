@@ -130,18 +130,26 @@ def _dequantise(gguf: Path, folder: Path) -> None:
 
 
 def digest(path: Path) -> str:
-    """Size of a file, and a hash of all of it: read once, then remembered under `home` by path, size and time of change."""
+    """Size of a file, and a hash of all of it: read once, then remembered under `home` by path, size and times of change."""
     path = path.resolve()
-    stat = path.stat()
-    key = hashlib.sha256(f"{path} {stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()
+    state = _state(path)
+    key = hashlib.sha256(state.encode()).hexdigest()
     known = home() / "digests" / key
     with suppress(OSError):
-        return known.read_text(encoding="ascii")
+        if found := known.read_text(encoding="ascii"):
+            return found
     with path.open("rb") as file:
-        found = f"{stat.st_size}-{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
-    with suppress(OSError):  # where nothing can be kept, it is read again
-        known.parent.mkdir(parents=True, exist_ok=True)
-        part = known.with_name(f"{key}.{os.getpid()}")
-        part.write_text(found, encoding="ascii")
-        part.replace(known)
+        found = f"{path.stat().st_size}-{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
+    if _state(path) == state:
+        with suppress(OSError):  # where nothing can be kept, it is read again
+            known.parent.mkdir(parents=True, exist_ok=True)
+            part = known.with_name(f"{key}.{os.getpid()}")
+            part.write_text(found, encoding="ascii")
+            part.replace(known)
     return found
+
+
+def _state(path: Path) -> str:
+    """What changes whenever a file does: the time of its last status change can't be set back."""
+    stat = path.stat()
+    return f"{path} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns} {stat.st_ino}"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import fs as pafs
 
-from jobs.fit import partition_stats
+from jobs.fit import partition_stats, scores_of
 from jobs.plan_finalize import Settings, finalize_partition, finalize_rows, score_moments
 from pipeline.aggregate import Mean, Positive
 from pipeline.detectors.config import DETECTOR
@@ -201,3 +201,22 @@ def test_a_row_that_can_not_be_finalised_is_that_rows_fault(odds: list[list[floa
             assert (row["response"], row["members"], row["tenant"]) == (sound["response"], sound["members"], "t")
         else:
             assert row == sound
+
+
+def test_a_row_that_can_not_be_read_stops_neither_fit_nor_threshold(tmp_path: Path) -> None:
+    raw = write_raw(tmp_path / "a.parquet", [raw_row(1, [3.0]), raw_row(2, [BAD, 1.0]), raw_row(3, [-1.0, 0.5])])
+
+    def refusing(batch: pa.RecordBatch, values: dict[str, str]) -> Any:
+        found = scores_of(batch, values)
+        if BAD in found[0]["a"]:
+            raise KeyError("log text")
+        return found
+
+    with patch("jobs.fit.scores_of", refusing), patch("jobs.plan_finalize.scores_of", refusing):
+        stats = partition_stats(FS, "", [raw], VALUES)
+        assert stats.rows == {"ok": 3} and stats.members["a"].count == 3
+        how = Settings(VALUES, rule({"a": fit_member("a", stats.members["a"])}), 0.5, "r")
+        assert score_moments(FS, [raw], how).count == 2
+        done = finalize_partition(FS, [raw], str(tmp_path / "s.parquet"), how)
+    assert done.statuses == {0: {"ok": 2, "error": 1}}
+    assert pq.read_table(tmp_path / "s.parquet")["status"].to_pylist() == ["ok", "error", "ok"]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from jobs.frequencies import context_frequencies
 from jobs.plan_score import split_batch
+from pipeline import score as score_module
 from pipeline.contain import contain, fault_of
 from pipeline.detectors.config import Detector, Kind
 from pipeline.detectors.frequencies import Frequencies
@@ -148,7 +149,8 @@ def test_what_raises_is_found(scorer: SlmScorer, frequencies: Frequencies) -> No
         scorer._known.clear()
         with fault(where):
             done = detect(scorer(split(table_of([good, bad, good]))), frequencies)
-        assert done["status"].to_pylist() == ["ok", "error", "ok"], where
+        status = "ok" if where == "digests" else "error"  # such a row is taken for no other's repetition
+        assert done["status"].to_pylist() == ["ok", status, "ok"], where
 
 
 def test_faults_of_the_run_are_not_a_rows(scorer: SlmScorer) -> None:
@@ -160,6 +162,43 @@ def test_faults_of_the_run_are_not_a_rows(scorer: SlmScorer) -> None:
     scorer._known.clear()
     with patch.object(CountingEngine, "label_logprobs", side_effect=dead), pytest.raises(ModelError, match="engine failed"):
         scorer(table)
+
+
+def test_a_fault_behind_the_engine_repeats_no_work(scorer: SlmScorer) -> None:
+    rows = [{"question": "When?", "context": [f"Shop {i} opens at 9."], "response": f"It opens at {i}."} for i in range(32)]
+    table, engine = split(table_of(rows)), scorer._engine._engine
+    assert isinstance(engine, CountingEngine)
+    sound = score_module.RowScore
+    calls = iter(range(100))
+
+    def third_fails(*args: Any, **kwargs: Any) -> Any:
+        if "windows" in kwargs and next(calls) == 2:
+            raise Raised
+        return sound(*args, **kwargs)
+
+    scorer._known.clear()
+    engine.calls.clear()
+    with patch.object(score_module, "RowScore", third_fails):
+        done = scorer(table)
+    assert sorted(done["status"].to_pylist()) == ["error"] + 31 * ["ok"]
+    assert len(engine.calls) == 1 and len(scorer._known) == 31
+    assert scorer(table)["status"].to_pylist() == 32 * ["ok"]  # what failed is not remembered as failed
+    assert [len(call) for call in engine.calls] == [32, 1]
+
+
+def test_memory_that_no_row_has_enough_of_is_no_rows_fault() -> None:
+    def step(some: slice, bad: set[int]) -> list[str]:
+        if bad.intersection(range(some.start, some.stop)):
+            raise MemoryError
+        return ["fine"] * (some.stop - some.start)
+
+    def run(rows: int, bad: set[int]) -> list[str]:
+        pieces = contain(rows, lambda some: step(some, bad), lambda _, __: ["failed"])
+        return [value for piece in pieces for value in piece]
+
+    assert run(4, {2}) == ["fine", "fine", "failed", "fine"] and run(1, {0}) == ["failed"]
+    with pytest.raises(MemoryError):
+        run(4, {0, 1, 2, 3})
 
 
 @given(st.lists(st.integers(0, 9), max_size=40), st.sets(st.integers(0, 9)))
