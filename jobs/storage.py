@@ -67,8 +67,9 @@ class Folder:
             if part != path:
                 self.fs.move(part, path)
         except OSError:
-            with suppress(OSError):
-                self.fs.delete_file(part)  # what there is of it takes the room that is missing
+            if part != path:  # an object store holds the old file still: a put that fails changes nothing
+                with suppress(OSError):
+                    self.fs.delete_file(part)  # what there is of it takes the room that is missing
             raise
 
     def list(self, relative: str, suffix: str) -> list[pafs.FileInfo]:

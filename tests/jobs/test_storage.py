@@ -3,10 +3,13 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+from pyarrow import fs as pafs
 
-from jobs.storage import locked, open_file, open_folder
+from jobs.storage import Folder, locked, open_file, open_folder
 from pipeline.errors import InputError, OutputError
 
 
@@ -61,3 +64,35 @@ def test_a_file_by_its_path(tmp_path: Path) -> None:
     folder, name = open_file(str(tmp_path / "a.json"))
     folder.write(name, "x")
     assert (tmp_path / "a.json").read_text() == "x" and folder.uri_of(name) == str(tmp_path / "a.json")
+
+
+class Store(MemoryFileSystem):  # type: ignore[misc]
+    """An object store: a put replaces what there is at once, or fails and leaves it."""
+
+    store: dict[str, Any] = {}  # noqa: RUF012
+    pseudo_dirs = [""]  # noqa: RUF012
+    broken = False
+
+    def open(self, path: str, mode: str = "rb", **options: Any) -> Any:
+        if "w" in mode and self.broken:
+            raise OSError("the store does not answer")
+        return super().open(path, mode, **options)
+
+
+def test_a_put_that_fails_leaves_what_was_there() -> None:
+    store = Store(skip_instance_cache=True)
+    folder = Folder(pafs.PyFileSystem(pafs.FSSpecHandler(store)), "bkt/out", "memory://bkt/out")
+    folder.write("manifest.json", "good")
+    store.broken = True
+    with pytest.raises(OSError, match="does not answer"):
+        folder.write("manifest.json", "new")
+    assert folder.read("manifest.json") == "good"
+
+
+def test_a_write_that_fails_on_a_disk_leaves_no_part(tmp_path: Path) -> None:
+    folder = open_folder(str(tmp_path))
+    folder.write("a.json", "good")
+    (tmp_path / "b").mkdir()
+    with pytest.raises(OSError):  # noqa: PT011
+        folder.write("b", "a file can't take a folder's place")
+    assert folder.read("a.json") == "good" and sorted(p.name for p in tmp_path.iterdir()) == ["a.json", "b"]
