@@ -201,9 +201,8 @@ def known_keys(texts: Iterable[str]) -> set[Key]:
             if entity is not None:
                 for key in entity.keys:
                     known |= _implied(key)
-        for match in _A_UNIT.finditer(
-            folded
-        ):  # "an hour" is one: a response need not mean it so ("$20 an hour"), a context may
+        # "an hour" is one: a response need not mean it so ("$20 an hour"), a context may
+        for match in _A_UNIT.finditer(folded):
             unit, size = _unit(match[1])
             known.add(("number", size, unit))
     return known

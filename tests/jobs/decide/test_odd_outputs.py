@@ -140,7 +140,7 @@ ODD: dict[str, dict[str, Rows]] = {
 SETTINGS = (job(), job(threshold={"quantile": 0}), job(aggregate={"positive": "cdf"}))
 
 
-@pytest.mark.parametrize(("name", "settings"), zip(ODD, itertools.cycle(SETTINGS), strict=False))
+@pytest.mark.parametrize(("name", "settings"), list(zip(ODD, itertools.cycle(SETTINGS), strict=False)))
 def test_odd_outputs(name: str, settings: Job, tmp_path: Path) -> None:
     said = all_commands(finalised(tmp_path, ODD[name], settings))
     assert not any("\x1b" in text for _, text in said.values())
