@@ -54,7 +54,7 @@ def our_errors() -> Iterator[Console]:
         said.print("stopped; the same command goes on where it stopped")
         sys.exit(128 + (signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT))
     finally:
-        if threading.current_thread() is threading.main_thread():
+        if before is not None and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, before)
 
 

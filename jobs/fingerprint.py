@@ -56,8 +56,14 @@ def check_fingerprint(then: dict[str, Any], now: dict[str, Any], output: str) ->
     """Refuse to add scores of another fingerprint to an output folder.
 
     Raises:
-        OutputError: They differ; each part that does is named.
+        OutputError: They differ; each part that does is named, but for another version's folder, where no setting helps.
     """
+    method = then.get("method")
+    if method != now["method"]:
+        raise OutputError(
+            f"output {output} was written by another version of this program (method {method}, not {now['method']}): "
+            "score its logs anew into another OUTPUT"
+        )
     found = differences(then, now)
     if found:
         lines = [f"  {where}: was {_short(a)}, is {_short(b)}" for where, a, b in found]
@@ -74,8 +80,10 @@ def check_fingerprint(then: dict[str, Any], now: dict[str, Any], output: str) ->
 
 
 def _dtype_advice(found: list[tuple[str, Any, Any]]) -> list[str]:
-    """`dtype: auto` may mean another type on another machine, though nobody has changed a setting."""
-    then = {was for where, was, _ in found if where.endswith(".dtype") and isinstance(was, str)}
+    """`dtype: auto` may mean another type on another machine, though no setting changed: then nothing else differs."""
+    if not all(where.endswith(".dtype") for where, _, _ in found):
+        return []
+    then = {was for _, was, _ in found if isinstance(was, str)}
     advice = "this machine takes another dtype than the one that the folder was begun on: set dtype: {} to go on in it"
     return [advice.format(" or ".join(sorted(then)))] if then else []
 

@@ -1,6 +1,5 @@
 """From the text of a job file to plain data, and from what is wrong with that to a message."""
 
-from collections.abc import Hashable
 from difflib import get_close_matches
 from typing import Any, get_args
 
@@ -9,19 +8,34 @@ from pydantic import BaseModel, ValidationError
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML in which only true and false are booleans: Yes and No are words here, labels above all. A key stands once."""
+    """YAML in which only true and false are booleans: Yes and No are words here, labels above all; and so are dates. A key
+    stands once."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node: yaml.MappingNode = super().compose_mapping_node(anchor)
         lines: dict[str, int] = {}
-        for key, _ in node.value:
+        for key, _ in node.value:  # here, before merges (<<) bring keys that may stand again
             line = key.start_mark.line + 1
-            if isinstance(key, yaml.ScalarNode) and lines.setdefault(key.value, line) != line:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if key.value in lines:
                 raise yaml.MarkedYAMLError(problem=f"{key.value!r} stands in line {lines[key.value]} and again in line {line}")
-        return super().construct_mapping(node, deep)
+            lines[key.value] = line
+        return node
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, KeyError, AttributeError) as error:  # PyYAML lets them out where a tag doesn't fit the text
+            kind = node.tag.rpartition(":")[2]
+            raise yaml.MarkedYAMLError(
+                problem=f"line {node.start_mark.line + 1}: {node.value!r} is no {kind}; quotes make it a text"
+            ) from error
 
 
+_WORDS = ("tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp")
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool" or first in "tTfF"]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _WORDS or (tag == _WORDS[0] and first in "tTfF")]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 
@@ -30,7 +44,7 @@ def parse(text: str) -> Any:
     """Plain data of a YAML text.
 
     Raises:
-        yaml.YAMLError: It is no YAML, or names a key twice.
+        yaml.YAMLError: It is no YAML, names a key twice, or calls a text what it is not (`!!int x`).
     """
     return yaml.load(text, _Loader)
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -108,10 +109,15 @@ def finalize_partition(fs: pafs.FileSystem, files: Sequence[str], target: str, s
     fs.create_dir(target.rpartition("/")[0], recursive=True)
     part = f"{target}.part"
     done = Finalized()
-    with fs.open_output_stream(part) as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
-        for table in _row_groups(batches(fs, _in_input_order(fs, files)), schema, settings, passthrough, done):
-            writer.write_table(table)
-    fs.move(part, target)
+    try:
+        with fs.open_output_stream(part) as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
+            for table in _row_groups(batches(fs, _in_input_order(fs, files)), schema, settings, passthrough, done):
+                writer.write_table(table)
+        fs.move(part, target)
+    except BaseException:
+        with suppress(OSError):  # the first error is the one to tell of
+            fs.delete_file(part)
+        raise
     return done
 
 

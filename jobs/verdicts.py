@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from jobs.plan_score import DRIVER_CPUS
 from jobs.register import refuse_unfinished
 from jobs.state import State
 from pipeline.errors import BalanceError
-from pipeline.exact_quantile import share_cut
+from pipeline.exact_quantile import Cells, share_cut
 from pipeline.rule import Rule
 from schemas.columns import Status
 from schemas.manifest import SCORED, Verdicts
@@ -117,10 +117,13 @@ def _quantile(job: Job, state: State, settings: Settings, raw: dict[str, list[st
     assert threshold.quantile is not None
     names = [*chosen, *(history(raw, chosen, job.history.partitions) if threshold.of == "history" else [])]
     remote = ray.remote(num_cpus=DRIVER_CPUS)(score_cells)
-    cut = share_cut(
-        lambda low, high: ray.get([remote.remote(state.output.fs, raw[p], settings, low, high) for p in sorted(names)]),
-        threshold.quantile,
-    )
+
+    def look(low: int, high: int) -> Iterator[Cells]:
+        tasks = [remote.remote(state.output.fs, raw[p], settings, low, high) for p in sorted(names)]
+        while tasks:  # one at a time: hundreds of partitions have a gigabyte of them
+            yield ray.get(tasks.pop())
+
+    cut = share_cut(look, threshold.quantile)
     if cut is None:
         return {"value": None, "source": NO_SCORE}
     source = f"quantile {threshold.quantile:g} of the {cut.count} responses of this run" + (
@@ -144,10 +147,13 @@ def _write_scored(
         )
         for p, files in raw.items()
     }
+    rows: Counter[str] = Counter()
+    for file in state.manifest.files:
+        rows[file.partition] += (file.rows or 0) if file.state == SCORED else 0
     finished: dict[str, Finalized] = {}
     for partition, task in tasks.items():
         done = finished[partition] = ray.get(task)
-        rows_in = sum(f.rows or 0 for f in state.manifest.files if f.partition == hive_path(partition) and f.state == SCORED)
+        rows_in = rows[hive_path(partition)]
         if not done.rows == rows_in == sum(stats[partition].rows.values()):
             raise BalanceError(f"partition {partition!r}: {rows_in} rows in, {done.rows} rows in scored/")
     return finished

@@ -9,6 +9,7 @@ several partitions add up, and no look holds more than CELLS of them. Three look
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 from math import floor
 
 import numpy as np
@@ -58,11 +59,11 @@ def share_cut(look: Callable[[int, int], Iterable[Cells]], share: float) -> Cut 
     """The threshold that flags floor(share * n) of n scores, ties aside: what ties with the last of them is flagged too.
 
     The share counts as it is written: 0.07 of 100 are 7, although in floats the product is a little more. Where the floor is
-    0, nothing is flagged.
+    0, nothing is flagged but what is -inf.
 
     Args:
-        look: From the keys of a range, both included, to the cells of each partition (`cells_of`); called several times, and
-            must see the same scores each time.
+        look: From the keys of a range, both included, to the cells of each partition (`cells_of`), which are added up one by
+            one; called several times, and must see the same scores each time.
         share: 0 to 1.
 
     Returns:
@@ -74,11 +75,14 @@ def share_cut(look: Callable[[int, int], Iterable[Cells]], share: float) -> Cut 
         cells = add_cells(look(low, high))
         if not count:
             count = int(cells.count.sum())
-            rank = floor(Fraction(repr(share)) * count)
+            rank = floor(Fraction(repr(float(share))) * count)
             if not count:
                 return None
             if not rank:
-                return Cut(float(np.nextafter(_number(int(cells.low[0])), -np.inf)), 0, count)
+                least = int(cells.low[0])
+                tau = float(np.nextafter(_number(least), -np.inf))
+                tied = add_cells(look(least, least)).count.sum() if tau == _number(least) else 0
+                return Cut(tau, int(tied), count)
         seen = below + np.cumsum(cells.count)
         place = int(np.searchsorted(seen, rank))
         below = int(seen[place] - cells.count[place])
@@ -98,14 +102,15 @@ def cells_of(scores: Floats, low: int = 0, high: int = LAST_KEY) -> Cells:
 
 def add_cells(parts: Iterable[Cells]) -> Cells:
     """Cells of the union of several sets of scores, counted over one range."""
-    found = list(parts)
-    if not found:
-        return cells_of(np.array([]))
-    place, count, low, high = (np.concatenate([getattr(part, name) for part in found]) for name in Cells.__annotations__)
+    return reduce(_add_two, parts, cells_of(np.array([])))
+
+
+def _add_two(one: Cells, other: Cells) -> Cells:
+    place, count, low, high = (np.concatenate([getattr(one, n), getattr(other, n)]) for n in Cells.__annotations__)
     order = np.argsort(place, kind="stable")
     different, start = np.unique(place[order], return_index=True)
     if not len(different):
-        return found[0]
+        return one
     return Cells(
         different,
         np.add.reduceat(count[order], start),

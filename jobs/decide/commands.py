@@ -269,10 +269,10 @@ def _page(output: Folder, to: str | None) -> tuple[Folder, str]:
     place, name = open_file(to) if to else (output, "report.html")
     page, uri = file_of(place, name), place.uri_of(name)
     refuse_inside(output, page, uri)
-    kind = page.fs.get_file_info(page.root).type
-    if kind == FileType.Directory:
+    info = page.fs.get_file_info(page.root)
+    if info.type == FileType.Directory:
         raise OutputError(f"{uri} is a folder: name a file in it")
-    if kind == FileType.File:
+    if info.type == FileType.File and info.size:  # an empty one is what mktemp makes
         with page.fs.open_input_stream(page.root) as stream:
             if stream.read(len(PAGE_START)).lower() != PAGE_START:
                 raise OutputError(f"{uri} exists and is no report: name another file")

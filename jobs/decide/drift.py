@@ -1,6 +1,5 @@
 """Tonight against history: what an output folder's statistics say has moved."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -80,11 +79,12 @@ def check_drift(
     names = [hive_path(p) for p in sorted(tonight)], [hive_path(p) for p in before]
     if not before:
         return DriftCheck(*names, sizes, [], "there is no partition before tonight's to compare with")
+    rates = [_error_rate({place: stats[place] for place in places}, manifest) for places in (tonight, before)]
     if min(sizes) < job.drift.min_sentences:
         note = f"{min(sizes)} sentences are too few to tell drift from chance (drift.min_sentences: {job.drift.min_sentences})"
-        errors = _errors(job.drift, now, then)  # a night without a scored row has no sentence, and that is the drift
+        errors = _errors(job.drift, rates)  # a night without a scored row has no sentence, and that is the drift
         return DriftCheck(*names, sizes, [errors] if errors.drifted else [], None if errors.drifted else note)
-    shifts = [*_members(job.drift, now, then), _errors(job.drift, now, then), _lengths(job.drift, now, then)]
+    shifts = [*_members(job.drift, now, then), _errors(job.drift, rates), _lengths(job.drift, now, then)]
     flagged = [_flagged(manifest.finalized[place] for place in places if place in manifest.finalized) for places in names]
     if flagged[0] is not None and flagged[1] is not None:
         shifts.append(_shift("flagged", flagged[0], flagged[1], job.drift.flagged))
@@ -107,14 +107,18 @@ def _members(limits: Drift, now: list[PartitionStats], then: list[PartitionStats
     return shifts
 
 
-def _errors(limits: Drift, now: list[PartitionStats], then: list[PartitionStats]) -> Shift:
-    """Share of the rows without a score; only a rise is drift."""
-    rates = []
-    for parts in (now, then):
-        statuses: Counter[str] = Counter()
-        for part in parts:
-            statuses.update(part.rows)
-        rates.append(1 - statuses[Status.OK.value] / statuses.total() if statuses.total() else 0.0)
+def _error_rate(parts: Mapping[str, PartitionStats], manifest: Manifest) -> float:
+    """Share of the rows without a score: as `scored/` has them, and where a partition has no verdicts, as `raw/` has."""
+    rows = scored = 0
+    for place, part in parts.items():
+        verdicts = manifest.finalized.get(hive_path(place))
+        rows += sum(part.rows.values())
+        scored += part.rows.get(Status.OK.value, 0) if verdicts is None else verdicts.scored
+    return 1 - scored / rows if rows else 0.0
+
+
+def _errors(limits: Drift, rates: list[float]) -> Shift:
+    """Tonight's rate of errors against the history's; only a rise is drift."""
     rise = rates[0] - rates[1]
     return Shift("error_rate", None, rates[0], rates[1], rise, limits.error_rate, rise > limits.error_rate)
 

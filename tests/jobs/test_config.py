@@ -38,6 +38,13 @@ def test_shipped_job_files_are_legal(path: Path) -> None:
         ("slms: [{name: a, replicas: {num_cpus: .inf}}]", "num_cpus: Input should be a finite number"),
         ("threshold: {value: 1}\nslms: []\nthreshold: {value: 2}", "'threshold' stands in line 1 and again in line 3"),
         ("slms:\n  - name: a\n    model: b\n    name: c", "'name' stands in line 2 and again in line 4"),
+        ("threshold: {value: 1, value: 2}", "'value' stands in line 1 and again in line 1"),
+        ("threshold: {value: !!int x}", "line 1: 'x' is no int"),
+        ("block_mib: !!float x", "line 1: 'x' is no float"),
+        ("threshold: {value: 0b_}", "line 1: '0b_' is no int"),
+        ("\ncalibration: !!timestamp x", "line 2: 'x' is no timestamp"),
+        ("calibration: !!timestamp 2026-02-30", "line 1: '2026-02-30' is no timestamp"),
+        ("calibration: !!bool perhaps", "line 1: 'perhaps' is no bool"),
         ("threshold: {value: 1, quantile: 0.5}", "either value or quantile"),
         ("threshold: {quantile: 7}", "threshold.quantile"),
         ("aggregate: {positive: none}", "harmonic mean needs positive"),
@@ -70,6 +77,23 @@ def test_yes_and_no_are_words_not_booleans(tmp_path: Path) -> None:
     path.write_text("slms: [{name: granite, supported: [No], unsupported: [Yes, yes], chat: false}]")
     (slm,) = load_job(str(path)).slms
     assert (slm.supported, slm.unsupported, slm.chat) == (("No",), ("Yes", "yes"), False)
+
+
+@pytest.mark.parametrize("text", ["2026-02-20", "2026-02-30", "2026-02-20 10:00:00", "Tuesday"])
+def test_a_date_is_text(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(f"threshold:\n  value: 1\n  measured_on: {text}")
+    assert load_job(str(path)).threshold.measured_on == text
+
+
+def test_a_mapping_that_is_merged_may_say_a_key_anew(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(
+        "detectors:\n  - &n {name: n, kind: novelty}\n  - &m {<<: *n, name: m}\n  - {<<: *m, name: e, kind: entities}\n"
+    )
+    assert [(d.name, d.kind.value) for d in load_job(str(path)).detectors] == [
+        ("n", "novelty"), ("m", "novelty"), ("e", "entities"),
+    ]  # fmt: skip
 
 
 def test_missing_file_is_named() -> None:

@@ -50,6 +50,16 @@ def test_line_ends_and_letters_stay() -> None:
     assert visible("a\nb\tc é 漢 🙂") == "a\nb\tc é 漢 🙂" and visible("a\rb") == "a\nb" and visible("\ud800") == "[U+D800]"
 
 
+def test_a_handler_that_is_not_pythons_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a handler that C code has set, `getsignal` says None, and there is no way to set it again."""
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(signal, "getsignal", lambda _: None)
+    with our_errors():
+        pass
+    monkeypatch.undo()
+    signal.signal(signal.SIGTERM, before)
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_it_with_one_line(number: signal.Signals, code: int, capsys: pytest.CaptureFixture[str]) -> None:
     before = signal.getsignal(signal.SIGTERM)

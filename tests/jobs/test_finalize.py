@@ -1,5 +1,6 @@
 """Plan 2 without Ray: raw rows to scored rows, a batch at a time."""
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,16 @@ def settings(files: list[str], threshold: float | None) -> Settings:
 
 def rule(fits: dict[str, Fit]) -> Rule:
     return Rule(fits, Mean.HARMONIC, Positive.CLIP, 0.01)
+
+
+def test_what_could_not_be_written_whole_is_removed(files: list[str], tmp_path: Path) -> None:
+    target = tmp_path / "out" / "part-0.parquet"
+    with (
+        patch.object(pq.ParquetWriter, "write_table", side_effect=OSError(errno.ENOSPC, "full")),
+        pytest.raises(OSError, match="full"),
+    ):
+        finalize_partition(FS, files, str(target), settings(files, 0.015))
+    assert list(target.parent.iterdir()) == []
 
 
 def test_by_hand_and_in_the_order_of_the_input(files: list[str], tmp_path: Path) -> None:

@@ -56,5 +56,15 @@ def test_a_folder_begun_on_another_processor_names_the_setting(monkeypatch: pyte
     assert {slm["dtype"] for slm in prints["zen4"]["slms"].values()} == {"bfloat16"}
     with pytest.raises(OutputError, match=r"(?s)slms.facts.dtype: was 'bfloat16', is 'float32'.*set dtype: bfloat16 to go on"):
         check_fingerprint(prints["zen4"], prints["zen3"], "out")
+    method = {**prints["zen3"], "method": 1}
+    with pytest.raises(
+        OutputError, match=r"(?s)another version of this program.*score its logs anew into another OUTPUT"
+    ) as error:
+        check_fingerprint(method, prints["zen4"], "out")
+    assert "Take the settings back" not in str(error.value) and "set dtype" not in str(error.value)
+    other = {**prints["zen3"], "columns": {}}
+    with pytest.raises(OutputError, match=r"(?s)slms.facts.dtype: .*Take the settings back") as error:
+        check_fingerprint(other, prints["zen4"], "out")
+    assert "set dtype" not in str(error.value)
     named = with_dtypes(make_job({"slms": [{"name": n, "adapter": n, "dtype": "bfloat16"} for n in ("facts", "sources")]}))
     assert fingerprint(named)["slms"] == prints["zen4"]["slms"]

@@ -53,6 +53,14 @@ def test_what_moved_is_named_and_nothing_else(tonight: PartitionStats, flagged: 
     assert {name for name, drifted in check(tonight, flagged).items() if drifted} == what
 
 
+def test_rows_that_lost_their_score_in_finalize_count_as_errors() -> None:
+    """The statistics are of `raw/`, where the row had one."""
+    stats = {"dt=1": night(1), "dt=2": night(2)}
+    finalized = {"dt=1": Verdicts("r", 100, 10), "dt=2": Verdicts("r", 90, 9)}
+    found = check_drift(job(), Manifest(finalized=finalized), stats)
+    assert [(shift.what, round(shift.distance, 6)) for shift in found.drifted] == [("error_rate", 0.1)]
+
+
 def test_thresholds_come_from_the_job() -> None:
     assert not any(check(night(9), 25, drift={"flagged": 0.2}).values())
 

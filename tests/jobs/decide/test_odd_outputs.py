@@ -180,5 +180,7 @@ def test_nothing_is_written_over_what_we_read_again(tmp_path: Path) -> None:
     assert "is a folder" in says("report", output, "--to", tmp_path)[1]
     now = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert now == before
+    (tmp_path / "empty").touch()  # as mktemp makes it
+    assert says("report", output, "--to", tmp_path / "empty")[0] == 0
     for _ in range(2):  # a report takes the place of a report
         assert says("report", output, "--to", output / "page.html")[0] == 0
