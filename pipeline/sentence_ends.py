@@ -25,7 +25,7 @@ _MARKER = re.compile(r"\(?(?:\d{1,3}|[a-zA-Z])[.)]")  # a list number that stand
 _NUMBERED = re.compile(r"\b(?:No|Nos|Art|Sec|Fig|Eq|Vol|Ch|p|pp|approx|max|min|ext)\.$", re.IGNORECASE)
 _ABBREVIATED = re.compile(
     r"(?<![\w'’])(?:[a-hj-z]|[a-z]{1,2}\.(?:[a-z]{1,4}\.)*[a-z]{1,4}"  # J. or p.o.v.
-    r"|etc|approx|incl|excl|dept|est|avg|min|max|temp|nos|fig|figs|vol|ed|eds|gen|ext|esp|orig|misc|ca|cf|al|resp|viz|ibid|inc"
+    r"|etc|approx|aprox|incl|excl|dept|est|avg|min|max|temp|nos|fig|figs|vol|ed|eds|gen|ext|esp|orig|misc|ca|cf|al|resp|viz|ibid|inc"
     r"|co|corp|ltd|sp|spp|ssp|subsp|bldg|prof|rev|dr|mr|mrs|ms|jr|sr|st|mt|ave|rd|blvd|apt|tel|univ|assn|anon|ont|pp|vs|var"
     r"|oz|ft|sq|lb|lbs|tsp|tbsp|qt|qty|pt|pkg|pkgs|sec|hr|hrs|wk|wks|yr|yrs"
     r"|jan|feb|apr|jun|jul|aug|sep|sept|oct|nov|tue|tues|wed|thu|thur|thurs|fri"
@@ -34,6 +34,9 @@ _ABBREVIATED = re.compile(
 )
 # "in Hello! magazine", "on Sat. and Sun."
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z]\w*!$|\b(?:Sat|Sun|Mon|Mar|Dec|No|Art|Rep|Sen)\.$")
+# "no.", "kg.", "env.", "Abb.", "3." are shorter
+_LONG_WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|['’-]){4,}[.．…]+$")
+_FEW_WORDS = 4
 _ORDINAL = re.compile(r"(?<!\d)\d{1,2}\.$")  # "3. maj" in languages that write ordinals like that
 _OPENER = (
     "(?:The|A|An|It|Its|This|That|These|Those|There|You|Your|We|Our|They|Their|He|She|I|If|When|While|After|Before|For|In|On|At|"
@@ -59,7 +62,8 @@ def mend(text: str, spans: Sequence[Span], cuts: Collection[int], language: str)
         spans: Sentences of one block of it, in order.
         cuts: Places at which the block was cut for spaCy's sake: ends only between a full stop and white space.
         language: spaCy's code of it. Abbreviations are known in English; elsewhere a small letter begins a sentence only where
-            the whole text begins with one.
+            the whole text begins with one. A text that passes for English may have others, so where it begins with a capital, a
+            sentence that ends before a small letter ends in a word too long to be an abbreviation.
     """
     begins_small = _begins_small(text[:_SEEN])
     joined: list[Span] = []
@@ -77,7 +81,7 @@ def mend(text: str, spans: Sequence[Span], cuts: Collection[int], language: str)
                 (start in cuts and not (_ENDED.search(before) and _SPACE.search(text, start - 1, start + 1)))
                 or (_NUMBERED.search(before) and after.lstrip()[:1].isdigit())
                 or _MARKER.fullmatch(before.lstrip())
-                or (_begins_small(after) and not (_ends(before, language, begins_small) and stop < first))
+                or (_begins_small(after) and not (stop < first and _ends(before, after, language, begins_small)))
             ):
                 joined[-1] = (begun, end)
                 continue
@@ -96,11 +100,19 @@ def _begins_small(after: str) -> bool:
     return letter is not None and letter[1].islower()
 
 
-def _ends(before: str, language: str, begins_small: bool) -> bool:
+def _ends(before: str, after: str, language: str, begins_small: bool) -> bool:
     """Whether a text ends a sentence although a small letter follows it."""
     ended = _ENDED.search(before)
     if ended is None or ended[1]:  # no full stop, or a quote or bracket behind it: '"Really?" she said'
         return False
     if language != "en" and (not begins_small or _ORDINAL.search(before)):
         return False
-    return not (_ABBREVIATED.search(before) or _NAME.search(before))
+    if _ABBREVIATED.search(before) or _NAME.search(before):
+        return False
+    if begins_small or before[-1] in FULL_STOPS or after.lstrip()[:1] == "`":  # code may begin a sentence and has no capital
+        return True
+    if before[-1] in ".．…":
+        return _LONG_WORD.search(before) is not None
+    words = before.split()
+    letter = _FIRST_LETTER.match(words[-1])  # "Yahoo! is", "D'oh! of": a capital tells of a name
+    return len(words) > _FEW_WORDS or letter is None or not letter[1].isupper()

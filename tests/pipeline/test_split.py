@@ -77,6 +77,39 @@ def test_cases(nlp: Any, text: str) -> None:
     assert [text[a:b] for a, b in split(nlp, [text])[0]] == CASES[text]
 
 
+NO_ENDS = [
+    "The total no. of items is 5.",
+    "It weighs five kg. and is 10 cm. wide, 10 in. tall.",
+    "See sect. two, para. three at a govt. office.",
+    "Heat it to 5 deg. celsius.",
+    "Im 3. und vierten Quartal (Abb. zwei und Tab. drei) stieg es.",
+    "Hay aprox. cinco.",
+    "Il vient p. ex. le lundi, env. dix fois.",
+    "Yahoo! is big.",
+    "Sir Gilbert Gerard, 1st Bt. of Flambards, Mdx.",
+    "A member of the Red Hot C... died.",
+    "The phrase D'oh! of Homer is known.",
+]
+
+
+@pytest.mark.parametrize("text", NO_ENDS)
+def test_no_short_word_ends_a_sentence_before_a_small_letter_in_a_text_that_begins_with_a_capital(nlp: Any, text: str) -> None:
+    assert [text[a:b] for a, b in split(nlp, [text])[0]] == [text]
+
+
+def test_long_words_and_questions_end_sentences_before_small_letters(nlp: Any) -> None:
+    text = "The shop is popular. iPhone users like it a lot. `ls/x` is code. Great question! you can. Was it in New York? no."
+    assert [text[a:b] for a, b in split(nlp, [text])[0]] == [
+        "The shop is popular.",
+        "iPhone users like it a lot.",
+        "`ls/x` is code.",
+        "Great question!",
+        "you can.",
+        "Was it in New York?",
+        "no.",
+    ]
+
+
 SPACES = ["\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "\t", "\xa0", "\u3000", "\u200b"]
 SIGNS = ["\x00", "\ufeff", "\u200f", "\u202e", "👩\u200d👩\u200d👧", "e\u0301", "\u0301", "İ", "ſ", "²", "٣", "ﷺ"]
 MARKS = ['"', "“", "(", ")", "*", "_", "#"]
