@@ -10,11 +10,10 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from jobs.logs import LogFile, group_sizes
-from jobs.storage import Folder
+from jobs.storage import READERS, Folder
 
 CHECKPOINT = "_checkpoint"
 _PENDING, _COMMITTED = ".pending.parquet", ".parquet"  # the second is the end of both
-READERS = 16  # an object store answers slowly, but many at once
 
 Keys = npt.NDArray[np.int64]
 

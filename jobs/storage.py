@@ -24,6 +24,8 @@ CLAIM_SECONDS = 0.5  # longer than a put takes: of two that claim at once, the l
 RENEW_SECONDS = 60
 LEASE_SECONDS = 600
 
+READERS = 16  # an object store answers slowly, but many at once
+
 
 @dataclass(frozen=True)
 class Folder:

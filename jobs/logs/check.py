@@ -6,9 +6,10 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from jobs.config import Columns
-from jobs.logs.files import Logs
+from jobs.logs.files import Logs, by_schema
 from jobs.logs.text import can_be_ids
 from jobs.logs.types import always_fits, is_list, is_text, merge_schemas
+from jobs.logs.walk import is_hidden
 from pipeline.errors import InputError
 from schemas.columns import OUR_NAMES, passthrough_name
 
@@ -32,19 +33,20 @@ def check_logs(logs: Logs, columns: Columns, question_needed: bool) -> None:
     for key, count in Counter(logs.partition_keys).items():
         if key in OUR_NAMES:
             faults.append(f"the partition key {key!r} is the name of a column of ours: rename it")
+        if is_hidden(key):
+            faults.append(f"the partition key {key!r} begins with _ or a dot, and such folders are passed over: rename it")
         if count > 1:
             faults.append(f"the partition key {key!r} occurs twice in a path: rename one of them")
     wanted = {"question": columns.question, "context": columns.context, "response": columns.response}
     shown: Counter[str] = Counter()
-    for file in logs.files:
-        assert file.schema is not None
-        faults_of_file = _column_faults(file.schema, wanted, question_needed)
+    for schema, files in by_schema(logs.files).items():
+        faults_of_schema = _column_faults(schema, wanted, question_needed)
         if columns.row_id is not None:
-            faults_of_file += _id_faults(file.schema, columns.row_id, "row_id" in columns.model_fields_set)
-        for fault in faults_of_file:
-            shown[fault] += 1
-            if shown[fault] == 1:
-                faults.append(f"{file.path}: {fault}")
+            faults_of_schema += _id_faults(schema, columns.row_id, "row_id" in columns.model_fields_set)
+        for fault in faults_of_schema:
+            if fault not in shown:
+                faults.append(f"{files[0].path}: {fault}")
+            shown[fault] += len(files)
     if faults:
         more = sum(shown.values()) - len(shown)
         tail = [f"({more} more of the same in other files)"] if more else []
@@ -86,24 +88,30 @@ def _id_faults(schema: pa.Schema, name: str, asked_for: bool) -> list[str]:
 
 def _passthrough(logs: Logs, columns: Columns) -> pa.Schema:
     ours = {columns.question, columns.context, columns.response, columns.row_id, *logs.partition_keys}
-    schemas = []
-    for file in logs.files:
-        assert file.schema is not None
-        schemas.append(pa.schema([pa.field(passthrough_name(f.name), f.type) for f in file.schema if f.name not in ours]))
-    for file, schema in zip(logs.files, schemas, strict=True):
-        clash = [name for name, count in Counter(schema.names).items() if count > 1]
+    schemas: dict[pa.Schema, str] = {}  # and a file that has it
+    for schema, files in by_schema(logs.files).items():
+        carried = [field for field in schema if field.name not in ours]
+        for field in carried:
+            if (name := passthrough_name(field.name)) in logs.partition_keys:
+                raise InputError(
+                    f"input {logs.uri}: the partition key {name!r} is the name under which column {field.name!r} is carried "
+                    "along: rename one of them"
+                )
+        renamed = pa.schema([field.with_name(passthrough_name(field.name)) for field in carried])
+        clash = [name for name, count in Counter(renamed.names).items() if count > 1]
         if clash:
-            raise InputError(f"input {logs.uri}: {file.path}: two columns would both be called {clash}: rename one of each")
+            raise InputError(f"input {logs.uri}: {files[0].path}: two columns would both be called {clash}: rename one of each")
+        schemas.setdefault(renamed, files[0].path)
     try:
         found = merge_schemas(schemas)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise InputError(f"input {logs.uri}: a column has types that don't fit together in different files: {error}") from error
-    for file, schema in zip(logs.files, schemas, strict=True):
+    for schema, path in schemas.items():
         for field in schema:
             kind = found.field(field.name).type
             if always_fits(field.type, kind) is False:
                 raise InputError(
                     f"input {logs.uri}: column {field.name!r} has types that don't fit together in different files: "
-                    f"{field.type} in {file.path}, which {kind} can't hold. Give it one type in all files"
+                    f"{field.type} in {path}, which {kind} can't hold. Give it one type in all files"
                 )
     return pa.schema([*found, *(pa.field(key, pa.string()) for key in logs.partition_keys)])

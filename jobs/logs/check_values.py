@@ -11,7 +11,7 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from jobs.config import Columns
-from jobs.logs.files import LogFile, Logs, unreadable_message
+from jobs.logs.files import LogFile, Logs, by_schema, unreadable_message
 from jobs.logs.text import id_texts
 from jobs.logs.types import always_fits, plain
 from pipeline.errors import InputError
@@ -81,17 +81,20 @@ def check_types(logs: Logs, files: Sequence[LogFile], wanted: pa.Schema) -> None
     Raises:
         InputError: A value would change, such as an integer above 2^53 as a float; the column is named.
     """
-    for file in files:
-        for field in file.schema or ():
+    for schema, alike in by_schema(files).items():
+        for field in schema:
             name = passthrough_name(field.name)
             if name not in wanted.names or name in logs.partition_keys:
                 continue
             kind = wanted.field(name).type
-            if not column_fits(logs.fs, file.fs_path, field, kind):
-                raise InputError(
-                    f"input {logs.uri}: column {field.name!r} is {field.type} in {file.path} and has another type in other "
-                    f"files, and values that {kind}, which would hold both, can't hold: give it one type in all files"
-                )
+            if always_fits(field.type, kind):
+                continue
+            for file in alike:
+                if not column_fits(logs.fs, file.fs_path, field, kind):
+                    raise InputError(
+                        f"input {logs.uri}: column {field.name!r} is {field.type} in {file.path} and has another type in other "
+                        f"files, and values that {kind}, which would hold both, can't hold: give it one type in all files"
+                    )
 
 
 def column_fits(fs: pafs.FileSystem, path: str, field: pa.Field, kind: pa.DataType) -> bool:

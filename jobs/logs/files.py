@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ class LogFile:
         row_groups: Row groups it has.
         digest: Of its footer, which tells where all data lie and most of their extremes; None where it can't be read.
         error: Why it can't be read.
+        mtime: When it was last written, nanoseconds since 1970; None where the store doesn't tell.
     """
 
     path: str
@@ -36,6 +37,7 @@ class LogFile:
     row_groups: int = 0
     digest: str | None = None
     error: str | None = None
+    mtime: int | None = None
 
     @property
     def partition_path(self) -> str:
@@ -54,6 +56,7 @@ class Logs:
         unreadable: The others.
         folders: Folders that were searched: real path -> path on the file system by which they were reached.
         pattern: What a path on the file system has to match, where a glob was asked for.
+        any_name: What a path of a file whose name isn't known yet would have to match.
         passthrough: Schema of the columns that are carried along, partition keys included, under the names they get.
         partition_keys: Names of the hive keys, in order.
     """
@@ -64,8 +67,18 @@ class Logs:
     unreadable: list[LogFile] = field(default_factory=list)
     folders: dict[str, str] = field(default_factory=dict)
     pattern: re.Pattern[str] | None = None
+    any_name: re.Pattern[str] | None = None
     passthrough: pa.Schema = field(default_factory=lambda: pa.schema([]))
     partition_keys: list[str] = field(default_factory=list)
+
+
+def by_schema(files: Iterable[LogFile]) -> dict[pa.Schema, list[LogFile]]:
+    """Readable files by their schema: most share one, and what depends on it alone is checked once."""
+    found: dict[pa.Schema, list[LogFile]] = {}
+    for file in files:
+        if file.schema is not None:
+            found.setdefault(file.schema, []).append(file)
+    return found
 
 
 def same_place(uri: str) -> str:

@@ -3,23 +3,19 @@
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import replace
-from hashlib import blake2b
 from pathlib import PurePosixPath
 from urllib.parse import unquote
 
-import pyarrow as pa
 from pyarrow import fs as pafs
-from pyarrow import parquet as pq
 
 from jobs.logs.files import LogFile, Logs
-from jobs.logs.glob import glob_pattern, split_glob
+from jobs.logs.footer import read_footers
+from jobs.logs.glob import WILDCARD, glob_pattern, split_glob
 from jobs.logs.walk import walk
 from jobs.storage import open_folder
 from pipeline.errors import InputError
 
 _HIVE = re.compile(r"^([^=/]+)=([^/]*)$")
-_TAIL_BYTES = 8  # the last of a Parquet file: length of its footer, magic
 _NAMED = 5  # files that a message names
 
 
@@ -46,7 +42,7 @@ def _find(uri: str) -> Logs:
     start, rest = split_glob(path, lambda place: _exists(_uri(place) + mark + options))
     folder = open_folder(_uri(start) + mark + options)
     fs, base = folder.fs, folder.root
-    pattern = glob_pattern(base, unquote(rest) if "://" in uri else rest) if rest else None
+    pattern, any_name = _patterns(base, (unquote(rest) if "://" in uri else rest).rstrip("/")) if rest else (None, None)
     folders: dict[str, str] = {}
     named = fs.get_file_info(base)
     mine: list[pafs.FileInfo] = []
@@ -56,17 +52,24 @@ def _find(uri: str) -> Logs:
         below = walk(fs, base)
         folders = below.folders
         mine = [info for info in below.files if pattern is None or pattern.fullmatch(info.path)]
-        if pattern is not None and not mine:  # a glob of folders
-            pattern = re.compile(f"{pattern.pattern}/.*")
-            mine = [info for info in below.files if pattern.fullmatch(info.path)]
-    elif not rest:
-        raise InputError(f"input {uri!r} does not exist")
+    else:
+        raise InputError(f"input {uri!r}: the folder {base} does not exist" if rest else f"input {uri!r} does not exist")
     found = mine if named.type == pafs.FileType.File else [info for info in mine if _is_parquet(info.path)]
     if not found:
         raise InputError(f"input {uri!r} holds no .parquet file{_others([info.path for info in mine])}")
-    files = [_footer(fs, info, base, uri) for info in found]
+    roots = [base, os.path.realpath(base)] if isinstance(fs, pafs.LocalFileSystem) else [base]
+    files = read_footers(fs, [_log_file(info, roots, uri) for info in found])
     readable = [f for f in files if f.error is None]
-    return Logs(uri, fs, readable, [f for f in files if f.error is not None], folders, pattern)
+    return Logs(uri, fs, readable, [f for f in files if f.error is not None], folders, pattern, any_name)
+
+
+def _patterns(base: str, glob: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What a glob below a folder means: the files that match it, and all that lies below folders that do. And what it would
+    mean by other names of its last part: a `**` anything."""
+    exact = glob_pattern(base, glob)
+    above, slash, last = glob.rpartition("/")
+    wide = "**" if "**" in glob else above + slash + "*" if WILDCARD.search(last) else glob
+    return re.compile(f"(?:{exact.pattern})(?:/.*)?"), glob_pattern(base, wide)
 
 
 def _uri(path: str) -> str:
@@ -97,41 +100,29 @@ def _others(names: Sequence[str]) -> str:
     return f"; it holds {shown}{more}: write logs as Parquet, and let their names end in .parquet"
 
 
-def _footer(fs: pafs.FileSystem, info: pafs.FileInfo, base: str, uri: str) -> LogFile:
-    """Read a file's footer."""
-    path = _stable_path(fs, info.path, base)
+def _log_file(info: pafs.FileInfo, roots: Sequence[str], uri: str) -> LogFile:
+    """A file, before its footer is read."""
+    path = _stable_path(info.path, roots)
     hive = [match.groups() for match in map(_HIVE.match, path.split("/")[:-1]) if match]
     scheme = uri.partition("://")[0] + "://" if "://" in uri else ""
     size = info.size if info.type == pafs.FileType.File else 0  # a link can lead nowhere
     # A key stays as it is written: so it is written and read below OUTPUT too, where values alone are encoded.
-    file = LogFile(path, scheme + info.path, info.path, size, tuple((key, unquote(value)) for key, value in hive))
-    try:
-        with fs.open_input_file(info.path) as source:
-            digest = _digest(source)
-            with pq.ParquetFile(source) as parquet:
-                meta, schema = parquet.metadata, parquet.schema_arrow
-                assert all(isinstance(name, str) for name in schema.names)  # decodes them
-                return replace(file, rows=meta.num_rows, schema=schema, row_groups=meta.num_row_groups, digest=digest)
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-        return replace(file, error=(str(error).splitlines() or [type(error).__name__])[0])
+    partition = tuple((key, unquote(value)) for key, value in hive)
+    return LogFile(path, scheme + info.path, info.path, size, partition, mtime=info.mtime_ns)
 
 
-def _stable_path(fs: pafs.FileSystem, path: str, base: str) -> str:
+def _stable_path(path: str, roots: Sequence[str]) -> str:
     """Path of a file below the input's root. Hive folders above the place the user named count too, and those that it links
-    to, so that `logs/`, `logs/dt=1/` and a link to it give a file the same path, and its rows the same ids."""
-    below = path[len(base) :].strip("/")
-    for above in (base, os.path.realpath(base) if isinstance(fs, pafs.LocalFileSystem) else base):
+    to, so that `logs/`, `logs/dt=1/` and a link to it give a file the same path, and its rows the same ids.
+
+    Args:
+        path: The file's path.
+        roots: The input's root, as it was named and as it is.
+    """
+    below = path[len(roots[0]) :].strip("/")
+    for above in roots:
         parts = above.split("/")
         first_hive = next((i for i, part in enumerate(parts) if _HIVE.match(part)), None)
         if first_hive is not None:
             return "/".join([*parts[first_hive:], below])
     return below
-
-
-def _digest(source: pa.NativeFile) -> str:
-    """Digest of a Parquet file's footer."""
-    end = source.size()
-    source.seek(max(0, end - _TAIL_BYTES))
-    length = int.from_bytes(source.read(_TAIL_BYTES)[:4], "little")
-    source.seek(max(0, end - _TAIL_BYTES - length))
-    return blake2b(source.read(min(end, length + _TAIL_BYTES)), digest_size=16).hexdigest()

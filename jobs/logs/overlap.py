@@ -33,9 +33,9 @@ def refuse_overlap(logs: Logs, output: Folder) -> None:
         return
     named = "/".join(filter(None, [logs.folders[nearest].rstrip("/"), below]))
     places = {f.partition_path for f in logs.files}
-    ours = [f"{named}/frequencies.parquet"]
-    ours += ["/".join(filter(None, [named, d, place, "part-0.parquet"])) for d in ("raw", "scored") for place in places]
-    if logs.pattern is None or any(logs.pattern.fullmatch(path) for path in ours):
+    ours = ["/".join(filter(None, [named, d, place, "part-0.parquet"])) for d in ("raw", "scored") for place in places]
+    means = logs.pattern is not None and any(map(logs.pattern.fullmatch, [f"{named}/frequencies.parquet", *ours]))
+    if logs.pattern is None or means or (logs.any_name is not None and any(map(logs.any_name.fullmatch, ours))):
         raise InputError(
             f"output {output.uri} lies in the input {logs.uri}, and the next run would read it as logs: "
             "give an OUTPUT outside it"

@@ -93,6 +93,6 @@ def test_a_write_that_fails_on_a_disk_leaves_no_part(tmp_path: Path) -> None:
     folder = open_folder(str(tmp_path))
     folder.write("a.json", "good")
     (tmp_path / "b").mkdir()
-    with pytest.raises(OSError):  # noqa: PT011
+    with pytest.raises(OSError):
         folder.write("b", "a file can't take a folder's place")
     assert folder.read("a.json") == "good" and sorted(p.name for p in tmp_path.iterdir()) == ["a.json", "b"]

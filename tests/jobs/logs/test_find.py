@@ -1,5 +1,6 @@
 """Which files an input means, and what a file is called, however it is named."""
 
+import io
 import os
 from pathlib import Path
 from urllib.parse import unquote
@@ -8,7 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.logs import find_logs
+from jobs.config import Columns
+from jobs.logs import check_logs, find_logs
+from jobs.logs.footer import TAIL_BYTES, footer_bytes
 from pipeline.errors import InputError
 from tests.conftest import example_rows, write_logs
 
@@ -155,3 +158,80 @@ def test_an_encrypted_file_is_unreadable(tmp_path: Path) -> None:
 def test_row_groups_of_one_file_may_be_many(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(example_rows(40)), tmp_path / "a.parquet", row_group_size=1)
     assert find_logs(str(tmp_path)).files[0].row_groups == 40
+
+
+class Counted(io.BytesIO):
+    """A file that counts what is read of it."""
+
+    reads = 0
+    count = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        data = super().read(size)
+        self.reads, self.count = self.reads + 1, self.count + len(data)
+        return data
+
+
+def test_of_a_file_that_is_no_parquet_little_is_read() -> None:
+    big = Counted(b"\xff" * 2_000_000)
+    footer_bytes(pa.PythonFile(big, mode="r"))
+    assert big.reads == 1 and big.count == TAIL_BYTES
+
+
+@pytest.mark.parametrize("columns", [3, 3000])
+def test_a_footer_is_read_once_however_long(tmp_path: Path, columns: int) -> None:
+    table = pa.table({f"column {i}": ["x"] for i in range(columns)})
+    pq.write_table(table, tmp_path / "a.parquet")
+    file = Counted((tmp_path / "a.parquet").read_bytes())
+    footer = footer_bytes(pa.PythonFile(file, mode="r"))
+    assert file.reads == (1 if columns == 3 else 2)
+    assert pq.read_schema(pa.BufferReader(footer)).equals(table.schema) and footer.endswith(b"PAR1")
+    assert (len(footer) > TAIL_BYTES) == (columns == 3000)
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1", b"x" * 12, b"PAR1\xff\xff\xff\xffPAR1", b"\0" * 99_999 + b"\xff\xff\xff\0PAR1"])
+def test_what_only_looks_like_parquet_is_unreadable(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "a.parquet").write_bytes(data)
+    (file,) = find_logs(str(tmp_path)).unreadable
+    assert file.error and file.digest is None
+
+
+@pytest.mark.parametrize("key", ["_dt", ".dt"])
+def test_a_key_that_would_be_passed_over_is_refused(tmp_path: Path, key: str) -> None:
+    write_logs(tmp_path / f"{key}=1" / "a.parquet", example_rows(1))
+    logs = find_logs(str(tmp_path / f"{key}=1"))
+    with pytest.raises(InputError, match=f"partition key '{key}' begins with"):
+        check_logs(logs, Columns(), question_needed=True)
+
+
+def test_a_key_with_the_name_that_a_column_gets_is_refused(tmp_path: Path) -> None:
+    rows = [{"q": "q", "question": "mine", "context": "c", "response": "r"}]
+    write_logs(tmp_path / "input_question=1" / "a.parquet", rows)
+    with pytest.raises(InputError, match="partition key 'input_question' is the name under which column 'question' is carried"):
+        check_logs(find_logs(str(tmp_path)), Columns(question="q"), question_needed=True)
+
+
+def test_a_glob_means_files_and_what_lies_below_folders(tmp_path: Path) -> None:
+    write_logs(tmp_path / "g" / "dt=1" / "a.parquet", example_rows(1))
+    write_logs(tmp_path / "g" / "dt=2" / "spark.parquet" / "part-0.parquet", example_rows(1))
+    nights = ["dt=1/a.parquet", "dt=2/spark.parquet/part-0.parquet"]
+    assert paths(tmp_path / "g" / "*") == paths(f"{tmp_path}/g/dt=*/") == nights
+    assert paths(tmp_path / "g" / "dt=2" / "*.parquet") == nights[1:]
+    (tmp_path / "g" / "README.md").touch()
+    assert paths(tmp_path / "g" / "*") == nights
+    write_logs(tmp_path / "g" / "extra.parquet", example_rows(1))
+    assert paths(tmp_path / "g" / "*") == [*nights, "extra.parquet"]
+    assert paths(tmp_path / "g" / "d*") == nights
+
+
+@pytest.mark.parametrize("place", ["nosuch/*.parquet", "nosuch/*/x/*.parquet", "nosuch/deeper/**"])
+def test_a_glob_in_a_folder_that_is_not_there(tmp_path: Path, place: str) -> None:
+    with pytest.raises(InputError, match=r"the folder .*nosuch.* does not exist"):
+        find_logs(f"{tmp_path}/{place}")
+
+
+def test_a_column_name_that_is_no_utf8_makes_a_file_unreadable(tmp_path: Path) -> None:
+    data = write_logs(tmp_path / "a.parquet", [{"nameless": "q"}], store_schema=False).read_bytes()
+    (tmp_path / "a.parquet").write_bytes(data.replace(b"nameless", b"name\xff\xffss"))
+    (file,) = find_logs(str(tmp_path)).unreadable
+    assert "utf-8" in (file.error or "")

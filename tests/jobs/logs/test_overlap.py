@@ -18,6 +18,7 @@ from ..conftest import ragassay, write_job
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     write_logs(tmp_path / "logs" / "dt=1" / "a.parquet", example_rows(1))
+    write_logs(tmp_path / "in" / "logs" / "east" / "dt=1" / "a.parquet", example_rows(1))
     (tmp_path / "link").symlink_to("logs")
     (tmp_path / "far").mkdir()
     (tmp_path / "logs" / "far").symlink_to(tmp_path / "far")
@@ -46,6 +47,10 @@ def refuse(root: Path, source: str, output: str) -> None:
         ("logs/dt=1", "logs"),
         ("logs/dt=1/a.parquet", "."),
         ("link", "logs/dt=1"),
+        ("logs/**/[ab]*.parquet", "logs/audit"),
+        ("logs/**/a.parquet", "logs/x/y"),
+        ("logs/*", "logs/audit"),
+        ("in/*/*/dt=1/[ab].parquet", "in/audit"),
         ("logs/dt=1/a.parquet", "link"),
     ],
 )
@@ -65,6 +70,9 @@ def test_they_may_not_overlap(root: Path, source: str, output: str) -> None:
         ("logs/dt=*/a.parquet", "logs/audit"),
         ("logs/dt=1/a.parquet", "logs/dt=1/audit"),
         ("*/*/*.parquet", "audit"),
+        ("logs/dt=1/**/a.parquet", "logs/audit"),
+        ("logs/d*", "logs/audit"),
+        ("logs/*/a.parquet", "logs/audit"),
     ],
 )
 def test_places_that_are_not_read_are_free(root: Path, source: str, output: str) -> None:
