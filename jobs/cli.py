@@ -71,7 +71,8 @@ def run(
 ) -> None:
     """Score what is new, fit, and finalise: logs in, verdicts out."""
     with our_errors() as console:
-        from jobs.run import refuse_too_many_errors, run_job
+        from jobs.error_share import refuse_too_many_errors
+        from jobs.run import run_job
         from jobs.summary import print_summary
 
         job = _job(config, on_bad_file)
@@ -86,7 +87,8 @@ def run(
 def score(input_uri: Input, output: Output, config: Config = None, on_bad_file: OnBadFile = None) -> None:
     """Score what is new into OUTPUT/raw; resumes where a broken run stopped."""
     with our_errors() as console:
-        from jobs.run import refuse_too_many_errors, score_job
+        from jobs.error_share import refuse_too_many_errors
+        from jobs.run import score_job
         from jobs.summary import print_summary
 
         job = _job(config, on_bad_file)
@@ -109,7 +111,8 @@ def fit(output: Output, config: Config = None) -> None:
 def finalize(output: Output, config: Config = None, calibration: CalibrationFile = None) -> None:
     """Give every row of OUTPUT/raw a verdict under the job file's settings, or a calibration's; needs no model."""
     with our_errors() as console:
-        from jobs.run import finalize_job, refuse_too_many_errors
+        from jobs.error_share import refuse_too_many_errors
+        from jobs.run import finalize_job
         from jobs.summary import print_summary
 
         job = load_job(config)

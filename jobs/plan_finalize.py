@@ -49,12 +49,12 @@ class Finalized:
     """What `finalize_partition` wrote.
 
     Attributes:
-        flagged: Rows with the verdict hallucinated.
+        flagged: Number of an input file -> its rows with the verdict hallucinated.
         statuses: Number of an input file -> its rows by status, as `scored/` has them.
         sentences: Number of an input file -> sentences of its scored rows.
     """
 
-    flagged: int = 0
+    flagged: Counter[int] = field(default_factory=Counter)
     statuses: dict[int, Counter[str]] = field(default_factory=dict)
     sentences: Counter[int] = field(default_factory=Counter)
 
@@ -65,9 +65,10 @@ class Finalized:
 
     def add(self, row_keys: pa.Array, scored: pa.RecordBatch) -> None:
         """Count rows of `scored/`, whose `row_key` stood in `raw/`."""
-        self.flagged += pc.sum(pc.equal(scored["verdict"], HALLUCINATED)).as_py() or 0
+        numbers = pc.shift_right(row_keys, 32)
+        self.flagged.update(numbers.filter(pc.equal(scored["verdict"], HALLUCINATED)).to_pylist())
         sentences = pc.fill_null(pc.list_value_length(scored["sentences"]), 0)
-        rows = zip(pc.shift_right(row_keys, 32).to_pylist(), scored["status"].to_pylist(), sentences.to_pylist(), strict=True)
+        rows = zip(numbers.to_pylist(), scored["status"].to_pylist(), sentences.to_pylist(), strict=True)
         for number, status, length in rows:
             self.statuses.setdefault(number, Counter())[status] += 1
             self.sentences[number] += length if status == Status.OK else 0

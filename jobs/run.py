@@ -10,6 +10,7 @@ from rich.console import Console
 from jobs.balance import count_rows
 from jobs.checkpoint import CHECKPOINT, CommittedRows, clear_pending, forget_pending
 from jobs.config import Job, with_dtypes
+from jobs.error_share import worst_share
 from jobs.fit import fit_output, fits_of
 from jobs.frequencies import ensure_frequencies
 from jobs.logs import LogFile, Logs, find_logs, refuse_overlap
@@ -20,7 +21,7 @@ from jobs.register import check_input, refuse_unfinished, register
 from jobs.state import State, existing_output, read_manifest
 from jobs.storage import locked, open_folder
 from jobs.verdicts import without_verdict, write_verdicts
-from pipeline.errors import BalanceError, RowsError
+from pipeline.errors import BalanceError
 from pipeline.normalize import Fit
 from pipeline.prompt import needs_question
 from schemas.columns import Status
@@ -89,24 +90,11 @@ def _job(job: Job, output_uri: str, console: Console, *, input_uri: str | None, 
                 _score(job, logs, pending, state, question_needed)
             if to_finalize:
                 write_verdicts(job, state, pending if logs is not None else None)
+        if not run.errors:  # it wrote no row: what was wrong with those before is wrong still
+            run.errors = next((before.errors for before in reversed(state.manifest.runs) if before.errors), {})
         run.finished = datetime.now(UTC).isoformat(timespec="seconds")
         state.save()
         return run
-
-
-def refuse_too_many_errors(job: Job, run: Run, output_uri: str) -> None:
-    """End a run with an error where this program failed on too many of its rows: a bug must not look like a quiet night.
-
-    Raises:
-        RowsError: More than `max_error_share` of the rows have the status `error`.
-    """
-    errors, rows = run.statuses.get(Status.ERROR.value, 0), run.rows["in"] - run.rows["skipped"]
-    if errors > job.max_error_share * rows:
-        raise RowsError(
-            f"{errors:,} of {rows:,} rows ended with status error, more than max_error_share {job.max_error_share:g} allows. "
-            f"Everything is written to {output_uri}; `error` in scored/ says where each arose. Report it, or score into "
-            "another OUTPUT with a version that has it mended; a larger max_error_share lets such runs pass"
-        )
 
 
 def _score(job: Job, logs: Logs, pending: dict[int, LogFile], state: State, question_needed: bool) -> None:
@@ -123,6 +111,7 @@ def _score(job: Job, logs: Logs, pending: dict[int, LogFile], state: State, ques
     all_rows = sum(file.rows or 0 for file in logs.files)
     statuses, usage, sentences = count_rows(state.output, files)
     run.statuses, run.usage, run.sentences = dict(statuses), usage, sentences
+    run.errors = worst_share(statuses)
     run.dtypes = {slm.name: slm.dtype for slm in job.slms}
     scored = statuses.pop(Status.OK.value, 0)
     run.rows = {"in": all_rows, "scored": scored, "failed": sum(statuses.values()), "skipped": all_rows - total}

@@ -71,7 +71,10 @@ def _lines(run: Run, output: str) -> list[tuple[str, str]]:
     if run.flagged is not None:
         judged = rows["scored"] or 1
         share = f" ({run.flagged / judged:.1%} of the scored)" if rows["scored"] else ""
-        lines.append(("flagged", f"{run.flagged:,} responses{share}"))
+        if rows["in"] > rows["skipped"]:
+            lines.append(("flagged", f"{run.flagged:,} responses{share}"))
+        else:
+            lines.append(("flagged", "verdicts are of rows that an earlier run scored: `ragassay report` counts them"))
         tau = run.threshold["value"]
         lines.append(("threshold", (f"{tau:.6g}: " if tau is not None else "") + run.threshold["source"]))
         lines.append(

@@ -9,6 +9,7 @@ from typing import Any
 from jobs.calibration_file import load_calibration, rule_of
 from jobs.config import Job
 from jobs.decide.drift import check_drift
+from jobs.error_share import worst_share
 from jobs.fit import fit_output, fits_of
 from jobs.partitions import history, hive_path, partitions
 from jobs.plan_finalize import Finalized, Settings, finalize_partition, score_cells
@@ -56,12 +57,11 @@ def write_verdicts(job: Job, state: State, scored: Collection[int] | None) -> No
         state.manifest.finalized.pop(hive_path(partition), None)
     state.save()
     done = _write_scored(state, settings, {p: raw[p] for p in chosen}, stats)
-    run.flagged = sum(part.flagged for part in done.values())
     run.partitions = sorted(map(hive_path, chosen))
     _count_rows(state, done, scored)
     for partition, part in done.items():
         ok = sum(statuses[Status.OK.value] for statuses in part.statuses.values())
-        state.manifest.finalized[hive_path(partition)] = Verdicts(run.run_id, ok, part.flagged)
+        state.manifest.finalized[hive_path(partition)] = Verdicts(run.run_id, ok, part.flagged.total())
     if not everything:
         run.drift = asdict(check_drift(job, state.manifest, stats, chosen))
     run.seconds["finalize"] = round(time.perf_counter() - started, 3)
@@ -160,14 +160,26 @@ def _write_scored(
 
 
 def _count_rows(state: State, done: dict[str, Finalized], scored: Collection[int] | None) -> None:
-    """Report rows as `scored/` has them: of some input files, or of all. A row may have lost its score on the way."""
-    statuses: Counter[str] = Counter()
-    sentences = 0
+    """Report rows as `scored/` has them: of some input files, or of all. A row may have lost its score on the way.
+
+    Errors are counted of all rows that were written, and of those alone that had no verdict before (of earlier runs of `score`,
+    or of one that died), so that a large partition around them doesn't hide them.
+    """
+    run, files = state.run, state.manifest.files
+    statuses, new, written = Counter[str](), Counter[str](), Counter[str]()
+    run.sentences = run.flagged = 0
     for part in done.values():
-        for number in part.statuses if scored is None else part.statuses.keys() & scored:
-            statuses.update(part.statuses[number])
-            sentences += part.sentences[number]
-    run, ok, total = state.run, statuses[Status.OK.value], statuses.total()
-    run.statuses, run.sentences = dict(statuses), sentences
+        for number, found in part.statuses.items():
+            written.update(found)
+            new.update({} if files[number].judged else found)
+            files[number].judged = True
+            if scored is None or number in scored:
+                statuses.update(found)
+                run.sentences += part.sentences[number]
+                run.flagged += part.flagged[number]
+    ok, total = statuses[Status.OK.value], statuses.total()
+    run.statuses = dict(statuses)
+    if written:
+        run.errors = worst_share(new, written)
     skipped = 0 if scored is None else run.rows["skipped"]
     run.rows = {"in": total + skipped, "scored": ok, "failed": total - ok, "skipped": skipped}

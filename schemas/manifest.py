@@ -27,6 +27,7 @@ class InputFile:
         state: pending, scored or unreadable.
         error: Why it is unreadable.
         digest: Of its Parquet footer; None where it can't be read, and in manifests that had none.
+        judged: Whether a run has written verdicts of its rows and ended.
     """
 
     path: str
@@ -37,6 +38,7 @@ class InputFile:
     state: str = PENDING
     error: str | None = None
     digest: str | None = None
+    judged: bool = False
 
 
 @dataclass
@@ -50,8 +52,10 @@ class Run:
         rows: in, scored, failed, skipped (scored by an earlier run); in = scored + failed + skipped.
         resumed: Of scored and failed, the rows that an earlier, broken run had already committed.
         statuses: Rows scored or failed by this run, by status.
+        errors: Of the rows it wrote, those with the status `error`, and all (`errors`, `rows`): of rows that got their first
+            verdicts, or of all in its partitions, whichever is worse. Where it wrote none, those of the last run that did.
         sentences: Sentences scored.
-        flagged: Responses with the verdict `hallucinated`; None where nothing was finalised.
+        flagged: Of the rows scored, responses with the verdict `hallucinated`; None where nothing was finalised.
         dtypes: SLM -> the type its engine computed in, which `dtype: auto` leaves to the machine.
         usage: Prompts, tokens computed and reused, engine seconds and idle seconds between calls, a member.
         seconds: Wall time a step.
@@ -68,6 +72,7 @@ class Run:
     rows: dict[str, int] = field(default_factory=dict)
     resumed: int = 0
     statuses: dict[str, int] = field(default_factory=dict)
+    errors: dict[str, int] = field(default_factory=dict)
     sentences: int = 0
     flagged: int | None = None
     dtypes: dict[str, str] = field(default_factory=dict)

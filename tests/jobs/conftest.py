@@ -4,7 +4,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,22 @@ def one_ray() -> Iterator[None]:
     start_here(8)
     yield
     ray.shutdown()
+
+
+@pytest.fixture
+def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks run in this process: they are functions of their arguments, and Ray takes ten seconds to start."""
+    import ray
+
+    from jobs import run as job_run
+
+    class Task:
+        def __init__(self, function: Callable[..., Any]) -> None:
+            self.remote = function
+
+    monkeypatch.setattr(ray, "remote", lambda **_: Task)
+    monkeypatch.setattr(ray, "get", lambda found: found)
+    monkeypatch.setattr(job_run, "ray_session", lambda *_: nullcontext())
 
 
 def here(*args: str | Path) -> subprocess.CompletedProcess[str]:

@@ -1,8 +1,6 @@
 """Outputs as odd logs and odd settings leave them: every command ends with its output or with one message."""
 
 import itertools
-from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import ray
 from rich.console import Console
 from typer.testing import CliRunner
 
-from jobs import run as job_run
 from jobs.cli import app
 from jobs.config import Job, make_job
 from jobs.run import finalize_job
@@ -28,17 +24,7 @@ ONLY_WORDS = {**DETECTOR_JOB, "slms": []}
 Rows = list[dict[str, Any]]
 
 
-@pytest.fixture(autouse=True)
-def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tasks run in this process: they are functions of their arguments, and Ray takes ten seconds to start."""
-
-    class Task:
-        def __init__(self, function: Callable[..., Any]) -> None:
-            self.remote = function
-
-    monkeypatch.setattr(ray, "remote", lambda **_: Task)
-    monkeypatch.setattr(ray, "get", lambda found: found)
-    monkeypatch.setattr(job_run, "ray_session", lambda *_: nullcontext())
+pytestmark = pytest.mark.usefixtures("without_ray")
 
 
 def says(*args: str | Path) -> tuple[int, str]:

@@ -1,0 +1,166 @@
+"""What a run says of its rows, and how it ends where this program failed on too many; without Ray and engines."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jobs import plan_finalize
+from jobs import run as job_run
+from jobs.config import make_job
+from jobs.error_share import refuse_too_many_errors
+from jobs.logs import LogFile
+from jobs.storage import Folder
+from pipeline.errors import RowsError
+from schemas.columns import raw_schema
+from schemas.manifest import Run
+
+from .conftest import here, manifest, read_rows, write_job
+
+GOOD, SCORING, FINALIZE = "It is so.", "a bug in scoring", "a bug in finalize"
+FINALIZE_BATCH = plan_finalize.finalize_batch
+DETECTORS = [{"name": "words", "kind": "novelty"}]
+
+
+def raw_row(key: int, response: str, value: float) -> dict[str, Any]:
+    row = {"row_key": key, "row_id": str(key), "question": "q", "context": ["c"], "response": response, "usage": []}
+    if response == SCORING:
+        return {**row, "status": "error", "error": "split: ValueError"}
+    member = {"name": "words", "sentence_scores": [value], "response_score": value}
+    sentences = [{"text": response, "start": 0, "end": len(response)}]
+    return {**row, "sentences": sentences, "members": [member], "context_windows": 1, "status": "ok"}
+
+
+def score_files(job: Any, logs: Any, files: dict[int, LogFile], output: Folder, **_: Any) -> None:
+    """In the place of plan 1: rows as their responses say."""
+    for number, file in files.items():
+        responses = pq.read_table(file.uri)["response"].to_pylist()
+        rows = [raw_row(number << 32 | i, response, (i % 7) / 7) for i, response in enumerate(responses)]
+        path = Path(output.path("raw")) / file.partition_path / f"part-{number}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.Table.from_pylist(rows, schema=raw_schema(pa.schema([]))), path)
+
+
+@pytest.fixture(autouse=True)
+def stages(without_ray: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_run, "score_files", score_files)
+    monkeypatch.setattr(job_run, "ensure_frequencies", lambda *_: None)
+
+    def finalize_batch(batch: pa.RecordBatch, *args: Any) -> pa.RecordBatch:
+        if FINALIZE in batch["response"].to_pylist():
+            raise ValueError("of a row")
+        return FINALIZE_BATCH(batch, *args)
+
+    monkeypatch.setattr(plan_finalize, "finalize_batch", finalize_batch)
+
+
+class Nights:
+    """A folder of logs, an output, and commands on the two."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.output = folder, folder / "out"
+        self.job(0.05)
+
+    def job(self, max_error_share: float) -> None:
+        self.config = write_job(
+            self.folder / "job.yaml", detectors=DETECTORS, threshold={"quantile": 0.2}, max_error_share=max_error_share
+        )
+
+    def add(self, name: str, *responses: str) -> None:
+        path = self.folder / "logs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rows = [{"question": "q", "context": "c", "response": response} for response in responses]
+        pq.write_table(pa.Table.from_pylist(rows), path)
+
+    def says(self, verb: str) -> str:
+        """The error of a command; empty where there is none."""
+        logs = () if verb == "finalize" else (self.folder / "logs",)
+        done = here(verb, *logs, self.output, "--config", self.config)
+        assert done.returncode == bool(done.stderr), done.stderr
+        return done.stderr
+
+
+@pytest.fixture
+def nights(tmp_path: Path) -> Nights:
+    return Nights(tmp_path)
+
+
+@pytest.mark.parametrize("bug", [SCORING, FINALIZE])
+def test_too_many_errors_end_the_run_and_every_one_after_it(nights: Nights, bug: str) -> None:
+    nights.add("dt=1/a.parquet", *[GOOD] * 18, bug, bug)
+    for _ in range(3):  # a scheduler tries again
+        assert "2 of the 20 rows" in nights.says("run")
+    assert [row["status"] for row in read_rows(nights.output)].count("error") == 2
+    nights.job(0.1)  # as many as that are allowed
+    assert nights.says("run") == ""
+    nights.job(0.09)
+    assert "2 of the 20 rows" in nights.says("run")
+    nights.add("dt=2/b.parquet", *[GOOD] * 20)
+    assert nights.says("run") == nights.says("run") == ""  # what it wrote last is well
+
+
+@pytest.mark.parametrize("folder", ["dt=2/", ""])
+@pytest.mark.parametrize("bug", [SCORING, FINALIZE])
+def test_rows_scored_before_count_when_they_get_their_verdicts(nights: Nights, bug: str, folder: str) -> None:
+    """Also where they share a partition with many rows that were well long ago."""
+    nights.add(f"{folder.replace('2', '1')}a.parquet", *[GOOD] * 300)
+    assert nights.says("run") == ""
+    nights.add(f"{folder}b.parquet", *[GOOD] * 18, bug, bug)
+    assert ("2 of the 20 rows" in nights.says("score")) == (bug == SCORING)
+    for _ in range(2):
+        assert "2 of the 20 rows" in nights.says("run")
+
+
+@pytest.mark.parametrize("bug", [SCORING, FINALIZE])
+def test_a_run_killed_between_scoring_and_verdicts(nights: Nights, bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    nights.add("a.parquet", GOOD, GOOD, bug)
+    with monkeypatch.context() as patched:
+        patched.setattr(job_run, "write_verdicts", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert here("run", nights.folder / "logs", nights.output, "--config", nights.config).returncode == 130
+    for _ in range(2):
+        assert "1 of the 3 rows" in nights.says("run")
+
+
+def test_a_version_that_has_it_mended_finalises_and_all_is_well(nights: Nights, monkeypatch: pytest.MonkeyPatch) -> None:
+    nights.add("a.parquet", GOOD, FINALIZE)
+    assert nights.says("score") == "" and "1 of the 2 rows" in nights.says("run")
+    assert "1 of the 2 rows" in nights.says("finalize")
+    monkeypatch.setattr(plan_finalize, "finalize_batch", FINALIZE_BATCH)
+    assert nights.says("finalize") == nights.says("run") == ""
+
+
+@pytest.mark.parametrize(
+    ("share", "errors", "passes"),
+    [(0.29, 29, True), (0.29, 30, False), (0.07, 7, True), (0, 0, True), (0, 1, False), (1, 100, True)],
+)
+def test_the_bound_is_as_it_is_written(share: float, errors: int, passes: bool) -> None:
+    """In floats 0.29 * 100 is 28.999999999999996."""
+    job = make_job({"detectors": DETECTORS, "max_error_share": share})
+    run = Run("r", "", errors={"errors": errors, "rows": 100})
+    if passes:
+        refuse_too_many_errors(job, run, "out")
+    else:
+        with pytest.raises(RowsError, match=f"{errors} of the 100 rows.*max_error_share {share:g}"):
+            refuse_too_many_errors(job, run, "out")
+
+
+def test_verdicts_of_rows_scored_before_are_not_called_none(nights: Nights) -> None:
+    nights.add("a.parquet", *[GOOD] * 20)
+    assert nights.says("score") == ""
+    said = here("run", nights.folder / "logs", nights.output, "--config", nights.config).stdout
+    assert "verdicts are of rows that an earlier run scored" in said and "0 responses" not in said
+
+
+def test_flagged_and_scored_are_of_the_same_rows(nights: Nights) -> None:
+    """Though the second night's partition holds the first one's rows too, and gives them new verdicts."""
+    nights.add("a.parquet", *[GOOD] * 100)
+    assert nights.says("run") == ""
+    nights.add("b.parquet", *[GOOD] * 10)
+    assert nights.says("run") == ""
+    first, second = manifest(nights.output)["runs"]
+    flagged = [row["verdict"] == "hallucinated" for row in read_rows(nights.output)]
+    assert (first["rows"]["scored"], second["rows"]["scored"]) == (100, 10)
+    assert (first["flagged"], second["flagged"]) == (30, sum(flagged[100:])) and second["flagged"] <= 10
+    assert manifest(nights.output)["finalized"][""] == {"run_id": second["run_id"], "scored": 110, "flagged": sum(flagged)}
