@@ -33,7 +33,7 @@ def refuse_too_many_errors(job: Job, run: Run, output_uri: str) -> None:
     if errors > Fraction(repr(float(job.max_error_share))) * rows:  # as it is written: 0.29 of 100 are 29
         raise RowsError(
             f"{errors:,} of the {rows:,} rows that were last written to {output_uri} ended with status error, more than "
-            f"max_error_share {job.max_error_share:g} allows. Nothing is lost; `error` in raw/ and scored/ says where "
-            "each arose. Report it, or score into another OUTPUT with a version that has it mended (where all arose in finalize, "
+            f"max_error_share {job.max_error_share:g} allows. Nothing is lost; `error` of each row says where it arose. "
+            "Report it, or score into another OUTPUT with a version that has it mended (where all arose in finalize, "
             "`ragassay finalize` with that version is enough); a larger max_error_share lets such runs pass"
         )

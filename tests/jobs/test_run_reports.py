@@ -150,7 +150,7 @@ def test_verdicts_of_rows_scored_before_are_not_called_none(nights: Nights) -> N
     nights.add("a.parquet", *[GOOD] * 20)
     assert nights.says("score") == ""
     said = here("run", nights.folder / "logs", nights.output, "--config", nights.config).stdout
-    assert "verdicts are of rows that an earlier run scored" in said and "0 responses" not in said
+    assert "verdicts are of rows that an earlier run scored" in said and "flagged    0" not in said
 
 
 def test_flagged_and_scored_are_of_the_same_rows(nights: Nights) -> None:
