@@ -2,7 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from jobs.config import Job, Normalize
 from jobs.logs.types import merge_schemas
 from jobs.partitions import batches, history, partitions
 from jobs.plan_score import DRIVER_CPUS
-from jobs.storage import Folder
+from jobs.storage import READERS, Folder
 from pipeline.contain import contain
 from pipeline.detectors.config import DETECTOR
 from pipeline.errors import FitError, OutputError
@@ -118,15 +119,20 @@ def partition_stats(fs: pafs.FileSystem, partition: str, files: Sequence[str], v
     )
 
 
-def raw_passthrough(fs: pafs.FileSystem, files: Sequence[str], extra: Sequence[pa.Schema] = ()) -> pa.Schema:
-    """The user's columns in raw files of one partition, and in further schemas, with types that hold them all.
+def raw_schemas(fs: pafs.FileSystem, files: Sequence[str]) -> list[pa.Schema]:
+    """The user's columns in each of these raw files."""
+    with ThreadPoolExecutor(READERS) as readers:
+        return list(readers.map(lambda path: passthrough_of_raw(pq.read_schema(path, filesystem=fs)), files))
+
+
+def merged_passthrough(schemas: Iterable[pa.Schema]) -> pa.Schema:
+    """The user's columns of one partition, with types that hold those of all its files.
 
     Raises:
         OutputError: A column has types that don't fit together.
     """
-    schemas = [*(passthrough_of_raw(pq.read_schema(path, filesystem=fs)) for path in files), *extra]
     try:
-        return merge_schemas(schemas)
+        return merge_schemas(dict.fromkeys(schemas))
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise OutputError(
             f"a column has another type than in logs that this output already holds: {error}. Cast it, rename it, or give "

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
-from jobs.fit import Floats, raw_passthrough, readable_scores, scores_of
+from jobs.fit import Floats, merged_passthrough, raw_schemas, readable_scores, scores_of
 from jobs.logs.types import plain
 from jobs.partitions import READ_ROWS, batches
 from pipeline.calibration.probability import probabilities
@@ -105,7 +105,7 @@ def finalize_partition(fs: pafs.FileSystem, files: Sequence[str], target: str, s
     Returns:
         How its rows ended.
     """
-    passthrough = raw_passthrough(fs, files)
+    passthrough = merged_passthrough(raw_schemas(fs, files))
     schema = scored_schema(passthrough)
     fs.create_dir(target.rpartition("/")[0], recursive=True)
     part = f"{target}.part"

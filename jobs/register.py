@@ -1,15 +1,15 @@
 """Enter an input in the manifest of an output folder: what is new, what is known, and what must not be mixed."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 
 import pyarrow as pa
 from pyarrow import fs as pafs
-from pyarrow import parquet as pq
 
 from jobs.checkpoint import CHECKPOINT, CommittedRows
 from jobs.config import Job
 from jobs.fingerprint import check_fingerprint, fingerprint
-from jobs.fit import raw_passthrough
+from jobs.fit import merged_passthrough, raw_schemas
 from jobs.logs import LogFile, Logs, check_logs, check_row_ids, check_types, column_fits, same_place, unreadable_message
 from jobs.partitions import hive_path, partitions
 from jobs.state import State
@@ -20,7 +20,6 @@ from pipeline.engines.merge import load_tokenizer, prepare_slm
 from pipeline.errors import InputError, OutputError
 from pipeline.prompt import PromptBuilder
 from pipeline.split import load_splitter
-from schemas.columns import passthrough_of_raw
 from schemas.manifest import PENDING, SCORED, UNREADABLE, InputFile, Manifest
 
 
@@ -77,13 +76,17 @@ def register(job: Job, logs: Logs, state: State) -> dict[int, LogFile]:
     if to_score:
         check_models(job)
     manifest.fingerprint = print_now
+    anew = {file.path for file in mended}
+    same = {known[f.path]: f for f in logs.files if f.path in known and f.path not in anew}
+    state.run.files_touched = _touched(state.output, manifest, same)
     for file in mended:
         manifest.files[known[file.path]] = _entry(file)
     for file in fresh:
         known[file.path] = len(manifest.files)
         manifest.files.append(_entry(file))
-    for file in logs.files:  # of a manifest without digests
-        manifest.files[known[file.path]].digest = file.digest
+    for file in logs.files:  # an older manifest lacks them; and what was touched is told once
+        entry = manifest.files[known[file.path]]
+        entry.digest, entry.mtime = file.digest, file.mtime
     state.run.files_skipped = {f.uri: f.error or "" for f in logs.unreadable}
     state.save()
     return {known[f.path]: f for f in to_score}
@@ -100,16 +103,16 @@ def _compare(logs: Logs, state: State) -> tuple[dict[str, int], list[LogFile], l
     """
     entries, output = state.manifest.files, state.output
     by_path = {f.path: number for number, f in enumerate(entries)}
-    by_place = {same_place(f.uri): number for number, f in enumerate(entries)}
+    by_place = cache(lambda: {same_place(f.uri): number for number, f in enumerate(entries)})  # slow: only where a path is new
     known: dict[str, int] = {}
     fresh, mended = [], []
     for file in [*logs.files, *logs.unreadable]:
-        number = by_path.get(file.path, by_place.get(same_place(file.uri)))
+        number = by_path[file.path] if file.path in by_path else by_place().get(same_place(file.uri))
         if number is None:
             fresh.append(file)
             continue
         old = entries[number]
-        if old.path != file.path and old.state != SCORED:
+        if old.path != file.path and old.state == PENDING:
             raise OutputError(
                 f"input file {file.uri} is known to output {output.uri} as {old.path!r} and would be scored "
                 f"again as {file.path!r}: name INPUT as it was named before"
@@ -130,14 +133,23 @@ def _compare(logs: Logs, state: State) -> tuple[dict[str, int], list[LogFile], l
 
 def _is_same(old: InputFile, file: LogFile) -> bool:
     """Whether a file is the one that was registered; an entry without a digest tells its size only."""
-    if same_place(old.uri) != same_place(file.uri) or old.size != file.size:
+    if old.size != file.size or (old.uri != file.uri and same_place(old.uri) != same_place(file.uri)):
         return False
     return old.digest is None or file.digest is None or old.digest == file.digest
 
 
+def _touched(output: Folder, manifest: Manifest, files: Mapping[int, LogFile]) -> list[str]:
+    """Files of which there are scores, and whose time has changed and nothing else: copies, or rows changed in place."""
+    known = ((number, manifest.files[number], file) for number, file in files.items())
+    other = [(number, old, file) for number, old, file in known if old.mtime and file.mtime and old.mtime != file.mtime]
+    pending = [number for number, old, _ in other if old.state == PENDING]
+    begun = bool(pending) and CommittedRows(output, pending)() > 0
+    return [file.uri for _, old, file in other if old.state == SCORED or begun]
+
+
 def _entry(file: LogFile) -> InputFile:
     state = UNREADABLE if file.error else PENDING
-    return InputFile(file.path, file.uri, file.size, file.rows, file.partition_path, state, file.error, file.digest)
+    return InputFile(file.path, file.uri, file.size, file.rows, file.partition_path, state, file.error, file.digest, file.mtime)
 
 
 def refuse_unfinished(output: Folder, manifest: Manifest, paths: Collection[str]) -> None:
@@ -171,14 +183,20 @@ def _refuse_other_types(output: Folder, logs: Logs, files: Sequence[LogFile]) ->
         tonight = by_partition.get(hive_path(place))
         if tonight is None:
             continue
-        both = raw_passthrough(output.fs, raw, [extra])
+        schemas = raw_schemas(output.fs, raw)
+        both = merged_passthrough([*schemas, extra])
         check_types(logs, tonight, both)
-        for path in raw:
-            for field in passthrough_of_raw(pq.read_schema(path, filesystem=output.fs)):
+        for path, schema in zip(raw, schemas, strict=True):
+            for field in schema:
                 kind = both.field(field.name).type
                 if not column_fits(output.fs, path, field, kind):
+                    mine = (
+                        f"{extra.field(field.name).type} in the logs"
+                        if field.name in extra.names
+                        else "of other types elsewhere"
+                    )
                     raise OutputError(
                         f"column {field.name!r} is {field.type} in partition {hive_path(place)!r} of output {output.uri}, and "
-                        f"{extra.field(field.name).type} in the logs: {kind}, which would hold both, can't hold its values. "
+                        f"{mine}: {kind}, which would hold both, can't hold its values. "
                         "Cast it, rename it, or give another OUTPUT"
                     )

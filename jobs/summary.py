@@ -1,6 +1,6 @@
 """The summary table that a run ends with."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -9,6 +9,8 @@ from rich.table import Table
 
 from pipeline.normalize import Fit
 from schemas.manifest import Run
+
+_NAMED = 5  # files that a line names
 
 
 def print_summary(run: Run, output: str, console: Console) -> None:
@@ -46,6 +48,14 @@ def _shift_text(shift: Mapping[str, Any]) -> str:
     return f"{name} {shift['distance']:.3g} > {shift['limit']:g}{values}"
 
 
+def _touched_text(uris: Sequence[str]) -> str:
+    more = f" and {len(uris) - _NAMED} more (files_touched in manifest.json)" if len(uris) > _NAMED else ""
+    return (
+        f"{len(uris)} file(s) not scored again, though written anew since: {', '.join(uris[:_NAMED])}{more}. Size and footer "
+        "are the same. Where answers were changed in place, give the file a new name"
+    )
+
+
 def _busy(used: Mapping[str, float]) -> float:
     """Share of the time between its first and its last call in which an engine was not waiting for rows."""
     total = used["engine_seconds"] + used["idle_seconds"]
@@ -65,6 +75,8 @@ def _lines(run: Run, output: str) -> list[tuple[str, str]]:
         lines.append(("failed", ", ".join(f"{n:,} {status}" for status, n in sorted(failed.items()))))
     for uri, reason in run.files_skipped.items():
         lines.append(("file skipped", f"{uri}: {reason}"))
+    if run.files_touched:
+        lines.append(("files touched", _touched_text(run.files_touched)))
     if run.resumed:
         lines.append(("resumed", f"{run.resumed:,} rows were committed by an earlier run that broke off"))
     lines.append(("sentences", f"{run.sentences:,}"))

@@ -28,6 +28,7 @@ class InputFile:
         error: Why it is unreadable.
         digest: Of its Parquet footer; None where it can't be read, and in manifests that had none.
         judged: Whether a run has written verdicts of its rows and ended.
+        mtime: When it was last written, nanoseconds since 1970; None where its store does not tell, and in manifests without.
     """
 
     path: str
@@ -39,6 +40,7 @@ class InputFile:
     error: str | None = None
     digest: str | None = None
     judged: bool = False
+    mtime: int | None = None
 
 
 @dataclass
@@ -64,6 +66,7 @@ class Run:
         drift: What of tonight was compared with history, and what of it drifted (`jobs.decide.drift.DriftCheck`).
         partitions: The partitions it wrote.
         files_skipped: Unreadable files that were left out, with the reason.
+        files_touched: Files that were written anew since they were scored, and whose size and footer are the same.
     """
 
     run_id: str
@@ -83,6 +86,7 @@ class Run:
     drift: dict[str, Any] = field(default_factory=dict)
     partitions: list[str] = field(default_factory=list)
     files_skipped: dict[str, str] = field(default_factory=dict)
+    files_touched: list[str] = field(default_factory=list)
 
 
 @dataclass

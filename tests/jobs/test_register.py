@@ -1,5 +1,6 @@
 """What a second run makes of the files that the manifest knows, without Ray."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -8,26 +9,29 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
+from jobs import fit
 from jobs.config import Job
 from jobs.logs import find_logs
 from jobs.register import check_input, register
 from jobs.state import State, read_manifest
 from jobs.storage import open_folder
+from jobs.summary import print_summary
 from pipeline.errors import OutputError, RagassayError
 from schemas.columns import raw_schema
-from schemas.manifest import SCORED, Manifest, Run
+from schemas.manifest import SCORED, UNREADABLE, InputFile, Manifest, Run
 from tests.conftest import example_rows, write_logs
 
 JOB = Job.model_validate({"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
 
 
-def night(source: Path | str, output: Path) -> list[str]:
+def night(source: Path | str, output: Path, job: Job = JOB) -> list[str]:
     """Register an input as a run does, and write its rows to `raw/` as if they were scored; paths of what was new."""
     logs = find_logs(str(source))
-    check_input(JOB, logs, question_needed=True)
+    check_input(job, logs, question_needed=True)
     folder = open_folder(str(output))
     state = State(folder, read_manifest(folder), Run("r", "now"), Console(quiet=True))
-    pending = register(JOB, logs, state)
+    state.manifest.runs.append(state.run)
+    pending = register(job, logs, state)
     schema = raw_schema(logs.passthrough)
     for number, file in pending.items():
         state.manifest.files[number].state = SCORED
@@ -127,3 +131,78 @@ def test_what_was_scored_long_ago_in_another_partition_stops_no_night(tmp_path: 
     night(tmp_path / "logs", tmp_path / "out")
     write(tmp_path / "logs" / "dt=2" / "a.parquet", pa.array([0.5]))
     assert night(tmp_path / "logs", tmp_path / "out") == ["dt=2/a.parquet"]
+
+
+def test_a_column_that_fits_neither_tonight_nor_another_file_is_named_where_tonight_lacks_it(tmp_path: Path) -> None:
+    write(tmp_path / "one" / "dt=1" / "a.parquet", BIG)
+    night(tmp_path / "one", tmp_path / "out")
+    (raw,) = (tmp_path / "out" / "raw" / "dt=1").iterdir()
+    table = pq.read_table(raw, partitioning=None)
+    floats = table.set_column(table.column_names.index("n"), "n", pa.array([0.5]))
+    pq.write_table(floats, raw.with_name("by-another-version.parquet"))
+    write_logs(tmp_path / "other" / "dt=1" / "b.parquet", example_rows(1))
+    with pytest.raises(OutputError, match=r"column 'n' is int64 in partition 'dt=1' .* and of other types elsewhere"):
+        night(tmp_path / "other", tmp_path / "out")
+
+
+def test_raw_footers_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b", "c"):
+        write(tmp_path / "logs" / "dt=1" / f"{name}.parquet", pa.array([1]))
+    night(tmp_path / "logs", tmp_path / "out")
+    write(tmp_path / "logs" / "dt=1" / "d.parquet", pa.array([1]))
+    read: list[str] = []
+    real = pq.read_schema
+    monkeypatch.setattr(fit.pq, "read_schema", lambda path, **options: [read.append(path), real(path, **options)][1])
+    assert night(tmp_path / "logs", tmp_path / "out") == ["dt=1/d.parquet"]
+    assert len(read) == len(set(read)) == 3
+
+
+def test_links_are_resolved_only_where_a_path_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b", "c"):
+        write_logs(tmp_path / "logs" / f"{name}.parquet", example_rows(1))
+    night(tmp_path / "logs", tmp_path / "out")
+    monkeypatch.setattr("jobs.register.same_place", pytest.fail)
+    assert night(tmp_path / "logs", tmp_path / "out") == []
+
+
+def test_an_unreadable_file_may_have_another_path_later(tmp_path: Path) -> None:
+    skip = JOB.model_copy(update={"on_bad_file": "skip"})
+    for name in ("a", "b"):
+        write_logs(tmp_path / "logs" / "x" / f"{name}.parquet", example_rows(1))
+    (tmp_path / "logs" / "x" / "b.parquet").write_bytes(b"cut off")
+    assert night(tmp_path / "logs", tmp_path / "out", skip) == ["x/a.parquet"]
+    assert night(tmp_path / "logs" / "x", tmp_path / "out", skip) == []
+    assert [(f.path, f.state) for f in entries(tmp_path / "out")] == [("x/a.parquet", SCORED), ("b.parquet", UNREADABLE)]
+    write_logs(tmp_path / "logs" / "x" / "b.parquet", example_rows(1))
+    assert night(tmp_path / "logs", tmp_path / "out") == ["x/b.parquet"]
+
+
+def entries(output: Path) -> list[InputFile]:
+    return Manifest.from_json((output / "manifest.json").read_text()).files
+
+
+def touched(output: Path) -> list[str]:
+    return Manifest.from_json((output / "manifest.json").read_text()).runs[-1].files_touched
+
+
+def test_a_middle_row_that_was_rewritten_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    logs, output = tmp_path / "logs", tmp_path / "out"
+    rows = [{"question": "q", "context": "c", "response": f"Gate {i:03} opens at 8."} for i in range(100)]
+    path = write_logs(logs / "a.parquet", rows, compression="none")
+    write_logs(logs / "b.parquet", rows)
+    night(logs, output)
+    before = entries(output)[0]
+    rows[50]["response"] = "Gate 050 opens at 9."
+    os.utime(write_logs(path, rows, compression="none"), ns=(before.mtime + 10**9,) * 2)  # type: ignore[operator]
+    assert (path.stat().st_size, find_logs(str(path)).files[0].digest) == (before.size, before.digest)
+    assert night(logs, output) == [] and touched(output) == [str(path)]
+    run = Manifest.from_json((output / "manifest.json").read_text()).runs[-1]
+    run.rows = {"in": 200, "scored": 0, "failed": 0, "skipped": 200}
+    print_summary(run, "out", Console(width=1000))
+    line = next(line for line in capsys.readouterr().out.splitlines() if "a.parquet" in line)
+    assert "1 file(s) not scored again, though written anew since" in line and str(path) in line
+    assert night(logs, output) == [] and touched(output) == []  # told once
+    old = (output / "manifest.json").read_text().replace(f'"mtime": {entries(output)[0].mtime}', '"mtime": null')
+    (output / "manifest.json").write_text(old)
+    assert night(logs, output) == [] and touched(output) == []  # nothing is known of it
+    assert entries(output)[0].mtime == path.stat().st_mtime_ns
