@@ -149,7 +149,9 @@ def _touched(output: Folder, manifest: Manifest, files: Mapping[int, LogFile]) -
 
 def _entry(file: LogFile) -> InputFile:
     state = UNREADABLE if file.error else PENDING
-    return InputFile(file.path, file.uri, file.size, file.rows, file.partition_path, state, file.error, file.digest, file.mtime)
+    return InputFile(
+        file.path, file.uri, file.size, file.rows, file.partition_path, state, file.error, file.digest, mtime=file.mtime
+    )
 
 
 def refuse_unfinished(output: Folder, manifest: Manifest, paths: Collection[str]) -> None:
