@@ -6,6 +6,8 @@ Every rule here looks at a few characters on each side of a place, so that it co
 import re
 from collections.abc import Collection, Iterator, Sequence
 
+from pipeline.citations import CITATION
+
 Span = tuple[int, int]
 
 _SEEN = 40  # characters on each side of an end that the rules look at
@@ -37,6 +39,7 @@ _NAME = re.compile(r"(?<=[a-z,] )[A-Z]\w*!$|\b(?:Sat|Sun|Mon|Mar|Dec|No|Art|Rep|
 # "no.", "kg.", "env.", "Abb.", "3." are shorter
 _LONG_WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|['’-]){4,}[.．…]+$")
 _FEW_WORDS = 4
+_CITATION = re.compile(CITATION)
 _ORDINAL = re.compile(r"(?<!\d)\d{1,2}\.$")  # "3. maj" in languages that write ordinals like that
 _OPENER = (
     "(?:The|A|An|It|Its|This|That|These|Those|There|You|Your|We|Our|They|Their|He|She|I|If|When|While|After|Before|For|In|On|At|"
@@ -45,6 +48,7 @@ _OPENER = (
 )
 _HIDDEN_END = re.compile(
     rf"\b(?:[ap]\.m\.|etc\.|Inc\.|Ltd\.|U\.S\.|[A-Z]\.|\w+/\w+\.)(?=\s+{_OPENER}\b(?!\.))"  # spaCy keeps these whole
+    rf"|(?<=[a-z0-9)”][.!?])(?:{CITATION})+(?=\s)"  # "at nine.[1] It"
     rf"|(?:[{FULL_STOPS}]|(?<!\d)．)+[”’」』）】〕》〉»]*(?=\s*\S)"  # and its English tokenizer does not part other scripts
 )
 
@@ -81,6 +85,7 @@ def mend(text: str, spans: Sequence[Span], cuts: Collection[int], language: str)
                 (start in cuts and not (_ENDED.search(before) and _SPACE.search(text, start - 1, start + 1)))
                 or (_NUMBERED.search(before) and after.lstrip()[:1].isdigit())
                 or _MARKER.fullmatch(before.lstrip())
+                or (start == stop and _CITATION.match(text, start - 1))  # spaCy ends "It is![1] Go." behind the bracket
                 or (_begins_small(after) and not (stop < first and _ends(before, after, language, begins_small)))
             ):
                 joined[-1] = (begun, end)

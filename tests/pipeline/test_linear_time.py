@@ -62,6 +62,11 @@ SHAPES = {
     "stars": ("", "**a** ", "x"),
     "emoji": ("", "👩\u200d👩", "x"),
     "accents": ("a", "\u0301", "x"),
+    "citations": ("It is. ", "[1] ", "x"),
+    "citations on lines": ("It is.", "\n[1]", ""),
+    "sentences with citations": ("", "It is so.[1] ", "x"),
+    "numbers cited": ("It is.[1", ", 1", "x"),
+    "unclosed sources": ("", "It is. (source: ", "x"),
     "one word": ("", "a", ""),
     "private use": ("", "\ue000a", "x"),
 }

@@ -110,10 +110,37 @@ def test_long_words_and_questions_end_sentences_before_small_letters(nlp: Any) -
     ]
 
 
+CITED = {
+    "The shop opens at nine. [1] Refunds take six weeks. [2]": ["The shop opens at nine. [1]", "Refunds take six weeks. [2]"],
+    "It opens at nine.[1][2] Refunds take six.[3, 4]": ["It opens at nine.[1][2]", "Refunds take six.[3, 4]"],
+    "It opens. (Passage 1) It closes. (Source: Handbook, page 4)": [
+        "It opens. (Passage 1)",
+        "It closes. (Source: Handbook, page 4)",
+    ],
+    "it opens. [1] it closes. [2]": ["it opens. [1]", "it closes. [2]"],
+    "- It opens. [1]\n- It closes.\n  [Source 2]": ["- It opens. [1]", "- It closes.\n  [Source 2]"],
+    "今天天气好。[1] 我们去公园。【2】": ["今天天气好。[1]", "我们去公园。【2】"],
+    "It opens![1] It closes?[2] Yes.": ["It opens![1]", "It closes?[2]", "Yes."],
+    "It opens [1]. It closes [2].": ["It opens [1].", "It closes [2]."],
+    "[1] It opens. [2] It closes.": ["[1] It opens.", "[2] It closes."],
+    "It opens.\n\n[1]\n[2]": ["It opens.\n\n[1]\n[2]"],
+    "[1]\n[2]\nIt opens.": ["[1]\n[2]\nIt opens."],
+    "It opens. (Passage 2 says at six.) It closes.": ["It opens.", "(Passage 2 says at six.)", "It closes."],
+    "It begins. [1] is odd. [1](https://a.org) It ends.": ["It begins.", "[1] is odd.", "[1](https://a.org) It ends."],
+    "[1]": ["[1]"],
+}
+
+
+@pytest.mark.parametrize("text", CITED)
+def test_citations_stand_with_the_sentence_before_them(nlp: Any, text: str) -> None:
+    assert [text[a:b] for a, b in split(nlp, [text])[0]] == CITED[text]
+
+
 SPACES = ["\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "\t", "\xa0", "\u3000", "\u200b"]
 SIGNS = ["\x00", "\ufeff", "\u200f", "\u202e", "👩\u200d👩\u200d👧", "e\u0301", "\u0301", "İ", "ſ", "²", "٣", "ﷺ"]
 MARKS = ['"', "“", "(", ")", "*", "_", "#"]
 ENDS = ["。", "｡", "．", "।", "approx.", "No.", "a?b", "he is.", "it is! ", "```", "```py", "~~~ py", "```Yes, 5."]
+CITATIONS = ["[1]", "So.[2]", "(Passage 3)", "[4](a)"]
 LONG = ["!" * 300, "a." * 150, "'s" * 200, "。" * 300, "天" * 300 + "。"]
 pieces = st.sampled_from(
     [
@@ -134,6 +161,7 @@ pieces = st.sampled_from(
         *SIGNS,
         *MARKS,
         *ENDS,
+        *CITATIONS,
         *LONG,
     ]
 )
@@ -159,6 +187,7 @@ def test_sentences_cover_every_letter_once_in_order(nlp: Any, responses: list[st
             assert not any(c.isalnum() for c in whole[last:start])
             last = end
         assert all(start < end for start, end in spans)
+        assert len(spans) == 1 or not any(re.fullmatch(r"\[\d\]", text[start:end]) for start, end in spans)
 
 
 def test_a_megabyte_without_punctuation_is_cut(nlp: Any) -> None:
