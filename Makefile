@@ -27,7 +27,8 @@ browser:
 
 demo: setup
 	$(BIN)/ragassay run "$$($(BIN)/ragassay demo-logs)" out/demo --config jobs/demo.yaml
-	$(BIN)/ragassay report out/demo --label label --slice part
+	$(BIN)/ragassay report out/demo --label label --slice part >out/demo/figures.txt
+	@tail -n 1 out/demo/figures.txt
 
 lint: setup
 	$(BIN)/ruff check .
