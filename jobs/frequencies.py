@@ -5,6 +5,7 @@ counted before the first row is scored, kept in `frequencies.parquet`, and never
 """
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -16,7 +17,7 @@ from jobs.config import Columns, Job
 from jobs.logs import LogFile, Logs, read_logs
 from jobs.plan_score import DRIVER_CPUS
 from jobs.storage import Folder
-from pipeline.contain import contain
+from pipeline.contain import contain_one
 from pipeline.detectors.frequencies import BUCKETS, Frequencies, count, merge
 from pipeline.detectors.terms import content_terms
 
@@ -83,8 +84,6 @@ def context_frequencies(contexts: Iterable[list[str | None] | None], language: s
     """Document frequencies of the different passages of contexts."""
     passages = {passage for context in contexts for passage in context or [] if passage}
 
-    def terms(passage: str) -> list[str]:
-        # One whose words can't be told counts as empty: the detectors say so of its rows.
-        return contain(1, lambda _: content_terms(passage, language), lambda _, __: [])[0]
-
-    return count(map(terms, sorted(passages)))
+    terms = partial(content_terms, language=language)
+    # One whose words can't be told counts as empty: the detectors say so of its rows.
+    return count(contain_one(terms, passage, lambda _: []) for passage in sorted(passages))

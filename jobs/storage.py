@@ -82,9 +82,7 @@ class Folder:
             (
                 info
                 for info in self.fs.get_file_info(selector)
-                if info.type == pafs.FileType.File
-                and info.path.endswith(suffix)
-                and not any(part.startswith(("_", ".")) for part in info.path[base:].split("/"))
+                if info.type == pafs.FileType.File and info.path.endswith(suffix) and not is_hidden(info.path[base:])
             ),
             key=lambda info: info.path,
         )
@@ -151,15 +149,22 @@ def refuse_inside(output: Folder, target: Folder, dest: str) -> None:
     Raises:
         OutputError: It would.
     """
-    inside = _resolved(target).removeprefix(f"{_resolved(output)}/")
+    file = real_path(target.fs, target.root)
+    inside = file.removeprefix(f"{real_path(output.fs, output.root)}/")
     top = inside.partition("/")[0]
     ours = top in OUR_DATA or top.startswith("_")
-    if inside != _resolved(target) and target.fs.type_name == output.fs.type_name and ours:
+    if inside != file and target.fs.type_name == output.fs.type_name and ours:
         raise OutputError(f"{dest} lies among the output folder's own data, which it would spoil: name a file elsewhere")
 
 
-def _resolved(folder: Folder) -> str:
-    return str(Path(folder.root).resolve()) if folder.is_local else folder.root
+def is_hidden(path: str) -> bool:
+    """Whether any part of a relative path begins with `_` or a dot."""
+    return any(part.startswith(("_", ".")) for part in path.split("/"))
+
+
+def real_path(fs: pafs.FileSystem, path: str) -> str:
+    """A path without links, on this machine's own disks; elsewhere as it is."""
+    return os.path.realpath(path) if isinstance(fs, pafs.LocalFileSystem) else path
 
 
 @contextmanager

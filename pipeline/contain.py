@@ -17,6 +17,7 @@ FAULTS_OF_THE_RUN = (RagassayError, OSError, ImportError)
 """What no row is to blame for: a model, the job file, a full disk, a missing library."""
 
 Piece = TypeVar("Piece")
+Item = TypeVar("Item")
 
 
 def contain(rows: int, step: Callable[[slice], Piece], fail: Callable[[int, Exception], Piece]) -> list[Piece]:
@@ -51,6 +52,16 @@ def contain(rows: int, step: Callable[[slice], Piece], fail: Callable[[int, Exce
         return [*of(start, middle), *of(middle, stop)]
 
     return of(0, rows)
+
+
+def contain_one(step: Callable[[Item], Piece], item: Item, fail: Callable[[Exception], Piece]) -> Piece:
+    """The result of a step over one row, or over something of one; `fail` gives it where the step raises. See `contain`."""
+    try:
+        return step(item)
+    except FAULTS_OF_THE_RUN:
+        raise
+    except Exception as error:
+        return fail(error)
 
 
 def with_status(rows: pa.Table, status: Status, error: str) -> pa.Table:

@@ -6,7 +6,7 @@ from itertools import chain
 
 import pyarrow as pa
 
-from pipeline.contain import contain, fault_of
+from pipeline.contain import contain, contain_one, fault_of
 from pipeline.prompt import Encoded, PromptBuilder
 from pipeline.sentence_ends import Span
 from pipeline.slm import Slm
@@ -89,15 +89,16 @@ def prompts_of_rows(
         len(rows), lambda some: [*builder.encode(asked[some])], lambda _, error: [_failed(error)]
     )
 
-    def plan(i: int, one: Encoded | RowPrompts) -> RowPrompts:
+    def plan(place: tuple[int, Encoded | RowPrompts]) -> RowPrompts:
+        i, one = place
         if isinstance(one, RowPrompts):
             return one
         if _length(one) <= limit:
             return _of_windows([one], slm)
         return _of_long_row(rows[i], texts[i], one, slm, builder, limit, sentences_of)
 
-    for i, one in enumerate(chain.from_iterable(encoded)):
-        yield contain(1, lambda _: plan(i, one), lambda _, error: _failed(error))[0]  # noqa: B023  (called at once)
+    for place in enumerate(chain.from_iterable(encoded)):
+        yield contain_one(plan, place, _failed)
 
 
 def _failed(error: Exception) -> RowPrompts:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.contain import contain, fault_of
+from pipeline.contain import contain_one, fault_of
 from pipeline.engines.protocol import Engine
 from pipeline.errors import ModelError
 from pipeline.prompt import PromptBuilder
@@ -107,7 +107,7 @@ def score_rows(
         ModelError: The engine gave NaN.
     """
     known = {} if known is None else known
-    digests = [contain(1, lambda _: row_digest(row), lambda _, __: token_bytes())[0] for row in rows]  # noqa: B023
+    digests = [contain_one(row_digest, row, lambda _: token_bytes()) for row in rows]
     found = {digest: score for digest in digests if (score := known.get(digest))}  # another thread may drop it meanwhile
     new = {digest: row for digest, row in zip(digests, rows, strict=True) if digest not in found}
     ordered = sorted(new.items(), key=lambda item: prompt_order(item[1]))
@@ -175,11 +175,11 @@ def _ask(plans: Sequence[RowPrompts], slm: Slm, builder: PromptBuilder, engine: 
         result.log_p_no = [float(no[i]) for i in best]
         return result
 
-    def failed(_: int, error: Exception) -> RowScore:
+    def failed(error: Exception) -> RowScore:
         return RowScore(status=Status.ERROR, error=f"SLM {slm.name!r}: {fault_of(error)}")
 
     # One by one: a fault behind the engine must not have its work done again for other rows.
-    results = [contain(1, lambda _: read(plan), failed)[0] for plan in plans]  # noqa: B023
+    results = [contain_one(read, plan, failed) for plan in plans]
     total = max(1, int(output.tokens_computed.sum()))
     for prompt, computed, reused in zip(prompts, output.tokens_computed, output.tokens_reused, strict=True):
         result = results[owner[prompt]]

@@ -9,7 +9,7 @@ from jobs.config import Columns
 from jobs.logs.files import Logs, by_schema
 from jobs.logs.text import can_be_ids
 from jobs.logs.types import always_fits, is_list, is_text, merge_schemas
-from jobs.logs.walk import is_hidden
+from jobs.storage import is_hidden
 from pipeline.errors import InputError
 from schemas.columns import OUR_NAMES, passthrough_name
 

@@ -1,6 +1,5 @@
 """Find the Parquet files that an input names, and read their footers."""
 
-import os
 import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
@@ -12,7 +11,7 @@ from jobs.logs.files import LogFile, Logs
 from jobs.logs.footer import read_footers
 from jobs.logs.glob import WILDCARD, glob_pattern, split_glob
 from jobs.logs.walk import walk
-from jobs.storage import open_folder
+from jobs.storage import open_folder, real_path
 from pipeline.errors import InputError
 
 _HIVE = re.compile(r"^([^=/]+)=([^/]*)$")
@@ -57,7 +56,7 @@ def _find(uri: str) -> Logs:
     found = mine if named.type == pafs.FileType.File else [info for info in mine if _is_parquet(info.path)]
     if not found:
         raise InputError(f"input {uri!r} holds no .parquet file{_others([info.path for info in mine])}")
-    roots = [base, os.path.realpath(base)] if isinstance(fs, pafs.LocalFileSystem) else [base]
+    roots = [base, real_path(fs, base)]
     files = read_footers(fs, [_log_file(info, roots, uri) for info in found])
     readable = [f for f in files if f.error is None]
     return Logs(uri, fs, readable, [f for f in files if f.error is not None], folders, pattern, any_name)

@@ -1,12 +1,7 @@
 """An output folder and its input must lie apart, or the next night reads verdicts as logs."""
 
-import os
-
-from pyarrow import fs as pafs
-
 from jobs.logs.files import Logs
-from jobs.logs.walk import is_hidden
-from jobs.storage import Folder
+from jobs.storage import Folder, is_hidden, real_path
 from pipeline.errors import InputError
 
 
@@ -20,8 +15,8 @@ def refuse_overlap(logs: Logs, output: Folder) -> None:
     """
     if type(logs.fs) is not type(output.fs):
         return
-    root = _real(output.fs, output.root)
-    inside = [f.uri for f in (*logs.files, *logs.unreadable) if _real(logs.fs, f.fs_path).startswith(root + "/")]
+    root = real_path(output.fs, output.root)
+    inside = [f.uri for f in (*logs.files, *logs.unreadable) if real_path(logs.fs, f.fs_path).startswith(root + "/")]
     if inside:
         raise InputError(f"input {logs.uri} holds files of the output folder, such as {inside[0]}: give an OUTPUT outside it")
     above = [folder for folder in logs.folders if f"{root}/".startswith(f"{folder.rstrip('/')}/")]
@@ -40,7 +35,3 @@ def refuse_overlap(logs: Logs, output: Folder) -> None:
             f"output {output.uri} lies in the input {logs.uri}, and the next run would read it as logs: "
             "give an OUTPUT outside it"
         )
-
-
-def _real(fs: pafs.FileSystem, path: str) -> str:
-    return os.path.realpath(path) if isinstance(fs, pafs.LocalFileSystem) else path

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pyarrow import fs as pafs
 
+from jobs.storage import is_hidden
 from pipeline.errors import InputError
 
 
@@ -43,11 +44,6 @@ def walk(fs: pafs.FileSystem, root: str) -> Found:
     infos = fs.get_file_info(pafs.FileSelector(root, recursive=True))
     wanted = (info for info in infos if info.type == pafs.FileType.File and not is_hidden(info.path[len(root) + 1 :]))
     return Found(sorted(wanted, key=lambda info: info.path), {root: root})
-
-
-def is_hidden(path: str) -> bool:
-    """Whether any part of a relative path begins with `_` or a dot."""
-    return any(part.startswith(("_", ".")) for part in path.split("/"))
 
 
 def _check_name(path: str) -> None:
