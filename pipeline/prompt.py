@@ -19,10 +19,17 @@ from pipeline.errors import ModelError
 from pipeline.slm import Slm
 from pipeline.template import check_prompt, fill, placeholder, render_placeholders
 
-_SENTENCE = placeholder("sentence")
+PADDING = "padding"
+"""Variable of a prompt: line breaks, as many as make what stands before the sentence end with a block of the prefix cache."""
+
+PADDED_TO = 32
+"""Tokens of which the padded part is a multiple: of every engine's blocks, so that a prompt is the same on all machines."""
+
+_SENTENCE, _PADDING = placeholder("sentence"), placeholder(PADDING)
+_PAD = -1  # stands for the padding among segments and ids
 
 Ids = list[int]
-Segment = int | str  # a control token, or text with placeholders
+Segment = int | str  # a control token, the padding, or text with placeholders
 
 
 class _Template(NamedTuple):
@@ -60,7 +67,7 @@ class PromptBuilder:
 
         Raises:
             ConfigError: The template is wrong, or has no sentence.
-            ModelError: The tokenizer can't be used, or has no single-token yes or no.
+            ModelError: The tokenizer can't be used, or has no single-token yes or no, or none for the padding.
         """
         self._slm = slm
         self._tokenizer = tokenizer
@@ -74,6 +81,7 @@ class PromptBuilder:
         self._splittable = self._encode("Statement:") + self._encode(" It is") == self._encode("Statement: It is")
         self.needs_question = needs_question(slm)
         self._template = lru_cache(maxsize=64)(self._compile)
+        self._line_break = _line_break(slm, self._plain) if _PADDING in _render_user(slm, 1) else None
 
     def encode(self, asked: Sequence[tuple[str, Sequence[str], Sequence[str]]]) -> list[Encoded]:
         """Tokens of many prompts, by one call of the tokenizer; what they share is encoded once.
@@ -94,8 +102,15 @@ class PromptBuilder:
         found = []
         for head, judged, tail in cut:
             end = joined(tail)
-            found.append(Encoded(joined(head), [[*ids[text], *end] for text in judged]))
+            found.append(Encoded(self._pad(joined(head)), [[*ids[text], *end] for text in judged]))
         return found
+
+    def _pad(self, head: Ids) -> Ids:
+        """Put line breaks where the padding stands."""
+        if self._line_break is None:
+            return head
+        at = head.index(_PAD)
+        return [*head[:at], *[self._line_break] * (-(len(head) - 1) % PADDED_TO), *head[at + 1 :]]
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, encoded alone."""
@@ -147,11 +162,9 @@ class PromptBuilder:
         return _Template(segments[:at], stripped, left[len(stripped) :], right, segments[at + 1 :])
 
     def _cut_at_control(self, text: str) -> list[Segment]:
-        if not self._control:
-            return [text]
-        pattern = "|".join(re.escape(token) for token in sorted(self._control, key=len, reverse=True))
-        pieces = re.split(f"({pattern})", text)
-        return [self._control.get(piece, piece) for piece in pieces if piece]
+        special = {**self._control, _PADDING: _PAD}
+        pattern = "|".join(re.escape(token) for token in sorted(special, key=len, reverse=True))
+        return [special.get(piece, piece) for piece in re.split(f"({pattern})", text) if piece]
 
     def _encode(self, text: str) -> Ids:
         return self._encode_texts([text])[text]
@@ -201,7 +214,7 @@ def check_template(slm: Slm) -> None:
     Raises:
         ConfigError: It does not.
     """
-    check_prompt(f"SLM {slm.name!r}", slm.prompt, "sentence")
+    check_prompt(f"SLM {slm.name!r}", slm.prompt, "sentence", PADDING)
 
 
 def needs_question(slm: Slm) -> bool:
@@ -210,11 +223,23 @@ def needs_question(slm: Slm) -> bool:
 
 
 def _render_user(slm: Slm, passages: int) -> str:
-    return render_placeholders(f"SLM {slm.name!r}", slm.prompt, "sentence", passages)
+    return render_placeholders(f"SLM {slm.name!r}", slm.prompt, "sentence", passages, [PADDING])
 
 
 def _unknown_token(plain: Any) -> int | None:
     found: int | None = plain.token_to_id(getattr(plain.model, "unk_token", None) or "")
+    return found
+
+
+def _line_break(slm: Slm, plain: Any) -> int:
+    """Id of the line break as a token of its own."""
+    alone = plain.encode("\n", add_special_tokens=False).ids
+    found: int | None = alone[0] if len(alone) == 1 else plain.token_to_id("<0x0A>")
+    if found is None:
+        raise ModelError(
+            f"SLM {slm.name!r}: model {slm.model!r} has no single token for a line break: take {{{{ {PADDING} }}}} out of its "
+            "prompt"
+        )
     return found
 
 

@@ -20,6 +20,18 @@ Statement: {{ sentence }}
 
 Is the statement supported by the context? Reply Yes or No."""
 
+VERIFIER_PROMPT = """\
+Does the context support the statement? Answer Yes or No.
+
+Context:
+{% for passage in context %}{{ passage }}
+{% endfor %}
+Question: {{ question }}
+{{ padding }}Statement: {{ sentence }}
+Answer:"""
+"""The prompt of models that are trained for it: what changes from sentence to sentence begins on a block of the prefix cache,
+and little stands behind the sentence, since both are computed again for each. Sent without a chat template."""
+
 TRAINED = ("system", "prompt", "chat", "supported", "unsupported")
 """Settings that an adapter is trained with."""
 
@@ -76,7 +88,8 @@ class Slm(BaseModel):
             with it; None leaves them.
         system: System message; None leaves the chat template's own.
         prompt: Jinja template (sandboxed) of the user message, with `context` (list of passages), `question` and
-            `sentence`. Put `sentence` last: all sentences of a response then share their prefix.
+            `sentence`. Put `sentence` last: all sentences of a response then share their prefix. Where `{{ padding }}` stands
+            before it, line breaks fill up the shared part to whole blocks of the prefix cache.
         chat: Wrap the prompt in the model's chat template; false sends it as it stands.
         supported: Words by which it says "supported": their probability is the P(yes) of the formulas. Every spelling that
             is one token counts, with and without a leading space.

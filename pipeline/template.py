@@ -38,9 +38,9 @@ def placeholder(name: str) -> str:
     return f"{_OPEN}{name}{_CLOSE}"
 
 
-def render_placeholders(who: str, prompt: str, judged: str, passages: int) -> str:
-    """A prompt with placeholders for question, passages (`passage0` …) and the judged text."""
-    texts = {name: placeholder(name) for name in ("question", judged)}
+def render_placeholders(who: str, prompt: str, judged: str, passages: int, others: Sequence[str] = ()) -> str:
+    """A prompt with placeholders for question, passages (`passage0` …), the judged text and other variables."""
+    texts = {name: placeholder(name) for name in ("question", judged, *others)}
     return render(who, prompt, [placeholder(f"passage{i}") for i in range(passages)], texts)
 
 
@@ -49,25 +49,30 @@ def fill(text: str, texts: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda match: texts[match[1]], text)
 
 
-def check_prompt(who: str, prompt: str, judged: str) -> None:
+def check_prompt(who: str, prompt: str, judged: str, before: str | None = None) -> None:
     """Check that a prompt renders, holds the judged text once, and all passages and the question whole.
 
     Args:
         who: Whose it is, for the message.
         prompt: Jinja template.
         judged: Variable of what is judged: sentence or response.
+        before: A variable that may stand once before it.
 
     Raises:
         ConfigError: It does not.
     """
-    text = render_placeholders(who, prompt, judged, 2)
-    names = Counter(_PLACEHOLDER.findall(text))
+    others = [before] if before else []
+    text = render_placeholders(who, prompt, judged, 2, others)
+    found = _PLACEHOLDER.findall(text)
+    names = Counter(found)
     if names[judged] != 1:
         raise ConfigError(f"{who}: the prompt must hold {{{{ {judged} }}}} exactly once, it holds it {names[judged]} times")
     if not (names["passage0"] and names["passage1"]):
         raise ConfigError(f"{who}: the prompt must hold all passages of `context`: loop over it, or join it")
+    if before and names[before] and (names[before] > 1 or found.index(before) > found.index(judged)):
+        raise ConfigError(f"{who}: {{{{ {before} }}}} may stand once in the prompt, before {{{{ {judged} }}}}")
     rest = _PLACEHOLDER.sub("", text)
-    if _OPEN in rest or _CLOSE in rest or not names.keys() <= {judged, "question", "passage0", "passage1"}:
+    if _OPEN in rest or _CLOSE in rest or not names.keys() <= {judged, "question", "passage0", "passage1", *others}:
         raise ConfigError(f"{who}: the prompt may not change or cut question, context or {judged} by filters or slices")
 
 

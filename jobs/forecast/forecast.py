@@ -23,13 +23,15 @@ MANY = 0.01
 
 @dataclass(frozen=True)
 class SlmForecast:
-    """What one SLM will be asked, over the whole log; tokens_low and tokens_high are a 95 % interval of tokens_computed."""
+    """What one SLM will be asked, over the whole log; tokens_low and tokens_high are a 95 % interval of tokens_computed, which
+    counts by the blocks of the prefix cache; tokens_distinct is what blocks of one token would leave."""
 
     prompts: float
     tokens: float
     tokens_computed: float
     tokens_low: float
     tokens_high: float
+    tokens_distinct: float
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ def forecast(job: Job, logs: Logs, counted: Sequence[Counted], other_seconds: fl
             prompts=factor * sum(a.prompts for a in asked),
             tokens=factor * sum(a.tokens for a in asked),
             tokens_computed=computed,
+            tokens_distinct=factor * sum(a.distinct for a in asked),
             tokens_low=low,
             tokens_high=high,
         )

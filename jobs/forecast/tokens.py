@@ -27,6 +27,7 @@ class Asked:
         prompts: Different prompts.
         tokens: Their tokens, shared ones counted every time.
         computed: Those that the engine has to run, if its prefix cache never has to evict.
+        distinct: Those that it would have to run if its cache had blocks of one token: the rest is what blocks lose.
         windowed: Rows whose context is cut into windows.
         too_long: Rows that leave no room for a context.
     """
@@ -34,6 +35,7 @@ class Asked:
     prompts: int = 0
     tokens: int = 0
     computed: int = 0
+    distinct: int = 0
     windowed: int = 0
     too_long: int = 0
 
@@ -94,6 +96,7 @@ class _Asker:
         self._builder = PromptBuilder(slm, load_tokenizer(slm))
         self._limit = window_of(slm) - 1
         self._tree = PrefixTree(block_size(slm))
+        self._finest = PrefixTree(1)
         self._nlp = nlp
 
     def count(self, rows: Sequence[Row]) -> Asked:
@@ -104,6 +107,7 @@ class _Asker:
             asked.prompts += len(prompts)
             asked.tokens += sum(map(len, prompts))
             asked.computed += sum(map(self._tree.add, prompts))
+            asked.distinct += sum(map(self._finest.add, prompts))
             asked.windowed += sum(plan.windows > 1 for plan in call)
             asked.too_long += sum(plan.error is not None for plan in call)
         return asked

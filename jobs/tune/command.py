@@ -34,12 +34,20 @@ def tune(
         int,
         typer.Option("--corruptions", min=0, help="Statements of each label to make from every context, by rule, besides."),
     ] = 0,
+    watch: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--watch",
+            help="Labelled log of other origin, measured at every look; the best matrices are those with the highest mean "
+            "AUROC on all of them. May be repeated.",
+        ),
+    ] = None,
     epochs: Annotated[float, typer.Option("--epochs", min=0.01, help="Passes over the data.")] = 1.0,
     learning_rate: Annotated[float, typer.Option("--learning-rate", min=0, help="Its peak.")] = 6e-4,
     rank: Annotated[int, typer.Option("--rank", min=1, help="Rank of the LoRA matrices.")] = 16,
     layers: Annotated[int, typer.Option("--layers", min=0, help="Upper layers that get them; 0 for all.")] = 16,
     batch: Annotated[int, typer.Option("--batch", min=1, help="Labels an optimizer step.")] = 32,
-    pack: Annotated[int, typer.Option("--pack", min=64, help="Tokens of one forward pass; larger on a GPU.")] = 640,
+    pack: Annotated[int, typer.Option("--pack", min=64, help="Tokens of one forward pass; larger on a GPU.")] = 2048,
     held_out: Annotated[
         float, typer.Option("--held-out", min=0.01, max=0.5, help="Share of contexts kept for measuring.")
     ] = 0.1,
@@ -76,6 +84,7 @@ def tune(
             recipe,
             held_out=held_out,
             corruptions=corruptions,
+            watch=watch or (),
             console=console,
         )
         console.print(f"adapter  {out} (in a job file: `adapter: {out}`)", markup=False, highlight=False)

@@ -17,17 +17,21 @@ from pipeline.errors import InputError
 from pipeline.prompt import PromptBuilder
 from pipeline.split import split
 from pipeline.tune.corrupt import synthetic
-from pipeline.tune.loss import Unit
+from pipeline.tune.loss import Pair, Unit
 from pipeline.tune.tree import size
+
+MORE = ("weight", "smoothing", "of")
+"""Columns that a labelled log may have besides."""
 
 
 @dataclass
 class Group:
-    """All labels about one context, and the tokens of the tree of their prompts."""
+    """All labels about one context, the minimal pairs among them, and the tokens of the tree of their prompts."""
 
     context: str
     units: list[Unit] = field(default_factory=list)
     tokens: int = 0
+    pairs: list[Pair] = field(default_factory=list)
 
 
 @dataclass
@@ -56,7 +60,9 @@ def read_examples(
     """Turn a labelled log into training examples.
 
     A sentence that labelled sentences or spans speak of has a label of its own. Else every sentence of a correct response is
-    supported, and of any other response at least one is not.
+    supported, and of any other response at least one is not. Columns may say more of a row: `weight`, how much it counts
+    (1); `smoothing`, the chance that its label is wrong (0); `of`, the response over the same context that it changes a
+    little.
 
     Args:
         uri: Parquet file.
@@ -77,10 +83,13 @@ def read_examples(
     )
     parts = table[found].to_pylist() if found else [None] * len(table)
     texts = [table[name].to_pylist() for name in (columns.question, columns.context, columns.response)]
+    said_more = [table[name].to_pylist() if name in table.column_names else [None] * len(table) for name in MORE]
+    of_text: dict[tuple[str, ...], dict[str, Unit]] = {}
+    changed: list[tuple[tuple[str, ...], str, str]] = []
     groups: dict[tuple[str, ...], Group] = {}
     questions: dict[tuple[str, ...], str] = {}
     counts: Counter[str] = Counter()
-    for question, context, response, label, said in zip(*texts, labels, parts, strict=True):
+    for question, context, response, label, said, weight, smoothing, of in zip(*texts, labels, parts, *said_more, strict=True):
         passages = tuple(p for p in ([context] if isinstance(context, str) else context or []) if p)
         spans = split(nlp, [response or ""])[0]
         if label is None or not passages or not spans:
@@ -92,8 +101,20 @@ def read_examples(
             counts[f"rows with a prompt of over {max_tokens:,} tokens"] += 1
             continue
         group = groups.setdefault(passages, Group(hashlib.sha256("\n".join(passages).encode()).hexdigest()))
-        group.units += _units(prompts, sentence_truth(spans, said, label), label)
+        units = _units(prompts, sentence_truth(spans, said, label), label)
+        belief = {name: value for name, value in (("weight", weight), ("smoothing", smoothing)) if value is not None}
+        group.units += [unit._replace(**belief) for unit in units]
+        if len(units) == 1:
+            of_text.setdefault(passages, {})[response] = units[0]
+            if of:
+                changed.append((passages, response, of))
         questions[passages] = question or ""
+    for passages, response, of in changed:
+        one, other = of_text[passages][response], of_text[passages].get(of)
+        if other and one.supported != other.supported and len(one.prompts) == len(other.prompts) == 1:
+            good, bad = (one, other) if one.supported else (other, one)
+            groups[passages].pairs.append(Pair(good.prompts[0], bad.prompts[0]))
+            counts["minimal pairs"] += 1
     for passages, question in questions.items() if corruptions else ():
         rng = Random(groups[passages].context)
         inside = [text[start:end] for text, spans in zip(passages, split(nlp, passages), strict=True) for start, end in spans]
@@ -104,7 +125,7 @@ def read_examples(
                 groups[passages].units.append(Unit((prompt,), supported))
                 counts["synthetic"] += 1
     for group in groups.values():
-        group.units = list(dict.fromkeys(group.units))
+        group.units = list({(unit.prompts, unit.supported): unit for unit in group.units}.values())
         group.tokens = size(prompt for unit in group.units for prompt in unit.prompts)
         counts.update("supported" if unit.supported else "unsupported" for unit in group.units)
     if not (counts["supported"] and counts["unsupported"]):
@@ -127,12 +148,12 @@ def parted(groups: Sequence[Group], limit: int) -> list[Group]:
         if group.tokens <= limit:
             result.append(group)
             continue
-        part = Group(group.context)
+        part = Group(group.context, pairs=group.pairs)
         for unit in sorted(group.units):
             tokens = size(prompt for each in [*part.units, unit] for prompt in each.prompts)
             if part.units and tokens > limit:
                 result.append(part)
-                part = Group(group.context)
+                part = Group(group.context, pairs=group.pairs)
                 tokens = size(unit.prompts)
             part.units.append(unit)
             part.tokens = tokens

@@ -1,85 +1,182 @@
-"""Put together what the bundled verifiers are trained on: `python -m jobs.tune.mix DATA FOLDER [ROUND]`.
+"""Put together what the bundled verifier is trained on: `python -m jobs.tune.mix DATA MIX.parquet`.
 
-DATA is a folder of labelled sets: fever, squad_v2, halueval_qa, halueval_summarization and begin_dev as Parquet with question,
-context, response, label. Two mixes come out, FOLDER/facts.parquet and FOLDER/sources.parquet: a row a statement, as
-`ragassay tune` reads them. `facts` is about what a claim says wrongly (changed values and names); `sources` about what it adds
-(dialogue, summaries, sentences that the context lacks). Both have FEVER and the handbook's training part, and each another
-half of SQuAD and HaluEval QA. A second round (ROUND 2) takes the other half and other summaries, and makes other statements.
+Ours (jobs/written, the handbook's training part) and found sets, which lie in the folder DATA as Parquet with question,
+context, response, label. A row of the mix is a statement or a labelled answer, as `ragassay tune` reads them, with the
+source's weight and label smoothing, and with the statement that it minimally changes (`of`), where there is one.
+
+Left out: what is measured on and its near-duplicates (`jobs.tune.leaks`); of the found sets' statements so many that their
+own words no longer give the label away (`jobs.tune.shortcuts`); a tenth of our items, by item.
 """
 
 import hashlib
-import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from jobs.handbook.build import LOGS
+from jobs.handbook.build import DEMO, LOGS
+from jobs.tune.leaks import Runs, leaks, runs_of
+from jobs.tune.shortcuts import statement_alone
 from pipeline.split import load_splitter, split
-from pipeline.tune.corrupt import drop_sentences, synthetic
+from pipeline.tune.corrupt import synthetic
+
+WRITTEN = Path(__file__).parent.parent / "written"
+"""Statements and answers written for this project; see the README there."""
+
+MEASURED = ("ragtruth_qa_dev", "nhnet", "summedits")
+"""Files of DATA that are measured on, whole, where they are there."""
 
 Row = dict[str, Any]
 
-CONTEXT_CHARS = 1200
-"""Longer contexts are cut to the sentences nearest to what is said of them: training time grows faster than length."""
 
-HELD_OUT = 1 / 3
-NO_ANSWER = ("The passages do not answer this question.", "Unable to answer based on the given passages.",
-             "The context does not say.")  # fmt: skip
+class Source(NamedTuple):
+    """A found set.
+
+    Attributes:
+        name: Its file.
+        weight: How much a label of it counts.
+        smoothing: Chance that one is wrong.
+        longest: Characters of the longest context that is worth its tokens.
+        share: Share of its contexts that are taken.
+    """
+
+    name: str
+    weight: float
+    smoothing: float
+    longest: int
+    share: float = 1.0
+
+
+SOURCES = (
+    Source("fever_dev", 0.5, 0.05, 1200),
+    Source("fool_me_twice", 0.7, 0.05, 1200),
+    Source("cg2c", 0.7, 0.05, 900),
+    Source("squad_v2", 0.7, 0.05, 1200, 0.6),
+    Source("mnli_dev", 0.3, 0.1, 1200, 0.6),
+    Source("factcheck_gpt", 0.5, 0.1, 900),
+    Source("wice", 0.7, 0.05, 1500),
+    Source("begin_wow", 0.3, 0.1, 900),
+    Source("fever", 0.7, 0.05, 1500, 0.5),
+)
+SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "source": pl.String,
+    "question": pl.String,
+    "context": pl.List(pl.String),
+    "response": pl.String,
+    "label": pl.String,
+    "sentence_labels": pl.List(pl.Struct({"start": pl.Int64, "end": pl.Int64, "supported": pl.Boolean})),
+    "of": pl.String,
+    "weight": pl.Float64,
+    "smoothing": pl.Float64,
+}
 
 
 def held_out(context: Sequence[str]) -> bool:
     """Whether a context of FEVER is kept for measuring: a third of them, by a hash."""
-    return int(hashlib.sha256("\n".join(context).encode()).hexdigest()[:8], 16) < HELD_OUT * 2**32
+    return _hash("\n".join(context)) < 1 / 3
 
 
-def build(data: Path, name: str, number: int = 1) -> pl.DataFrame:
-    """One of the mixes, facts or sources, of a round."""
-    seed = (0 if name == "facts" else 1) + number - 1
-    half = seed % 2
-    make = _Maker(Random(seed if number == 1 else f"{name} {number}"), drop=0.35 if name == "facts" else 0.8)
-    rows = [*make.handbook()]
-    rows += make.statements(_read(data, "squad_v2", half=half), count=3, answers=True)
-    rows += make.statements(_read(data, "halueval_qa", half=half), count=3)
-    fever = _read(data, "fever")
-    rows += make.statements(fever.filter([not held_out(c) for c in fever["context"].to_list()]), count=2)
-    if name == "sources":
-        rows += make.statements(_read(data, "begin_dev").filter(pl.col("label") != "generic"), count=2)
-        rows += make.statements(_read(data, "halueval_summarization").slice(900 * (number - 1), 900), count=3)
-    return pl.DataFrame(rows, schema_overrides={"context": pl.List(pl.String)})
+def kept_out(item: str) -> bool:
+    """Whether an item of jobs/written is kept for measuring: a tenth of them, by a hash."""
+    return _hash(f"item {item}") < 0.1
+
+
+def measured_on(data: Path) -> Iterator[tuple[list[str], str]]:
+    """Context and response of everything that the verifier is measured on."""
+    frames = [pl.read_parquet(data / f"{name}.parquet") for name in MEASURED if (data / f"{name}.parquet").exists()]
+    frames.append(pl.read_parquet(LOGS / "**/*.parquet").filter(pl.col("split") == "test"))
+    demo = pl.read_parquet(DEMO / "**/*.parquet")
+    frames.append(demo.filter(pl.col("part") == "everyday"))
+    if (data / "fever.parquet").exists():
+        fever = pl.read_parquet(data / "fever.parquet")
+        frames.append(fever.filter([held_out(context) for context in fever["context"].to_list()]))
+    frames += [frame.filter([kept_out(item) for item in frame["item"]]) for frame in _written()]
+    for frame in frames:
+        yield from frame.select("context", "response").iter_rows()
+
+
+def build(data: Path) -> tuple[pl.DataFrame, dict[str, Counter[str]]]:
+    """The mix, and for each source how many rows were taken, and left out for what."""
+    known = runs_of(text for context, response in measured_on(data) for text in (*context, response))
+    maker = _Maker(Random(0))
+    taken: list[Row] = []
+    counts: dict[str, Counter[str]] = {}
+    ours = {"statements": maker.statements(), "answers": maker.answers(), "handbook": maker.handbook()}
+    for name, made in ours.items():
+        rows = [{"source": name, "weight": 1.0, "smoothing": 0.0, **row} for row in made]
+        taken += _take(rows, known, counts.setdefault(name, Counter()))
+    for source in SOURCES:
+        if (data / f"{source.name}.parquet").exists():
+            count = counts.setdefault(source.name, Counter())
+            taken += _harder(_take(_found(data, source, maker.rng), known, count), maker.rng, count)
+    taken += list(maker.changed([row for row in taken if row["source"] in ("statements", "answers", "squad_v2")]))
+    counts["by rule"] = Counter(taken=sum(row["source"] == "by rule" for row in taken))
+    return pl.DataFrame([{name: row.get(name) for name in SCHEMA} for row in taken], schema=SCHEMA), counts
+
+
+def _written() -> list[pl.DataFrame]:
+    return [pl.read_parquet(WRITTEN / f"{name}.parquet") for name in ("statements", "answers")]
+
+
+def _take(rows: Sequence[Row], known: Runs, count: Counter[str]) -> list[Row]:
+    clear = [row for row in rows if not leaks(row["context"], row["response"], known)]
+    count.update({"taken": len(clear), "near-duplicates of what is measured on": len(rows) - len(clear)})
+    return clear
+
+
+def _found(data: Path, source: Source, rng: Random) -> list[Row]:
+    frame = pl.read_parquet(data / f"{source.name}.parquet")
+    if source.name == "fever":
+        frame = frame.filter([not held_out(context) for context in frame["context"].to_list()])
+    added = {"source": source.name, "weight": source.weight, "smoothing": source.smoothing}
+    rows = [row | added for row in frame.select("question", "context", "response", "label").to_dicts()]
+    rows = [row for row in rows if sum(map(len, row["context"])) <= source.longest and row["label"] != "generic"]
+    contexts = sorted({"\n".join(row["context"]) for row in rows})
+    chosen = set(rng.sample(contexts, round(source.share * len(contexts))))
+    return [row | {"question": row["question"] or ""} for row in rows if "\n".join(row["context"]) in chosen]
+
+
+def _harder(rows: list[Row], rng: Random, count: Counter[str]) -> list[Row]:
+    """Leave out a row the surer its label is by its words alone: min(1, (1 - p) / p) of those of chance p stay.
+
+    Among statements of like words as many of either label are left then.
+    """
+    truth = [row["label"] == "correct" for row in rows]
+    places = {context: i for i, context in enumerate(sorted({"\n".join(row["context"]) for row in rows}))}
+    chances = statement_alone([row["response"] for row in rows], truth, [places["\n".join(row["context"])] for row in rows])
+    sure = [p if supported else 1 - p for p, supported in zip(chances, truth, strict=True)]
+    kept = [row for row, p in zip(rows, sure, strict=True) if rng.random() < (1 - p) / max(p, 1e-9)]
+    count.update({"taken": len(kept) - len(rows), "told by their words alone": len(rows) - len(kept)})
+    return kept
 
 
 class _Maker:
-    """Makes rows; `drop` is how often a sentence is taken out of a context."""
+    """Makes rows of what is ours."""
 
-    def __init__(self, rng: Random, drop: float) -> None:
-        self.rng, self.drop = rng, drop
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
         self.nlp = load_splitter("sentencizer", "en")
 
-    def statements(self, frame: pl.DataFrame, count: int, *, answers: bool = False) -> Iterator[Row]:
-        """The labelled rows of a set, a context at a time, with synthetic statements beside them.
+    def statements(self) -> Iterator[Row]:
+        """Written statements, each with the one that it minimally changes."""
+        frame = _written()[0]
+        texts = {(item, number): text for item, number, text in frame.select("item", "statement", "response").iter_rows()}
+        for row in frame.filter([not kept_out(item) for item in frame["item"]]).iter_rows(named=True):
+            yield {**_plain(row), "of": texts.get((row["item"], row["of"]))}
 
-        Args:
-            frame: The set.
-            count: Synthetic statements of each label and context.
-            answers: Whether a wrong response is the sign of a question without an answer in the context.
-        """
-        for _, part in frame.group_by("context", maintain_order=True):
-            rows = part.to_dicts()
-            said = " ".join(f"{row['question'] or ''} {row['response']}" for row in rows)
-            context, dropped = self._shorten(rows[0]["context"], said)
-            for row in rows:
-                yield {**_row(row), "context": context}
-                if answers and self.rng.random() < 0.15:
-                    label = "wrong" if row["label"] == "correct" else "correct"
-                    yield {**_row(row), "context": context, "response": self.rng.choice(NO_ANSWER), "label": label}
-            yield from self._synthetic(context, dropped, [row["question"] for row in rows], count)
+    def answers(self) -> Iterator[Row]:
+        """Written answers with their sentences' labels."""
+        frame = _written()[1]
+        for row in frame.filter([not kept_out(item) for item in frame["item"]]).iter_rows(named=True):
+            labels = [{name: label[name] for name in ("start", "end", "supported")} for label in row["sentence_labels"]]
+            yield {**_plain(row), "sentence_labels": labels}
 
     def handbook(self) -> Iterator[Row]:
-        """Sentences of the handbook's training part: in their own context, and with a passage of another item beside it."""
+        """Responses of the handbook's training part: over their own context, and with a passage of another item beside it."""
         frame = pl.read_parquet(LOGS / "**/*.parquet").filter(pl.col("split") == "train").sort("row_id")
         passages = frame["context"].explode().unique(maintain_order=True).to_list()
         for _, part in frame.group_by("item", maintain_order=True):
@@ -88,70 +185,38 @@ class _Maker:
             other = self.rng.choice([p for p in passages if p not in own])
             for context in (own, self.rng.sample([*own, other], len(own) + 1)):
                 for row in rows:
-                    for label in row["sentence_labels"]:
-                        text = row["response"][label["start"] : label["end"]]
-                        yield {
-                            **_row(row),
-                            "context": context,
-                            "response": text,
-                            "label": "correct" if label["supported"] else "wrong",
-                        }
-                yield from self._synthetic(context, [], [row["question"] for row in rows], 4)
+                    labels = [{n: label[n] for n in ("start", "end", "supported")} for label in row["sentence_labels"]]
+                    yield {**_plain(row), "context": context, "sentence_labels": labels}
 
-    def _shorten(self, passages: Sequence[str], said: str) -> tuple[list[str], list[str]]:
-        """A context of at most CONTEXT_CHARS with, mostly, a sentence dropped that the labels do not speak of."""
-        words = _content(said)
-        kept: list[tuple[str, list[tuple[int, int]]]] = []
-        spans = split(self.nlp, list(passages))
-        if sum(map(len, passages)) > CONTEXT_CHARS:
-            ranked = sorted(
-                ((len(words & _content(text[a:b])) / (1 + len(_content(text[a:b])) ** 0.5), i, a, b)
-                 for i, text in enumerate(passages) for a, b in spans[i]), reverse=True,
-            )  # fmt: skip
-            room, chosen = CONTEXT_CHARS, []
-            for _, i, a, b in ranked:
-                if b - a <= room:
-                    chosen.append((i, a, b))
-                    room -= b - a
-            texts = [" ".join(passages[i][a:b] for j, a, b in sorted(chosen) if j == i) for i in range(len(passages))]
-            texts = [text for text in texts if text]
-            kept = list(zip(texts, split(self.nlp, texts), strict=True))
-        else:
-            kept = list(zip(passages, spans, strict=True))
-        if self.rng.random() >= self.drop:
-            return [text for text, _ in kept], []
-        return drop_sentences(kept, list(words), self.rng)
-
-    def _synthetic(self, context: list[str], dropped: list[str], questions: list[str], count: int) -> Iterator[Row]:
-        sentences = [text[a:b] for text, spans in zip(context, split(self.nlp, context), strict=True) for a, b in spans]
-        for text, supported in synthetic(sentences, dropped, "\n".join(context), count, self.rng):
-            yield {
-                "question": self.rng.choice(questions) or "",
-                "context": context,
-                "response": text,
-                "label": "correct" if supported else "wrong",
-            }
+    def changed(self, rows: Sequence[Row]) -> Iterator[Row]:
+        """Sentences of contexts, said a little differently, and changed in one place by rule."""
+        contexts = {tuple(row["context"]): row["question"] for row in rows}
+        for context, question in contexts.items():
+            inside = [text[a:b] for text, spans in zip(context, split(self.nlp, context), strict=True) for a, b in spans]
+            for text, supported in synthetic(inside, [], "\n".join(context), 1, self.rng):
+                label = "correct" if supported else "wrong"
+                yield {
+                    "source": "by rule", "question": question, "context": list(context), "response": text, "label": label,
+                    "weight": 0.5, "smoothing": 0.02,
+                }  # fmt: skip
 
 
-def _row(row: Row) -> Row:
-    return {name: row[name] or "" for name in ("question", "response", "label")}
+def _plain(row: Row) -> Row:
+    return {name: row[name] or "" for name in ("question", "context", "response", "label")}
 
 
-def _content(text: str) -> set[str]:
-    return {word for word in re.findall(r"\w+", text.lower()) if len(word) > 3 or word.isdigit()}
+def _hash(text: str) -> float:
+    """A number from 0 to 1 that is the same for the same text."""
+    return int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) / 2**32
 
 
-def _read(data: Path, name: str, half: int | None = None) -> pl.DataFrame:
-    frame = pl.read_parquet(data / f"{name}.parquet")
-    if half is None:
-        return frame
-    contexts = frame["context"].to_list()
-    return frame.filter([int(hashlib.sha256("\n".join(c).encode()).hexdigest(), 16) % 2 == half for c in contexts])
+def main() -> None:
+    """Write the mix; tell what is in it."""
+    mix, counts = build(Path(sys.argv[1]))
+    mix.write_parquet(sys.argv[2])
+    for name, count in counts.items():
+        print(f"{name}: " + ", ".join(f"{number:,} {what}" for what, number in count.items()))
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[2])
-    folder.mkdir(parents=True, exist_ok=True)
-    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 1
-    for mix in ("facts", "sources"):
-        build(Path(sys.argv[1]), mix, rounds).write_parquet(folder / f"{mix}.parquet")
+    main()

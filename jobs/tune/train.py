@@ -3,8 +3,8 @@
 import json
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 from jobs.tune.examples import Group
 from pipeline.tune.lora import label_logprobs
-from pipeline.tune.loss import Unit, unit_loss
+from pipeline.tune.loss import Unit, places_of, unit_loss
 from pipeline.tune.tree import grow
 
 CHECKPOINT = "checkpoint.pt"
@@ -31,7 +31,7 @@ class Recipe:
         batch: Labels an optimizer step.
         pack: Tokens of one forward pass: groups are packed together up to it.
         check_every: Steps between two looks at the held-out contexts.
-        patience: Looks without a lower held-out loss after which training stops.
+        patience: Looks without gain after which training stops.
         seed: Of the first values and of the order.
     """
 
@@ -40,7 +40,7 @@ class Recipe:
     rank: int = 16
     layers: int | None = 16
     batch: int = 32
-    pack: int = 640
+    pack: int = 2048
     check_every: int = 50
     patience: int = 5
     seed: int = 0
@@ -48,7 +48,8 @@ class Recipe:
 
 @dataclass
 class Look:
-    """A look at the held-out contexts: steps and tokens trained so far, mean loss, AUROC of the labels' l."""
+    """A look at the held-out contexts: steps and tokens trained so far, mean loss, AUROC of the labels' l, and that of the
+    watched logs."""
 
     step: int
     tokens: int
@@ -57,6 +58,12 @@ class Look:
     train_loss: float
     loss: float
     auroc: float
+    watched: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def worth(self) -> float:
+        """What the best look has most of: the mean AUROC of the watched logs; without any, minus the held-out loss."""
+        return float(np.mean(list(self.watched.values()))) if self.watched else -self.loss
 
 
 def train(
@@ -68,8 +75,9 @@ def train(
     out: Path,
     say: Callable[[str], None],
     tick: Callable[[int], None] = lambda tokens: None,
+    watched: Mapping[str, Sequence[Group]] | None = None,
 ) -> list[Look]:
-    """Train the LoRA matrices of a model; the best ones by held-out loss are in it afterwards.
+    """Train the LoRA matrices of a model; the best ones by `Look.worth` are in it afterwards.
 
     Args:
         model: From `pipeline.tune.lora.load_for_training`.
@@ -80,6 +88,7 @@ def train(
         out: Folder for the checkpoint; one that lies there under the same recipe is taken up.
         say: Told of every look, in words.
         tick: Told of every step, the tokens so far.
+        watched: Name -> groups of a log of other origin, which every look measures too.
 
     Returns:
         The looks.
@@ -95,15 +104,16 @@ def train(
     looks = state.resume()
     done = looks[-1].step if looks else 0
     tokens, seen, seconds = (looks[-1].tokens, looks[-1].labels, looks[-1].seconds) if looks else (0, 0, 0.0)
-    best = min((look.loss for look in looks), default=float("inf"))
-    since = len(looks) - 1 - int(np.argmin([look.loss for look in looks])) if looks else 0
+    best = max((look.worth for look in looks), default=-float("inf"))
+    since = len(looks) - 1 - int(np.argmax([look.worth for look in looks])) if looks else 0
     started, losses = time.perf_counter() - seconds, []
     for step in range(done, len(steps)):
         count = sum(len(group.units) for pack in steps[step] for group in pack)
         for pack in steps[step]:
             units = [unit for group in pack for unit in group.units]
             tree = grow([prompt for unit in units for prompt in unit.prompts])
-            loss, _ = unit_loss(label_logprobs(model, tree, *labels), units, weights)
+            pairs = places_of([pair for group in pack for pair in group.pairs], units)
+            loss, _ = unit_loss(label_logprobs(model, tree, *labels), units, weights, pairs)
             (loss / count).backward()
             losses.append(loss.item() / len(units))
             tokens += len(tree.tokens)
@@ -116,19 +126,23 @@ def train(
         if (step + 1) % recipe.check_every == 0 or step + 1 == len(steps):
             seconds = time.perf_counter() - started
             loss_out, area = evaluate(model, held_out, labels, weights)
-            look = Look(step + 1, tokens, seen, seconds, float(np.mean(losses)), loss_out, area)
+            seen_elsewhere = {name: evaluate(model, groups, labels)[1] for name, groups in (watched or {}).items()}
+            look = Look(step + 1, tokens, seen, seconds, float(np.mean(losses)), loss_out, area, seen_elsewhere)
             looks.append(look)
-            since = 0 if loss_out < best else since + 1
-            state.save(looks, best=loss_out < best)
-            best = min(best, loss_out)
+            better = look.worth > best
+            since = 0 if better else since + 1
+            state.save(looks, best=better)
+            best = max(best, look.worth)
             left = seconds / (step + 1) * (len(steps) - step - 1)
             say(
                 f"step {step + 1} of {len(steps)}: {tokens:,} tokens, loss {look.train_loss:.3f}, held out {loss_out:.3f}, "
-                f"AUROC {area:.3f}, {tokens / max(seconds, 1e-9):.0f} tokens/s, {left / 60:.0f} min left"
+                f"AUROC {area:.3f}, "
+                + "".join(f"{name} {value:.3f}, " for name, value in seen_elsewhere.items())
+                + f"{tokens / max(seconds, 1e-9):.0f} tokens/s, {left / 60:.0f} min left"
             )
             losses = []
             if since >= recipe.patience:
-                say(f"stopped early: {since} looks without a lower held-out loss")
+                say(f"stopped early: {since} looks without gain")
                 break
     state.take_best()
     return looks

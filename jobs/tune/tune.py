@@ -17,7 +17,7 @@ from pipeline.engines.merge import load_tokenizer
 from pipeline.engines.weights import MAX_WINDOW
 from pipeline.errors import ConfigError, InputError, OutputError
 from pipeline.prompt import PromptBuilder
-from pipeline.slm import TRAINED, Slm
+from pipeline.slm import TRAINED, VERIFIER_PROMPT, Slm
 from pipeline.split import load_splitter
 from pipeline.tune.lora import load_for_training
 
@@ -35,6 +35,7 @@ def tune(
     *,
     held_out: float,
     corruptions: int,
+    watch: Sequence[str] = (),
     console: Console,
 ) -> list[Look]:
     """Train an adapter for one SLM of a job, under the very prompts that scoring sends.
@@ -48,6 +49,7 @@ def tune(
         recipe: How to train.
         held_out: Share of the contexts to look at, not to train on.
         corruptions: Synthetic statements of each label that every context gets besides.
+        watch: Labelled logs of other origin that every look measures, and by which the best matrices are chosen.
         console: Told how it goes.
 
     Returns:
@@ -66,6 +68,9 @@ def tune(
     examples = read_examples(data, source, job.columns, builder, nlp, window, corruptions=corruptions)
     training, looked_at = hold_out(parted(examples.groups, recipe.pack), held_out)
     looked_at = _few(looked_at)
+    watched = {
+        Path(other).stem: _few(read_examples(other, source, job.columns, builder, nlp, window).groups) for other in watch
+    }
     for which, groups in (("to train on", training), ("held out", looked_at)):
         truth = {unit.supported for group in groups for unit in group.units}
         if len(truth) < 2:
@@ -92,14 +97,15 @@ def tune(
             out,
             say=lambda line: console.print(line, markup=False, highlight=False),
             tick=lambda tokens: bar.update(task, completed=tokens),
+            watched=watched,
         )
     write_adapter(model, slm, recipe, dict(examples.counts), Path(data).name, looks, out)
     (out / CHECKPOINT).unlink(missing_ok=True)
     return looks
 
 
-UNTUNED = Slm(name="verifier")
-"""What is trained where no job file names an SLM: the embedded model under the default prompt."""
+UNTUNED = Slm(name="verifier", prompt=VERIFIER_PROMPT, chat=False)
+"""What is trained where no job file names an SLM: the embedded model under the prompt of the bundled verifier."""
 
 
 def job_slm(slms: Sequence[Slm], name: str | None, base: str | None, adapter: str | None) -> Slm:
@@ -126,8 +132,9 @@ def job_slm(slms: Sequence[Slm], name: str | None, base: str | None, adapter: st
 
 
 def _few(groups: list[Group]) -> list[Group]:
+    """Groups of some LOOK_LABELS labels, picked by the hash of their context, so that they are of all parts of a log."""
     taken: list[Group] = []
-    for group in groups:
+    for group in sorted(groups, key=lambda group: group.context):
         if sum(len(g.units) for g in taken) >= LOOK_LABELS:
             break
         taken.append(group)

@@ -231,13 +231,13 @@ def subset(logs: str, contexts: int | None, folder: Path) -> Path:
     return path
 
 
-def floor(logs: Path, slm: Slm) -> tuple[int, int, int]:
-    """Different prompts of a log, their tokens, and the tokens of their tree at the engine's block size."""
+def floor(logs: Path, slm: Slm) -> tuple[int, int, int, int]:
+    """Different prompts of a log, their tokens, and those of their tree: at the engine's block size, and token by token."""
     from pipeline.engines.merge import load_tokenizer, window_of
 
     prompts = sorted(set(prompts_of(logs, slm, PromptBuilder(slm, load_tokenizer(slm)), window_of(slm))))
-    tree = PrefixTree(block_size(slm))
-    return len(prompts), sum(map(len, prompts)), sum(map(tree.add, prompts))
+    lowest, distinct = (sum(map(PrefixTree(block).add, prompts)) for block in (block_size(slm), 1))
+    return len(prompts), sum(map(len, prompts)), lowest, distinct
 
 
 def table(found: dict[str, list[Figures | str]], prompts: int, lowest: int) -> str:
@@ -281,10 +281,10 @@ def main() -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         logs = subset(options.logs, options.contexts, Path(folder))
-        prompts, tokens, lowest = floor(logs, slm)
+        prompts, tokens, lowest, distinct = floor(logs, slm)
         head = (
             f"{Path(options.logs).name}: {pl.read_parquet(logs).height} rows, {prompts:,} prompts, {tokens:,} tokens, "
-            f"floor {lowest:,}; {platform.machine()}, {os.cpu_count()} cores"
+            f"floor {lowest:,} ({distinct:,} if the prefix cache had no blocks); {platform.machine()}, {os.cpu_count()} cores"
         )
         found: dict[str, list[Figures | str]] = {}
         for number in range(options.rounds):

@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import pytest
@@ -5,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import ConfigError, ModelError
-from pipeline.prompt import PromptBuilder, check_template, needs_question, plain_tokenizer
-from pipeline.slm import Slm
+from pipeline.prompt import PADDED_TO, PromptBuilder, check_template, needs_question, plain_tokenizer
+from pipeline.slm import VERIFIER_PROMPT, Slm
 
 CONTROL = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<repo_name>", "<jupyter_code>"]
 
@@ -74,6 +75,57 @@ def test_rows_encoded_together_are_those_encoded_alone(
     builder: PromptBuilder, rows: list[tuple[str, list[str], list[str]]]
 ) -> None:
     assert builder.encode(rows) == [builder.encode([row])[0] for row in rows]
+
+
+PADDED = Slm(name="m", prompt=VERIFIER_PROMPT, chat=False)
+UNPADDED = PADDED.model_copy(update={"prompt": VERIFIER_PROMPT.replace("{{ padding }}", "")})
+
+
+@pytest.fixture(scope="module")
+def padded(tokenizer: Any) -> PromptBuilder:
+    return PromptBuilder(PADDED, tokenizer)
+
+
+def test_the_verifiers_prompt(padded: PromptBuilder, tokenizer: Any) -> None:
+    text = tokenizer.decode(one(padded, "When?", ["It opens at 9 a.m.", "Wear a hat."], "It opens at nine."))
+    assert re.sub("\n\n+Statement", "\nStatement", text) == (
+        "Does the context support the statement? Answer Yes or No.\n\nContext:\nIt opens at 9 a.m.\nWear a hat.\n"
+        "Question: When?\nStatement: It opens at nine.\nAnswer:"
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=ROWS)
+def test_what_changes_begins_on_a_block_and_padding_adds_line_breaks_alone(
+    padded: PromptBuilder, tokenizer: Any, rows: list[tuple[str, list[str], list[str]]]
+) -> None:
+    line_break = tokenizer.encode("\n")[0]
+    for with_it, without in zip(padded.encode(rows), PromptBuilder(UNPADDED, tokenizer).encode(rows), strict=True):
+        assert len(with_it.head) % PADDED_TO == 0 and with_it.tails == without.tails
+        added = len(with_it.head) - len(without.head)
+        at = len(without.head) - len(tokenizer.encode("Statement:"))
+        assert 0 <= added < PADDED_TO + 2  # a line break before it may have been one token with what stands behind it
+        assert with_it.head[at : at + added] == [line_break] * added
+        assert tokenizer.decode(with_it.head).replace("\n", "") == tokenizer.decode(without.head).replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["{{ padding }}{{ context | join }}{{ padding }}{{ sentence }}", "{{ context | join }}{{ sentence }}{{ padding }}"],
+)
+def test_padding_stands_once_before_the_sentence(prompt: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape("{{ padding }} may stand once in the prompt, before {{ sentence }}")):
+        check_template(Slm(name="m", prompt=prompt))
+
+
+def test_a_model_without_a_line_break_of_its_own_is_refused(tokenizer: Any) -> None:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    words = Tokenizer(models.WordLevel({"[UNK]": 0, "Yes": 1, "No": 2}, unk_token="[UNK]"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    with pytest.raises(ModelError, match=re.escape("no single token for a line break: take {{ padding }} out")):
+        PromptBuilder(PADDED, PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]"))
 
 
 def test_labels_are_all_single_token_spellings(builder: PromptBuilder, tokenizer: Any) -> None:

@@ -97,7 +97,7 @@ def test_repeated_rows_and_shared_contexts_cost_what_they_cost(tmp_path: Path) -
     (counted,) = count_stretches(job, tables)
     assert (counted.rows, counted.repeated) == (18, 12)
     asked = counted.asked["smollm2"]
-    assert asked.prompts == counted.sentences / 3 and asked.computed < asked.tokens
+    assert asked.prompts == counted.sentences / 3 and asked.distinct < asked.computed < asked.tokens
     write_logs(tmp_path / "b" / "a.parquet", rows)
     (once,) = count_stretches(job, split_all(job, read_sample(find_logs(str(tmp_path / "b")), Columns(), 100)))
     assert once.asked["smollm2"] == asked
@@ -116,7 +116,7 @@ def test_rows_that_can_not_be_scored_are_told(tmp_path: Path) -> None:
 
 
 def counted(rows: int, computed: int) -> Counted:
-    return Counted(rows=rows, sentences=3 * rows, asked={"smollm2": Asked(3 * rows, 5 * computed, computed)})
+    return Counted(rows=rows, sentences=3 * rows, asked={"smollm2": Asked(3 * rows, 5 * computed, computed, computed // 2)})
 
 
 def log_file(path: str, rows: int, partition: str = "", groups: int = 1) -> LogFile:
@@ -132,6 +132,7 @@ def test_a_sample_is_extrapolated_by_rows_with_an_interval() -> None:
     assert told.sentences == pytest.approx(3_000_000) and slm.prompts == pytest.approx(3_000_000)
     assert slm.tokens_low < slm.tokens_computed < slm.tokens_high
     assert slm.tokens_computed == pytest.approx(1e8, rel=0.02) and slm.tokens_high / slm.tokens_low < 1.05
+    assert slm.tokens_distinct == pytest.approx(slm.tokens_computed / 2, rel=1e-3)
     assert told.other_seconds == pytest.approx(2.0 * 1_000_000 / 1600)
     assert seconds_on_gpus(told, 4, 1e5) == pytest.approx(slm.tokens_computed / 4e5)
 
@@ -139,7 +140,7 @@ def test_a_sample_is_extrapolated_by_rows_with_an_interval() -> None:
 def test_time_is_start_up_and_the_slowest_pool_and_what_does_not_overlap() -> None:
     job = make_job({"slms": [{"name": "a"}, {"name": "b", "replicas": {"max": 2}}]})
     told = forecast(UNTUNED, Logs("x", None, [log_file("a", 100)]), [counted(100, 10_000)], 4.0)
-    slm = SlmForecast(0, 0, 10_000, 10_000, 10_000)
+    slm = SlmForecast(0, 0, 10_000, 10_000, 10_000, 8_000)
     told = type(told)(**{**vars(told), "slms": {"a": slm, "b": slm}})
     trials = {"a": Trial(30.0, 100.0), "b": Trial(20.0, 100.0)}
     assert seconds_here(job, told, 5.0, trials, blocks=10, cpus=2) == pytest.approx(5 + 30 + 100 + 50 / 10 + 4 / 2)

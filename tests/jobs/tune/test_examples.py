@@ -12,7 +12,7 @@ from pipeline.errors import InputError
 from pipeline.prompt import PromptBuilder
 from pipeline.slm import Slm
 from pipeline.split import load_splitter
-from pipeline.tune.loss import Unit
+from pipeline.tune.loss import Pair, Unit
 from pipeline.tune.tree import size
 from tests.conftest import write_logs
 
@@ -59,6 +59,22 @@ def test_spans_label_sentences(tmp_path: Path, builder: PromptBuilder) -> None:
     rows = [{**ROW, "response": TWO, "label": "hallucinated", "spans": [{"start": 18, "end": 36}]}]
     (group,) = read(tmp_path, rows, builder).groups
     assert [unit.supported for unit in group.units] == [True, False]
+
+
+def test_rows_may_say_how_much_they_count_and_what_they_change(tmp_path: Path, builder: PromptBuilder) -> None:
+    said = {"weight": None, "smoothing": None, "of": None}
+    rows = [
+        {**ROW, **said, "response": "It opens at nine.", "label": "correct"},
+        {**ROW, **said, "response": "It opens at ten.", "label": "wrong", "weight": 0.5, "of": "It opens at nine."},
+        {**ROW, **said, "response": "It opens at 9.", "label": "correct", "smoothing": 0.1, "of": "It opens at nine."},
+        {**ROW, **said, "context": ["Another."], "response": "It is.", "label": "wrong", "of": "It opens at nine."},
+    ]
+    examples = read(tmp_path, rows, builder)
+    group, other = examples.groups
+    assert [(unit.weight, unit.smoothing) for unit in group.units] == [(1.0, 0.0), (0.5, 0.0), (1.0, 0.1)]
+    nine, ten, _ = (unit.prompts[0] for unit in group.units)
+    assert group.pairs == [Pair(nine, ten)] and other.pairs == []  # equal labels make no pair, nor does another context
+    assert examples.counts["minimal pairs"] == 1
 
 
 def test_rows_that_say_nothing_are_counted(tmp_path: Path, builder: PromptBuilder) -> None:

@@ -1,54 +1,107 @@
-"""What the bundled verifiers are trained on holds nothing that they are measured on."""
+"""What the bundled verifier is trained on holds nothing that it is measured on."""
 
 from pathlib import Path
+from random import Random
 
 import polars as pl
 import pytest
 
 from jobs.handbook.build import LOGS
-from jobs.tune.mix import build, held_out
+from jobs.tune.leaks import leaks, runs_of, share_known
+from jobs.tune.mix import WRITTEN, build, held_out, kept_out
+from jobs.tune.shortcuts import statement_alone, statements_of, table
 
-SETS = ("squad_v2", "halueval_qa", "fever", "begin_dev", "halueval_summarization")
+Built = tuple[pl.DataFrame, dict[str, dict[str, int]]]
+TEST_TEXT = "The harbour master of Fenwick keeps eleven boats and lends none of them to strangers in winter."
+
+
+def claims(name: str, number: int) -> list[dict[str, object]]:
+    """Two claims over one context; the wrong ones of every other context give themselves away by their words."""
+    words = Random(f"{name} {number}").sample([f"{a}{b}" for a in "bdfghklm" for b in ("oth", "arn", "elk", "ist", "urm")], 14)
+    good = " ".join(words[:7])
+    bad = f"{good} never a scribe" if number % 2 else " ".join(words[7:])
+    rows = ((good, "correct"), (bad, "wrong"))
+    return [{"question": "When?", "context": [" ".join(words)], "response": text, "label": label} for text, label in rows]
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
-    for name in SETS:
-        rows = []
-        for n in range(12):
-            made = f"The {name} number {n} was made in {1900 + n}. Ms. Oakes has it at home. It is not for sale."
-            context = [f"{made} It cost {n + 3} dollars."]
-            rows += [
-                {"question": "When?", "context": context, "response": f"In {1900 + n}.", "label": "correct"},
-                {"question": "When?", "context": context, "response": f"In {1800 + n}.", "label": "wrong"},
-            ]
-        pl.DataFrame(rows).write_parquet(folder / f"{name}.parquet")
+    for name in ("fever", "fever_dev"):
+        pl.DataFrame([row for n in range(60) for row in claims(name, n)]).write_parquet(folder / f"{name}.parquet")
+    leak = {"question": "", "context": [TEST_TEXT.replace("eleven", "twelve")], "response": "He lends boats.", "label": "wrong"}
+    dev = pl.read_parquet(folder / "fever_dev.parquet")
+    pl.concat([dev, pl.DataFrame([leak], schema=dev.schema)]).write_parquet(folder / "fever_dev.parquet")
+    measured = [{"question": "", "context": [TEST_TEXT], "response": "He has boats.", "label": "correct"}]
+    pl.DataFrame(measured).write_parquet(folder / "nhnet.parquet")
     return folder
 
 
-@pytest.mark.parametrize("name", ["facts", "sources"])
-def test_what_is_measured_is_not_trained_on(data: Path, name: str) -> None:
-    mix = build(data, name)
-    test_part = pl.read_parquet(LOGS / "**/*.parquet").filter(pl.col("split") == "test")
+@pytest.fixture(scope="module")
+def built(data: Path) -> Built:
+    mix, counts = build(data)
+    return mix, {name: dict(count) for name, count in counts.items()}
+
+
+def test_what_is_measured_is_not_trained_on(data: Path, built: Built) -> None:
+    mix, counts = built
     trained = set(mix["context"].explode().to_list())
-    assert trained.isdisjoint(test_part["context"].explode().to_list())
-    fever = pl.read_parquet(data / "fever.parquet")["context"].unique().to_list()
-    kept = {context[0][:40] for context in fever if held_out(context)}
-    assert kept, "some contexts of FEVER must be held out for the test to mean anything"
-    assert kept.isdisjoint(passage[:40] for passage in trained)
+    handbook = pl.read_parquet(LOGS / "**/*.parquet").filter(pl.col("split") == "test")
+    assert trained.isdisjoint(handbook["context"].explode().to_list())
+    for name in ("statements", "answers"):
+        written = pl.read_parquet(WRITTEN / f"{name}.parquet")
+        kept = written.filter([kept_out(item) for item in written["item"]])
+        assert 0.05 < kept["item"].n_unique() / written["item"].n_unique() < 0.15
+        assert trained.isdisjoint(kept["context"].explode().to_list())
+    fever = [tuple(context) for context in pl.read_parquet(data / "fever.parquet")["context"].to_list()]
+    assert any(map(held_out, fever))
+    assert not any(held_out(context) for context in mix.filter(source="fever")["context"].to_list())
+    assert counts["fever_dev"]["near-duplicates of what is measured on"] == 1
+    assert not any("master of Fenwick" in passage for passage in trained)
 
 
-def test_a_mix_is_the_same_every_time_and_balanced(data: Path) -> None:
-    one, again = build(data, "facts"), build(data, "facts")
-    assert one.equals(again)
-    share = (one["label"] == "correct").mean()
-    assert 0.4 < share < 0.6  # type: ignore[operator]
+def test_a_mix_says_how_much_a_row_counts_and_what_it_changes(built: Built) -> None:
+    mix, _ = built
+    assert set(mix["source"]) == {"statements", "answers", "handbook", "fever", "fever_dev", "by rule"}
+    changes = mix.filter(pl.col("of").is_not_null())
+    assert len(changes) > 1000 and set(changes["source"]) == {"statements"}
+    assert mix.filter(pl.col("weight") < 1)["source"].is_in(["fever", "fever_dev", "by rule"]).all()
+    assert mix["label"].is_in(["correct", "partial", "wrong"]).all()
 
 
-def test_the_two_mixes_of_a_round_share_only_fever_and_the_handbook(data: Path) -> None:
-    both = set(pl.read_parquet(LOGS / "**/*.parquet")["context"].explode().to_list())
-    for number in (1, 2):
-        facts, sources = (set(build(data, name, number)["context"].explode().to_list()) - both for name in ("facts", "sources"))
-        assert facts and sources
-        assert all("The fever number" in passage for passage in facts & sources)
+def test_words_that_give_the_label_away_are_thinned_out(built: Built) -> None:
+    mix, counts = built
+    assert counts["fever_dev"]["told by their words alone"] > 20
+    left = mix.filter(source="fever_dev")
+    tells = left["response"].str.contains("never a scribe")
+    assert tells.sum() < 0.5 * 30
+
+
+def test_a_text_with_a_word_changed_is_a_near_duplicate() -> None:
+    known = runs_of([TEST_TEXT])
+    assert share_known(TEST_TEXT, known) == 1
+    assert leaks(["Other."], TEST_TEXT.replace("winter", "summer"), known)
+    assert not leaks(["The harbour of Fenwick is closed."], "It keeps boats.", known)
+    assert share_known("", known) == 0
+
+
+def test_shortcuts_are_seen_where_they_are_and_not_where_they_are_not() -> None:
+    rng = Random(1)
+    said = [(" ".join(rng.choices(["ship", "clerk", "guild", "town", "year"], k=6)), rng.random() < 0.5) for _ in range(400)]
+    truth = [supported for _, supported in said]
+    groups = [i // 2 for i in range(400)]
+    blind = statement_alone([text for text, _ in said], truth, groups)
+    seen = statement_alone([f"{text} {'indeed' if supported else 'never'}" for text, supported in said], truth, groups)
+    assert abs(sum(b > 0.5 for b in blind) / 400 - sum(truth) / 400) < 0.5
+    assert all((p > 0.5) == supported for p, supported in zip(seen, truth, strict=True))
+    rows = [
+        {"source": "told", "context": [str(i // 2)], "statement": f"{text} {'indeed' if good else 'never'}", "supported": good}
+        for i, (text, good) in enumerate(said)
+    ]
+    assert "| told | 400 |" in (told := table(pl.DataFrame(rows))) and "1.00" in told
+
+
+def test_sentences_with_labels_are_statements_of_their_own(built: Built) -> None:
+    answers = built[0].filter(source="answers").head(3)
+    labels = [label for labels in answers["sentence_labels"].to_list() for label in labels]
+    assert len(statements_of(answers)) == len(labels)

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM
 from pipeline.slm import Slm
 from pipeline.tune.attention import NAME
 from pipeline.tune.lora import label_logprobs, load_for_training
-from pipeline.tune.loss import MASS_WEIGHT, Unit, unit_loss
+from pipeline.tune.loss import MARGIN, MASS_WEIGHT, PAIR_WEIGHT, Pair, Unit, places_of, unit_loss
 from pipeline.tune.tree import grow
 
 YES, NO = (10, 11), (20,)
@@ -89,3 +89,23 @@ def test_by_hand() -> None:
     mass = math.log(0.8) + math.log(0.75) + math.log(0.5)
     assert loss.item() == pytest.approx(-math.log(3 / 4) - 2 * math.log(4 / 5) - MASS_WEIGHT * mass)
     assert lowest.tolist() == pytest.approx([math.log(3), -math.log(4)])
+
+
+def sigma(x: float) -> float:
+    return 1 / (1 + math.exp(-x))
+
+
+def test_weights_smoothing_and_pairs_by_hand() -> None:
+    logprobs = torch.log(torch.tensor([[0.6, 0.2], [0.1, 0.4]]))
+    units = [Unit(((1,),), True, weight=0.5), Unit(((2,),), False, weight=2.0, smoothing=0.1)]
+    plain = -0.5 * math.log(3 / 4) - 2 * (0.9 * math.log(4 / 5) + 0.1 * math.log(1 / 5))
+    mass = math.log(0.8) + math.log(0.5)
+    assert unit_loss(logprobs, units, (1.0, 1.0))[0].item() == pytest.approx(plain - MASS_WEIGHT * mass)
+    pair = -PAIR_WEIGHT * 1.25 * math.log(sigma(math.log(3) + math.log(4) - MARGIN))
+    loss, _ = unit_loss(logprobs, units, (1.0, 1.0), [(0, 1)])
+    assert loss.item() == pytest.approx(plain + pair - MASS_WEIGHT * mass)
+
+
+def test_pairs_are_found_among_units_and_left_out_where_one_is_missing() -> None:
+    units = [Unit(((1,), (2,)), False), Unit(((3,),), False), Unit(((4,),), True)]
+    assert places_of([Pair((4,), (3,)), Pair((4,), (2,)), Pair((9,), (3,))], units) == [(2, 1)]
