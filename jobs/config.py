@@ -1,7 +1,7 @@
 """The job file: one YAML document, checked as a whole before anything runs."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -137,11 +137,13 @@ class Drift(_Section):
 
 
 def default_members() -> dict[str, Any]:
-    """The members of a job that names none: the bundled verifiers and the detectors without a model, which measured best
-    together (docs/verifiers.md)."""
+    """The members of a job that names none, with the weights that measured best: the bundled verifier decides, the detectors
+    without a model add a little and say what is missing (docs/method.md)."""
+    detectors = (Kind.ENTITIES, Kind.ATTRIBUTION, Kind.NOVELTY)
     return {
-        "slms": [{"name": name, "adapter": name} for name in ("facts", "sources")],
-        "detectors": [{"name": kind.value, "kind": kind} for kind in (Kind.ENTITIES, Kind.ATTRIBUTION, Kind.NOVELTY)],
+        "slms": [{"name": "facts", "adapter": "facts"}],
+        "detectors": [{"name": kind.value, "kind": kind} for kind in detectors],
+        "weights": {"facts": 27, **dict.fromkeys((kind.value for kind in detectors), 1)},
     }
 
 
@@ -153,10 +155,11 @@ class Job(_Section):
         splitter: How responses are split into sentences.
         slms: The SLMs of the ensemble; a row goes through them in this order. Without one, detectors alone decide.
         detectors: Members that need no model. Where neither SLMs nor detectors are named, they are those of `default_members`.
+        weights: Member -> its weight in the ensemble, above 0; all of them, or none, and then all count the same.
         normalize: Where mu and sigma come from.
         aggregate: Mean and positivity policy.
         threshold: tau.
-        calibration: A file of `ragassay calibrate`; it takes the place of normalize, aggregate and threshold.
+        calibration: A file of `ragassay calibrate`; it takes the place of weights, normalize, aggregate and threshold.
         max_error_share: Share of a run's rows that may end with status `error`, a fault of this program on that row; with
             more, the run ends with an error after everything is written.
         history: What tonight is compared with.
@@ -174,6 +177,7 @@ class Job(_Section):
     splitter: Splitter = Splitter()
     slms: tuple[Slm, ...] = ()
     detectors: tuple[Detector, ...] = ()
+    weights: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default_factory=dict)
     normalize: Normalize = Normalize()
     aggregate: Aggregate = Aggregate()
     threshold: Threshold = Threshold(quantile=0.2)
@@ -207,8 +211,18 @@ class Job(_Section):
         return self
 
     @model_validator(mode="after")
+    def _weights_are_of_the_members(self) -> "Job":
+        beside = {detector.name for detector in self.detectors if not detector.in_ensemble}
+        members = [name for name in self.values if name not in beside]
+        if self.weights and set(self.weights) != set(members):
+            raise ValueError(f"weights must name every member of the ensemble and nothing else: {', '.join(members)}")
+        return self
+
+    @model_validator(mode="after")
     def _calibration_stands_alone(self) -> "Job":
         also = sorted({"normalize", "aggregate", "threshold"} & self.model_fields_set)
+        if self.weights and self.weights != default_members().get("weights"):
+            also.append("weights")
         if self.calibration is not None and also:
             raise ValueError(f"a calibration brings its own {', '.join(also)}: leave them out, or leave calibration out")
         return self
@@ -219,8 +233,11 @@ class Job(_Section):
         return {slm.name: slm.value.value for slm in self.slms} | {d.name: DETECTOR for d in self.detectors}
 
     @property
-    def weights(self) -> dict[str, float] | None:
-        """Weights of the members: equal, and 0 for a detector beside the ensemble; None where all are equal."""
+    def ensemble_weights(self) -> dict[str, float] | None:
+        """Weights of the members, sum 1, and 0 for a detector beside the ensemble; None where all are equal."""
+        if self.weights:
+            total = sum(self.weights.values())
+            return {name: self.weights.get(name, 0.0) / total for name in self.values}
         beside = {d.name for d in self.detectors if not d.in_ensemble}
         share = 1 / (len(self.values) - len(beside))
         return {name: 0.0 if name in beside else share for name in self.values} if beside else None

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from jobs.bundled_calibration import bundled_calibration, speaks_of
 from jobs.calibration_file import load_calibration, rule_of
 from jobs.config import Job
 from jobs.decide.drift import check_drift
@@ -19,11 +20,13 @@ from jobs.state import State
 from pipeline.errors import BalanceError
 from pipeline.exact_quantile import Cells, share_cut
 from pipeline.rule import Rule
+from schemas.calibration import Calibration
 from schemas.columns import Status
-from schemas.manifest import SCORED, Verdicts
+from schemas.manifest import SCORED, Run, Verdicts
 from schemas.stats import PartitionStats
 
 NO_SCORE = "none: no row could be scored"
+BUNDLED = "bundled calibration"
 TIED = 0.01
 """A quantile that flags more than its share by this much says so."""
 
@@ -77,22 +80,26 @@ def _settings(job: Job, state: State, stats: dict[str, PartitionStats], chosen: 
     values, run = job.values, state.run
     if job.calibration is not None:
         calibration = load_calibration(job.calibration, state.manifest, values)
-        rule = rule_of(calibration)
-        run.fit = _fit_record(f"calibration {calibration.calibration_id}", rule, values)
-        run.threshold = {
-            "value": calibration.threshold,
-            "source": f"calibration {calibration.calibration_id}, made for {calibration.target}",
-            "calibration": calibration.calibration_id,
-        }
-        return Settings(values, rule, calibration.threshold, run.run_id, calibration.probability)
+        name = f"calibration {calibration.calibration_id}"
+        return _calibrated(calibration, values, run, name, f"{name}, made for {calibration.target}")
+    if speaks_of(job, state.manifest.fingerprint):
+        calibration = bundled_calibration()
+        return _calibrated(calibration, values, run, BUNDLED, f"{BUNDLED}, made for {calibration.target}")
     fits = fits_of(job.normalize, values, stats, chosen, job.history.partitions)
-    rule = Rule(fits, job.aggregate.mean, job.aggregate.positive, job.aggregate.epsilon, job.weights)
+    rule = Rule(fits, job.aggregate.mean, job.aggregate.positive, job.aggregate.epsilon, job.ensemble_weights)
     run.fit = _fit_record(job.normalize.source, rule, values)
     tau = job.threshold.value
     if tau is not None:
         measured_on = job.threshold.measured_on or "nothing it names"
         run.threshold = {"value": tau, "source": f"value in the job file, measured on {measured_on}"}
     return Settings(values, rule, tau, run.run_id)
+
+
+def _calibrated(calibration: Calibration, values: dict[str, str], run: Run, name: str, source: str) -> Settings:
+    rule = rule_of(calibration)
+    run.fit = _fit_record(name, rule, values)
+    run.threshold = {"value": calibration.threshold, "source": source, "calibration": calibration.calibration_id}
+    return Settings(values, rule, calibration.threshold, run.run_id, calibration.probability)
 
 
 def _no_settings(job: Job, state: State) -> Settings:

@@ -23,7 +23,7 @@ PADDING = "padding"
 """Variable of a prompt: line breaks, as many as make what stands before the sentence end with a block of the prefix cache."""
 
 PADDED_TO = 32
-"""Tokens of which the padded part is a multiple: of every engine's blocks, so that a prompt is the same on all machines."""
+"""Tokens of which the padded part is a multiple: of the engines' own block sizes, so that a prompt is the same everywhere."""
 
 _SENTENCE, _PADDING = placeholder("sentence"), placeholder(PADDING)
 _PAD = -1  # stands for the padding among segments and ids
@@ -81,7 +81,7 @@ class PromptBuilder:
         self._splittable = self._encode("Statement:") + self._encode(" It is") == self._encode("Statement: It is")
         self.needs_question = needs_question(slm)
         self._template = lru_cache(maxsize=64)(self._compile)
-        self._line_break = _line_break(slm, self._plain) if _PADDING in _render_user(slm, 1) else None
+        self._line_break = _line_break(slm, self._plain) if PADDING in slm.prompt else None
 
     def encode(self, asked: Sequence[tuple[str, Sequence[str], Sequence[str]]]) -> list[Encoded]:
         """Tokens of many prompts, by one call of the tokenizer; what they share is encoded once.
@@ -107,7 +107,7 @@ class PromptBuilder:
 
     def _pad(self, head: Ids) -> Ids:
         """Put line breaks where the padding stands."""
-        if self._line_break is None:
+        if self._line_break is None or _PAD not in head:
             return head
         at = head.index(_PAD)
         return [*head[:at], *[self._line_break] * (-(len(head) - 1) % PADDED_TO), *head[at + 1 :]]
@@ -234,7 +234,8 @@ def _unknown_token(plain: Any) -> int | None:
 def _line_break(slm: Slm, plain: Any) -> int:
     """Id of the line break as a token of its own."""
     alone = plain.encode("\n", add_special_tokens=False).ids
-    found: int | None = alone[0] if len(alone) == 1 else plain.token_to_id("<0x0A>")
+    known = len(alone) == 1 and alone[0] != _unknown_token(plain)
+    found: int | None = alone[0] if known else plain.token_to_id("<0x0A>")
     if found is None:
         raise ModelError(
             f"SLM {slm.name!r}: model {slm.model!r} has no single token for a line break: take {{{{ {PADDING} }}}} out of its "

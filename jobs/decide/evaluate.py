@@ -94,9 +94,9 @@ class Halves:
     """Normalisation check: mu and sigma of one half of the data against those of the other.
 
     Attributes:
-        halves: How the data was halved: by partition or by item.
+        halves: How the data was halved: by partition or by item; or why it was not.
         fits: Member -> mu and sigma of the two halves.
-        moved: Share of the labelled responses whose verdict differs between the two; null where a half can't be fitted.
+        moved: Share of the labelled responses whose verdict differs between the two; null where they were not halved.
     """
 
     halves: str
@@ -225,8 +225,12 @@ def evaluate(
 
 def stored_rule(manifest: Manifest, fits: Mapping[str, Fit]) -> Rule:
     """Mean, policy and weights of the last verdicts, with these mu and sigma."""
-    record = next(run.fit for run in reversed(manifest.runs) if run.fit.get("members"))
+    record = _stored(manifest)
     return Rule(fits, Mean(record["mean"]), Positive(record["positive"]), record["epsilon"], record["weights"])
+
+
+def _stored(manifest: Manifest) -> dict[str, Any]:
+    return next(run.fit for run in reversed(manifest.runs) if run.fit.get("members"))
 
 
 def response_lines(rows: Labelled, rule: Rule) -> dict[str, Floats]:
@@ -339,6 +343,9 @@ def _fit(name: str, value: str, values: Floats) -> Fit:
 
 
 def _halves(output: Folder, manifest: Manifest, values: dict[str, str], rows: Labelled) -> Halves:
+    source = _stored(manifest)["source"]
+    if source not in ("run", "history"):
+        return Halves(f"mu and sigma are those of the {source}, not of these responses", {}, None)
     stats = stats_of(output, values)
     places = sorted(stats)
     try:
@@ -352,7 +359,7 @@ def _halves(output: Folder, manifest: Manifest, values: dict[str, str], rows: La
                 {name: _fit(name, values[name], v[of_sentence == half]) for name, v in rows.values.items()} for half in (0, 1)
             ]
     except FitError:
-        return Halves(how, {}, None)
+        return Halves(f"of {how} there is too little to be fitted", {}, None)
     passed = [apply_rule(stored_rule(manifest, fit), rows.values, rows.counts).response > rows.thresholds for fit in fits]
     records: dict[str, Any] = {name: [{"mu": fit[name].mu, "sigma": fit[name].sigma} for fit in fits] for name in values}
     return Halves(how, records, float((passed[0] != passed[1]).mean()))

@@ -93,7 +93,7 @@ def normalisation_text(found: Evaluation) -> str:
     """The normalisation check as a sentence."""
     check = found.normalisation
     if check.moved is None:
-        return f"normalisation check ({check.halves}): a half has too little to be fitted"
+        return f"normalisation check: {check.halves}"
     fits = "; ".join(
         f"{name} mu {a['mu']:.4g} and {b['mu']:.4g}, sigma {a['sigma']:.4g} and {b['sigma']:.4g}"
         for name, (a, b) in check.fits.items()

@@ -24,7 +24,7 @@ MANY = 0.01
 @dataclass(frozen=True)
 class SlmForecast:
     """What one SLM will be asked, over the whole log; tokens_low and tokens_high are a 95 % interval of tokens_computed, which
-    counts by the blocks of the prefix cache; tokens_distinct is what blocks of one token would leave."""
+    counts by the blocks of the prefix cache; tokens_distinct is what would be left if all that is shared were computed once."""
 
     prompts: float
     tokens: float

@@ -121,7 +121,7 @@ def _print(
             f"tokens {name}",
             f"{slm.tokens_computed:,.0f}{spread} to compute, {slm.tokens:,.0f} with all that is shared ({reused:.0%} reused), "
             f"{slm.prompts:,.0f} prompts: {slm.tokens_computed / max(slm.prompts, 1):.0f} tokens each, "
-            f"{slm.tokens_distinct / max(slm.prompts, 1):.0f} if the prefix cache had no blocks",
+            f"{slm.tokens_distinct / max(slm.prompts, 1):.0f} if all that is shared were computed once",
         )
     if trials or not job.slms:
         here = seconds_here(job, told, before, trials, blocks, os.cpu_count() or 1)

@@ -16,6 +16,7 @@ from pipeline.row_prompts import Row, good_rows, prompt_order
 from pipeline.score import calls, in_token_order, row_digest
 from pipeline.slm import Slm
 from pipeline.split import load_splitter, split
+from pipeline.tune.tree import size
 from schemas.columns import Status
 
 
@@ -27,7 +28,7 @@ class Asked:
         prompts: Different prompts.
         tokens: Their tokens, shared ones counted every time.
         computed: Those that the engine has to run, if its prefix cache never has to evict.
-        distinct: Those that it would have to run if its cache had blocks of one token: the rest is what blocks lose.
+        distinct: Those of the tree of a call's prompts: what the engine would have to run if all that is shared were run once.
         windowed: Rows whose context is cut into windows.
         too_long: Rows that leave no room for a context.
     """
@@ -96,7 +97,6 @@ class _Asker:
         self._builder = PromptBuilder(slm, load_tokenizer(slm))
         self._limit = window_of(slm) - 1
         self._tree = PrefixTree(block_size(slm))
-        self._finest = PrefixTree(1)
         self._nlp = nlp
 
     def count(self, rows: Sequence[Row]) -> Asked:
@@ -107,7 +107,7 @@ class _Asker:
             asked.prompts += len(prompts)
             asked.tokens += sum(map(len, prompts))
             asked.computed += sum(map(self._tree.add, prompts))
-            asked.distinct += sum(map(self._finest.add, prompts))
+            asked.distinct += size(prompts)
             asked.windowed += sum(plan.windows > 1 for plan in call)
             asked.too_long += sum(plan.error is not None for plan in call)
         return asked

@@ -69,7 +69,8 @@ def _card(
     looks: Sequence[Look],
     before: Sequence[dict[str, Any]],
 ) -> str:
-    best = min(looks, key=lambda look: look.loss)
+    best = max(looks, key=lambda look: look.worth)
+    watched = list(looks[0].watched)
     earlier = sum(training["looks"][-1]["tokens"] for training in before)
     lines = [
         f"# A verifier: LoRA adapter for {slm.model}",
@@ -82,13 +83,18 @@ def _card(
         + (f"; it went on from the adapter {slm.adapter}" if slm.adapter else "")
         + (f", trained on {earlier:,} tokens before ({TRAINING})." if earlier else "."),
         "",
-        f"Best on held-out contexts after {best.tokens:,} tokens ({best.labels:,} labels): loss {best.loss:.3f}, "
-        f"AUROC {best.auroc:.3f}.",
+        f"Best on {'the watched logs' if watched else 'held-out contexts'} after {best.tokens:,} tokens "
+        f"({best.labels:,} labels): held-out loss {best.loss:.3f}, AUROC {best.auroc:.3f}.",
         "Held-out contexts of the training data say little about other data: measure with `ragassay evaluate` on your own.",
         "",
-        "| tokens | labels | training loss | held-out loss | held-out AUROC |",
-        "| --- | --- | --- | --- | --- |",
-        *(f"| {x.tokens:,} | {x.labels:,} | {x.train_loss:.3f} | {x.loss:.3f} | {x.auroc:.3f} |" for x in looks),
+        f"| {' | '.join(['tokens', 'labels', 'training loss', 'held-out loss', 'held-out AUROC', *watched])} |",
+        f"|{' --- |' * (5 + len(watched))}",
+        *map(_look_line, looks),
         "",
     ]
     return "\n".join(lines)
+
+
+def _look_line(look: Look) -> str:
+    figures = (look.train_loss, look.loss, look.auroc, *look.watched.values())
+    return f"| {look.tokens:,} | {look.labels:,} | {' | '.join(f'{figure:.3f}' for figure in figures)} |"

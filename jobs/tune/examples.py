@@ -2,8 +2,9 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from random import Random
 from typing import Any
 
@@ -20,8 +21,17 @@ from pipeline.tune.corrupt import synthetic
 from pipeline.tune.loss import Pair, Unit
 from pipeline.tune.tree import size
 
+Said = tuple[str | None, tuple[str, ...], str]
+"""Question, passages and response."""
+
 MORE = ("weight", "smoothing", "of")
 """Columns that a labelled log may have besides."""
+
+LEGAL: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "weight": (lambda x: isinstance(x, int | float) and 0 < x < inf, "numbers above 0"),
+    "smoothing": (lambda x: isinstance(x, int | float) and 0 <= x < 0.5, "numbers from 0 to below 0.5"),
+    "of": (lambda x: isinstance(x, str), "responses"),
+}
 
 
 @dataclass
@@ -83,9 +93,9 @@ def read_examples(
     )
     parts = table[found].to_pylist() if found else [None] * len(table)
     texts = [table[name].to_pylist() for name in (columns.question, columns.context, columns.response)]
-    said_more = [table[name].to_pylist() if name in table.column_names else [None] * len(table) for name in MORE]
-    of_text: dict[tuple[str, ...], dict[str, Unit]] = {}
-    changed: list[tuple[tuple[str, ...], str, str]] = []
+    said_more = [_more(uri, table, name) for name in MORE]
+    single: dict[Said, Unit] = {}
+    changed: list[tuple[Said, Said]] = []
     groups: dict[tuple[str, ...], Group] = {}
     questions: dict[tuple[str, ...], str] = {}
     counts: Counter[str] = Counter()
@@ -105,16 +115,12 @@ def read_examples(
         belief = {name: value for name, value in (("weight", weight), ("smoothing", smoothing)) if value is not None}
         group.units += [unit._replace(**belief) for unit in units]
         if len(units) == 1:
-            of_text.setdefault(passages, {})[response] = units[0]
-            if of:
-                changed.append((passages, response, of))
+            single[question, passages, response] = units[0]
+        if of:
+            changed.append(((question, passages, response), (question, passages, of)))
         questions[passages] = question or ""
-    for passages, response, of in changed:
-        one, other = of_text[passages][response], of_text[passages].get(of)
-        if other and one.supported != other.supported and len(one.prompts) == len(other.prompts) == 1:
-            good, bad = (one, other) if one.supported else (other, one)
-            groups[passages].pairs.append(Pair(good.prompts[0], bad.prompts[0]))
-            counts["minimal pairs"] += 1
+    for passages, pair in _pairs(changed, single):
+        groups[passages].pairs.append(pair)
     for passages, question in questions.items() if corruptions else ():
         rng = Random(groups[passages].context)
         inside = [text[start:end] for text, spans in zip(passages, split(nlp, passages), strict=True) for start, end in spans]
@@ -125,14 +131,39 @@ def read_examples(
                 groups[passages].units.append(Unit((prompt,), supported))
                 counts["synthetic"] += 1
     for group in groups.values():
-        group.units = list({(unit.prompts, unit.supported): unit for unit in group.units}.values())
+        group.units = list({unit[:2]: unit for unit in reversed(group.units)}.values())[::-1]  # the first of equal ones
+        group.pairs = list(dict.fromkeys(group.pairs))
         group.tokens = size(prompt for unit in group.units for prompt in unit.prompts)
         counts.update("supported" if unit.supported else "unsupported" for unit in group.units)
+        counts.update("minimal pairs" for _ in group.pairs)
     if not (counts["supported"] and counts["unsupported"]):
         raise InputError(
             f"{uri} has {counts['supported']} supported and {counts['unsupported']} unsupported labels: both are needed"
         )
     return Examples([group for group in groups.values() if group.units], counts)
+
+
+def _pairs(changed: Sequence[tuple[Said, Said]], single: Mapping[Said, Unit]) -> Iterator[tuple[tuple[str, ...], Pair]]:
+    """Minimal pairs, with their passages: what changes another of the other label, both of one sentence."""
+    for said, of in changed:
+        one, other = single.get(said), single.get(of)
+        if one and other and one.supported != other.supported and len(one.prompts) == len(other.prompts) == 1:
+            good, bad = (one, other) if one.supported else (other, one)
+            yield said[1], Pair(good.prompts[0], bad.prompts[0])
+
+
+def _more(uri: str, table: pa.Table, name: str) -> list[Any]:
+    """One of the columns MORE, checked; nulls where there is none."""
+    if name not in table.column_names:
+        return [None] * len(table)
+    values: list[Any] = table[name].to_pylist()
+    legal, wanted = LEGAL[name]
+    for place, value in enumerate(values):
+        if value is not None and not legal(value):
+            raise InputError(
+                f"{uri}: column {name!r} holds {value!r} in row {place}; it must hold {wanted}: rename it, or mend it"
+            )
+    return values
 
 
 def hold_out(groups: Sequence[Group], share: float) -> tuple[list[Group], list[Group]]:

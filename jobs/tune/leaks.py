@@ -1,34 +1,63 @@
 """Keep training clear of what is measured on: near-duplicates by shared runs of words, not by equality."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 from pipeline.overlap import words
 
-RUN = 5
-"""Words of a run. A text that differs in a word has RUN runs of its own; the rest are known."""
+RUN = 3
+"""Words of a run: a text that differs in a word from another shares all of its runs but these few."""
 
-KNOWN = 0.5
-"""A text is a near-duplicate if so many of its runs stand in what is measured on."""
+NEAR = 0.5
+"""Two texts are near-duplicates if one of them shares so many of its runs with the other."""
 
-Runs = frozenset[int]
-
-
-def runs_of(texts: Iterable[str]) -> Runs:
-    """Hashes of all runs of RUN words of texts; of all words where a text has fewer."""
-    return frozenset(run for text in texts for run in _runs(text))
+LEAST = 4
+"""A text of fewer runs is too short to be called the same by a phrase: only one with all of its runs and no others is."""
 
 
-def share_known(text: str, known: Runs) -> float:
-    """Share of a text's runs that are among the known ones, 0 to 1; 0 for a text without a word."""
+@dataclass
+class Measured:
+    """The texts that are measured on.
+
+    Attributes:
+        places: Run -> the texts that have it.
+        sizes: Runs of each text.
+    """
+
+    places: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    sizes: list[int] = field(default_factory=list)
+
+
+def measured(texts: Iterable[str]) -> Measured:
+    """Index texts by their runs."""
+    found = Measured()
+    for text in dict.fromkeys(texts):
+        runs = _runs(text)
+        for run in runs:
+            found.places[run].append(len(found.sizes))
+        found.sizes.append(len(runs))
+    return found
+
+
+def near(text: str, known: Measured) -> float:
+    """The largest share of its runs that this text has in common with a measured one, or a measured one with it, 0 to 1."""
     own = _runs(text)
-    return sum(run in known for run in own) / len(own) if own else 0.0
+    shared = Counter(place for run in own for place in known.places.get(run, ()))
+    return max((_share(n, len(own), known.sizes[place]) for place, n in shared.items()), default=0.0)
 
 
-def leaks(context: Sequence[str], statement: str, known: Runs) -> bool:
+def leaks(context: Sequence[str], statement: str, known: Measured) -> bool:
     """Whether a passage of a context, or a statement, is a near-duplicate of something that is measured on."""
-    return any(share_known(text, known) >= KNOWN for text in (*context, statement))
+    return any(near(text, known) >= NEAR for text in (*context, statement))
 
 
-def _runs(text: str) -> set[int]:
+def _share(shared: int, one: int, other: int) -> float:
+    return max((shared / size if size >= LEAST else float(shared == one == other)) for size in (one, other))
+
+
+@lru_cache(maxsize=4096)
+def _runs(text: str) -> frozenset[int]:
     found = words(text)
-    return {hash(tuple(found[i : i + RUN])) for i in range(max(1, len(found) - RUN + 1))} if found else set()
+    return frozenset(hash(tuple(found[i : i + RUN])) for i in range(max(1, len(found) - RUN + 1))) if found else frozenset()

@@ -1,8 +1,9 @@
-"""Put together what the bundled verifier is trained on: `python -m jobs.tune.mix DATA MIX.parquet`.
+"""Put together what the bundled verifier is trained on: `python -m jobs.tune.mix DATA MIX.parquet [SHARE]`.
 
 Ours (jobs/written, the handbook's training part) and found sets, which lie in the folder DATA as Parquet with question,
 context, response, label. A row of the mix is a statement or a labelled answer, as `ragassay tune` reads them, with the
-source's weight and label smoothing, and with the statement that it minimally changes (`of`), where there is one.
+source's weight and label smoothing, and with the statement that it minimally changes (`of`), where there is one. SHARE is
+that of the found sets' contexts that are taken, 1 if none is given; ours are taken whole.
 
 Left out: what is measured on and its near-duplicates (`jobs.tune.leaks`); of the found sets' statements so many that their
 own words no longer give the label away (`jobs.tune.shortcuts`); a tenth of our items, by item.
@@ -19,8 +20,8 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from jobs.handbook.build import DEMO, LOGS
-from jobs.tune.leaks import Runs, leaks, runs_of
-from jobs.tune.shortcuts import statement_alone
+from jobs.tune.leaks import Measured, leaks, measured
+from jobs.tune.shortcuts import FOLDS, statement_alone
 from pipeline.split import load_splitter, split
 from pipeline.tune.corrupt import synthetic
 
@@ -28,7 +29,7 @@ WRITTEN = Path(__file__).parent.parent / "written"
 """Statements and answers written for this project; see the README there."""
 
 MEASURED = ("ragtruth_qa_dev", "nhnet", "summedits")
-"""Files of DATA that are measured on, whole, where they are there."""
+"""Files of DATA that are measured on, whole."""
 
 Row = dict[str, Any]
 
@@ -87,7 +88,7 @@ def kept_out(item: str) -> bool:
 
 def measured_on(data: Path) -> Iterator[tuple[list[str], str]]:
     """Context and response of everything that the verifier is measured on."""
-    frames = [pl.read_parquet(data / f"{name}.parquet") for name in MEASURED if (data / f"{name}.parquet").exists()]
+    frames = [pl.read_parquet(data / f"{name}.parquet") for name in MEASURED]
     frames.append(pl.read_parquet(LOGS / "**/*.parquet").filter(pl.col("split") == "test"))
     demo = pl.read_parquet(DEMO / "**/*.parquet")
     frames.append(demo.filter(pl.col("part") == "everyday"))
@@ -99,9 +100,14 @@ def measured_on(data: Path) -> Iterator[tuple[list[str], str]]:
         yield from frame.select("context", "response").iter_rows()
 
 
-def build(data: Path) -> tuple[pl.DataFrame, dict[str, Counter[str]]]:
-    """The mix, and for each source how many rows were taken, and left out for what."""
-    known = runs_of(text for context, response in measured_on(data) for text in (*context, response))
+def build(data: Path, share: float = 1.0) -> tuple[pl.DataFrame, dict[str, Counter[str]]]:
+    """The mix, and for each source how many rows were taken, and left out for what.
+
+    Args:
+        data: Folder of the found sets.
+        share: Share of their contexts to take, beside each source's own.
+    """
+    known = measured(text for context, response in measured_on(data) for text in (*context, response))
     maker = _Maker(Random(0))
     taken: list[Row] = []
     counts: dict[str, Counter[str]] = {}
@@ -112,7 +118,7 @@ def build(data: Path) -> tuple[pl.DataFrame, dict[str, Counter[str]]]:
     for source in SOURCES:
         if (data / f"{source.name}.parquet").exists():
             count = counts.setdefault(source.name, Counter())
-            taken += _harder(_take(_found(data, source, maker.rng), known, count), maker.rng, count)
+            taken += _harder(_take(_found(data, source, share, maker.rng), known, count), maker.rng, count)
     taken += list(maker.changed([row for row in taken if row["source"] in ("statements", "answers", "squad_v2")]))
     counts["by rule"] = Counter(taken=sum(row["source"] == "by rule" for row in taken))
     return pl.DataFrame([{name: row.get(name) for name in SCHEMA} for row in taken], schema=SCHEMA), counts
@@ -122,13 +128,13 @@ def _written() -> list[pl.DataFrame]:
     return [pl.read_parquet(WRITTEN / f"{name}.parquet") for name in ("statements", "answers")]
 
 
-def _take(rows: Sequence[Row], known: Runs, count: Counter[str]) -> list[Row]:
+def _take(rows: Sequence[Row], known: Measured, count: Counter[str]) -> list[Row]:
     clear = [row for row in rows if not leaks(row["context"], row["response"], known)]
     count.update({"taken": len(clear), "near-duplicates of what is measured on": len(rows) - len(clear)})
     return clear
 
 
-def _found(data: Path, source: Source, rng: Random) -> list[Row]:
+def _found(data: Path, source: Source, share: float, rng: Random) -> list[Row]:
     frame = pl.read_parquet(data / f"{source.name}.parquet")
     if source.name == "fever":
         frame = frame.filter([not held_out(context) for context in frame["context"].to_list()])
@@ -136,7 +142,7 @@ def _found(data: Path, source: Source, rng: Random) -> list[Row]:
     rows = [row | added for row in frame.select("question", "context", "response", "label").to_dicts()]
     rows = [row for row in rows if sum(map(len, row["context"])) <= source.longest and row["label"] != "generic"]
     contexts = sorted({"\n".join(row["context"]) for row in rows})
-    chosen = set(rng.sample(contexts, round(source.share * len(contexts))))
+    chosen = set(rng.sample(contexts, round(share * source.share * len(contexts))))
     return [row | {"question": row["question"] or ""} for row in rows if "\n".join(row["context"]) in chosen]
 
 
@@ -146,6 +152,8 @@ def _harder(rows: list[Row], rng: Random, count: Counter[str]) -> list[Row]:
     Among statements of like words as many of either label are left then.
     """
     truth = [row["label"] == "correct" for row in rows]
+    if len({"\n".join(row["context"]) for row in rows}) < FOLDS:
+        return rows
     places = {context: i for i, context in enumerate(sorted({"\n".join(row["context"]) for row in rows}))}
     chances = statement_alone([row["response"] for row in rows], truth, [places["\n".join(row["context"])] for row in rows])
     sure = [p if supported else 1 - p for p, supported in zip(chances, truth, strict=True)]
@@ -164,9 +172,8 @@ class _Maker:
     def statements(self) -> Iterator[Row]:
         """Written statements, each with the one that it minimally changes."""
         frame = _written()[0]
-        texts = {(item, number): text for item, number, text in frame.select("item", "statement", "response").iter_rows()}
         for row in frame.filter([not kept_out(item) for item in frame["item"]]).iter_rows(named=True):
-            yield {**_plain(row), "of": texts.get((row["item"], row["of"]))}
+            yield {**_plain(row), "of": row["of"]}
 
     def answers(self) -> Iterator[Row]:
         """Written answers with their sentences' labels."""
@@ -212,7 +219,7 @@ def _hash(text: str) -> float:
 
 def main() -> None:
     """Write the mix; tell what is in it."""
-    mix, counts = build(Path(sys.argv[1]))
+    mix, counts = build(Path(sys.argv[1]), float(sys.argv[3]) if len(sys.argv) > 3 else 1.0)
     mix.write_parquet(sys.argv[2])
     for name, count in counts.items():
         print(f"{name}: " + ", ".join(f"{number:,} {what}" for what, number in count.items()))

@@ -37,8 +37,8 @@ class Recipe:
 
     epochs: float = 1.0
     learning_rate: float = 6e-4
-    rank: int = 16
-    layers: int | None = 16
+    rank: int = 32
+    layers: int | None = None
     batch: int = 32
     pack: int = 2048
     check_every: int = 50
@@ -100,7 +100,9 @@ def train(
     parameters = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(parameters, lr=recipe.learning_rate, weight_decay=0.0)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, len(steps)))
-    state = _State(model, optimizer, schedule, out / CHECKPOINT, asdict(recipe) | {"steps": len(steps)})
+    state = _State(
+        model, optimizer, schedule, out / CHECKPOINT, asdict(recipe) | {"steps": len(steps), "watched": sorted(watched or {})}
+    )
     looks = state.resume()
     done = looks[-1].step if looks else 0
     tokens, seen, seconds = (looks[-1].tokens, looks[-1].labels, looks[-1].seconds) if looks else (0, 0, 0.0)
@@ -201,8 +203,9 @@ def _packs(groups: Sequence[Group], limit: int) -> Iterator[list[Group]]:
 
 def _class_weights(units: Sequence[Unit]) -> tuple[float, float]:
     """Weights under which both classes count the same."""
-    supported = sum(unit.supported for unit in units)
-    return len(units) / (2 * supported), len(units) / (2 * (len(units) - supported))
+    total = sum(unit.weight for unit in units)
+    supported = sum(unit.weight for unit in units if unit.supported)
+    return total / (2 * supported), total / (2 * (total - supported))
 
 
 def _rate(step: int, steps: int) -> float:

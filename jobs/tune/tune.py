@@ -69,9 +69,10 @@ def tune(
     training, looked_at = hold_out(parted(examples.groups, recipe.pack), held_out)
     looked_at = _few(looked_at)
     watched = {
-        Path(other).stem: _few(read_examples(other, source, job.columns, builder, nlp, window).groups) for other in watch
+        other: _few(parted(read_examples(other, source, job.columns, builder, nlp, window).groups, recipe.pack))
+        for other in dict.fromkeys(watch)
     }
-    for which, groups in (("to train on", training), ("held out", looked_at)):
+    for which, groups in (("to train on", training), ("held out", looked_at), *((f"of {w}", g) for w, g in watched.items())):
         truth = {unit.supported for group in groups for unit in group.units}
         if len(truth) < 2:
             raise InputError(
@@ -97,7 +98,7 @@ def tune(
             out,
             say=lambda line: console.print(line, markup=False, highlight=False),
             tick=lambda tokens: bar.update(task, completed=tokens),
-            watched=watched,
+            watched=dict(zip(_short(list(watched)), watched.values(), strict=True)),
         )
     write_adapter(model, slm, recipe, dict(examples.counts), Path(data).name, looks, out)
     (out / CHECKPOINT).unlink(missing_ok=True)
@@ -129,6 +130,12 @@ def job_slm(slms: Sequence[Slm], name: str | None, base: str | None, adapter: st
     if adapter is None:
         return slm
     return Slm.model_validate({**slm.model_dump(exclude=set(TRAINED)), "adapter": adapter})
+
+
+def _short(paths: Sequence[str]) -> list[str]:
+    """Names of files: their stems, where these differ."""
+    stems = [Path(path).stem for path in paths]
+    return stems if len(set(stems)) == len(stems) else list(paths)
 
 
 def _few(groups: list[Group]) -> list[Group]:

@@ -10,6 +10,7 @@ from pipeline.engines.weights import prepare
 from pipeline.errors import ModelError
 from pipeline.slm import Slm
 from pipeline.tune.attention import NAME, blocks_of, register
+from pipeline.tune.merged import merge_forward
 from pipeline.tune.tree import Tree
 
 
@@ -83,8 +84,8 @@ def load_for_training(slm: Slm, *, rank: int, layers: int | None, seed: int) -> 
     if torch.cuda.is_available():
         model = model.cuda()
     if slm.adapter is not None:
-        return PeftModel.from_pretrained(model, str(own_adapter(slm)), is_trainable=True)
-    return add_lora(model, rank=rank, layers=layers, seed=seed)
+        return merge_forward(PeftModel.from_pretrained(model, str(own_adapter(slm)), is_trainable=True))
+    return merge_forward(add_lora(model, rank=rank, layers=layers, seed=seed))
 
 
 def label_logprobs(model: Any, tree: Tree, yes: Sequence[int], no: Sequence[int]) -> Any:

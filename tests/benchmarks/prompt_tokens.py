@@ -1,9 +1,13 @@
-"""Tokens that an engine has to compute a prompt: `python -m tests.benchmarks.prompt_tokens LOGS [LOGS …]`.
+"""Tokens that an engine has to compute a prompt: `python -m tests.benchmarks.prompt_tokens LOGS [LOGS …] [--rounds 3]`.
 
-For each file, prompt and block size of the prefix cache (0: nothing is shared; 1: the least that can be computed).
+For each file, prompt and block size of the prefix cache (0: nothing is shared; 1: the least possible). With --rounds
+the first and the last prompt are also sent to vLLM, in turns, the cache emptied before each: responses scored a second.
 """
 
-import sys
+import argparse
+import statistics
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -23,29 +27,60 @@ PROMPTS = {
     "before": BEFORE,
     "padded": BEFORE.replace("Statement:", "{{ padding }}Statement:"),
     "short tail": VERIFIER_PROMPT.replace("{{ padding }}", ""),
-    "both: what verifiers have": VERIFIER_PROMPT,
+    "both: what the verifier has": VERIFIER_PROMPT,
 }
+Prompt = tuple[int, ...]
 
 
-def main() -> None:
-    """Print a table a file."""
+def prompts_of(path: str) -> tuple[str, dict[str, list[Prompt]]]:
+    """What a log holds, in words; and under each prompt its different token sequences, sorted."""
     nlp = load_splitter("sentencizer", "en")
-    for path in sys.argv[1:]:
-        rows = pl.read_parquet(path).select("question", "context", "response").to_dicts()
-        texts = [row["response"] for row in rows]
-        sentences = [[text[a:b] for a, b in spans] for text, spans in zip(texts, split(nlp, texts), strict=True)]
-        asked = [(r["question"] or "", r["context"], said) for r, said in zip(rows, sentences, strict=True)]
-        print(f"\n{Path(path).stem}: {len(rows):,} responses, {sum(map(len, sentences)):,} sentences\n")
-        print(f"| prompt | {' | '.join(f'block {block}' for block in BLOCKS)} |\n| --- |{' --- |' * len(BLOCKS)}")
-        for name, prompt in PROMPTS.items():
-            slm = Slm(name="a", prompt=prompt, chat=False)
-            builder = PromptBuilder(slm, load_tokenizer(slm))
-            prompts = sorted({prompt for encoded in builder.encode(asked) for prompt in encoded.prompts()})
-            cells = []
-            for block in BLOCKS:
-                tree = PrefixTree(block)
-                cells.append(f"{sum(map(tree.add, prompts)) / len(prompts):.1f}")
+    rows = pl.read_parquet(path, hive_partitioning=False).select("question", "context", "response").to_dicts()
+    texts = [row["response"] for row in rows]
+    sentences = [[text[a:b] for a, b in spans] for text, spans in zip(texts, split(nlp, texts), strict=True)]
+    asked = [(r["question"] or "", r["context"], said) for r, said in zip(rows, sentences, strict=True)]
+    found = {}
+    for name, prompt in PROMPTS.items():
+        slm = Slm(name="a", prompt=prompt, chat=False)
+        builder = PromptBuilder(slm, load_tokenizer(slm))
+        found[name] = sorted({prompt for encoded in builder.encode(asked) for prompt in encoded.prompts()})
+    return f"{Path(path).stem}: {len(rows):,} responses, {sum(map(len, sentences)):,} sentences", found
+
+
+def time_prompts(found: dict[str, list[Prompt]], rounds: int) -> None:
+    """Print prompts a second of the first and the last kind, in turns."""
+    from pipeline.engines.vllm_engine import VllmEngine
+
+    engine = VllmEngine(Slm(name="a", chat=False), threads=2)
+    both = [next(iter(found)), list(found)[-1]]
+    engine.label_logprobs(found[both[0]][:50], [1, 2])
+    seconds: dict[str, list[float]] = {name: [] for name in both}
+    for _ in range(rounds):
+        for name in both:
+            engine._llm.reset_prefix_cache()
+            started = time.perf_counter()
+            engine.label_logprobs(found[name], [1, 2])
+            seconds[name].append(time.perf_counter() - started)
+    for name, taken in seconds.items():
+        print(f"{name}: {', '.join(f'{len(found[name]) / one:.1f}' for one in taken)} prompts/s")
+    first, last = (statistics.median(len(found[name]) / one for one in seconds[name]) for name in both)
+    print(f"{last / first:.2f} times as many prompts a second")
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Print a table a file."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("logs", nargs="+")
+    parser.add_argument("--rounds", type=int, default=0)
+    options = parser.parse_args(given)
+    for path in options.logs:
+        told, found = prompts_of(path)
+        print(f"\n{told}\n\n| prompt | {' | '.join(f'block {block}' for block in BLOCKS)} |\n| --- |{' --- |' * len(BLOCKS)}")
+        for name, prompts in found.items():
+            cells = [f"{sum(map(PrefixTree(block).add, prompts)) / len(prompts):.1f}" for block in BLOCKS]
             print(f"| {name} | {' | '.join(cells)} |")
+        if options.rounds:
+            time_prompts(found, options.rounds)
 
 
 if __name__ == "__main__":

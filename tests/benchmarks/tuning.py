@@ -1,7 +1,8 @@
 """How much faster a training step is on token trees: `python -m tests.benchmarks.tuning LOGS [--rounds N]`.
 
-The same labelled prompts of a few contexts, forward and backward, three ways: padded batches of prompts, as one would write it
-by hand; token trees under PyTorch's masked attention; token trees under ours. Interleaved rounds, medians, in one process.
+The same labelled prompts of a few contexts, forward and backward, four ways: padded batches of prompts, as one would write it
+by hand; token trees under PyTorch's masked attention; token trees under ours, with peft's LoRA and with it merged. Interleaved
+rounds, medians, in one process.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from pipeline.tune.lora import label_logprobs, load_for_training
 from pipeline.tune.loss import Unit, unit_loss
 from pipeline.tune.tree import grow
 
-PACK = 640
+PACK = 2048
 BATCH = 4  # padded prompts a forward pass: more was slower on 2 cores
 
 
@@ -77,10 +78,11 @@ def _backward(logits: Any, units: Sequence[Unit], labels: tuple[list[int], list[
     unit_loss(both, units, (1.0, 1.0))[0].backward()
 
 
-WAYS: dict[str, tuple[Callable[..., None], str]] = {
-    "padded batches": (padded, "sdpa"),
-    "token trees, PyTorch's attention": (masked, "sdpa"),
-    "token trees, ours": (packed, NAME),
+WAYS: dict[str, tuple[Callable[..., None], str, bool]] = {
+    "padded batches": (padded, "sdpa", False),
+    "token trees, PyTorch's attention": (masked, "sdpa", False),
+    "token trees, our attention": (packed, NAME, False),
+    "token trees, ours, LoRA merged": (packed, NAME, True),
 }
 
 
@@ -91,6 +93,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--contexts", type=int, default=6)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rank", type=int, default=16)
+    parser.add_argument("--layers", type=int, default=16)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     slm = Slm(name="smollm2")
@@ -98,7 +102,8 @@ def main() -> None:
     nlp = load_splitter("sentencizer", "en")
     examples = read_examples(options.logs, LabelSource("label"), Columns(row_id=None), builder, nlp, 4096)
     groups = parted(examples.groups, PACK)[: options.contexts]
-    model = load_for_training(slm, rank=16, layers=16, seed=0)
+    model = load_for_training(slm, rank=options.rank, layers=options.layers or None, seed=0)
+    ours = {module: vars(module)["forward"] for module in model.modules() if "forward" in vars(module)}
     labels = (builder.yes, builder.no)
     count = sum(len(unit.prompts) for group in groups for unit in group.units)
     tokens = sum(group.tokens for group in groups)
@@ -106,8 +111,12 @@ def main() -> None:
     print(f"{count} prompts over {len(groups)} trees: {tokens:,} tokens in the trees, {plain:,} in the prompts")
     seconds: dict[str, list[float]] = {}
     for _ in range(options.rounds + 1):
-        for name, (way, attention) in WAYS.items():
+        for name, (way, attention, merged) in WAYS.items():
             model.get_base_model().set_attn_implementation(attention)
+            for module, forward in ours.items():
+                module.__dict__.pop("forward", None)
+                if merged:
+                    module.forward = forward
             started = time.perf_counter()
             for group in groups:
                 way(model, group.units, labels)

@@ -1,48 +1,48 @@
-"""Verifiers before and after tuning, on the same rows: `python -m tests.benchmarks.verifiers OUTPUT [OUTPUT …]
-[--where split=test]`.
+"""What each member tells, and all together, on every dev set: `python -m tests.benchmarks.verifiers OUTPUT [--only NAME …]
+[--together a,b …]`.
 
-Each OUTPUT is a finalised output over the same rows, or more; their jobs had the untuned SLM `smollm2`, the tuned `facts` and
-`sources`, and the detectors, or some of them: all are joined. Prints, for correct responses against each other label, and for
-sentences: each member alone, the two verifiers together, with novelty, all of them; the baselines; and the same AUROC among
-responses of like length. Then how far the verifiers err together.
+OUTPUT is a finalised output of `tests.benchmarks.dev_sets` (or of any logs with a column `dev_set`). Prints, set by set, for
+correct responses against each other label and for sentences: each member alone, combinations, the default job's members, the
+baselines, and AUROC among texts of like length and of like overlap; then by kind of error; then how far SLMs err together.
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
-from jobs.decide.labelled import Labelled, fits_of_all, load_labelled, member_values_of
+from jobs.config import Job, Normalize
+from jobs.decide.labelled import Labelled, load_labelled, member_values_of
 from jobs.decide.labels import Label, LabelSource
+from jobs.fit import fits_of, known_stats
 from jobs.state import existing_output, read_manifest
 from pipeline.aggregate import Mean, Positive
-from pipeline.metrics import measure
+from pipeline.detectors.config import DETECTOR
+from pipeline.metrics import auroc, measure
 from pipeline.normalize import Fit, ensemble
 from pipeline.rule import Rule, apply_rule
+from pipeline.split import load_splitter, split
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+Weights = Mapping[str, float]
 
-TOGETHER = {
-    "SmolLM2, untuned": ["smollm2"],
-    "facts": ["facts"],
-    "sources": ["sources"],
-    "facts, sources": ["facts", "sources"],
-    "facts, sources, novelty": ["facts", "sources", "novelty"],
-    "entities, attribution, novelty": ["entities", "attribution", "novelty"],
-    "facts, entities, attribution, novelty": ["facts", "entities", "attribution", "novelty"],
-    "all five": ["facts", "sources", "entities", "attribution", "novelty"],
-}
 RULES = ((Mean.HARMONIC, Positive.CDF), (Mean.MIN, Positive.NONE))
 EPSILON = 0.01
 BINS = 5
-RESAMPLES = 500
+RESAMPLES = 300
+HEAD = (
+    "| score | AUROC | best F1, hallucinated | best F1, correct | AUROC at like length | at like overlap |\n"
+    "| --- | --- | --- | --- | --- | --- |"
+)
 
 
-def like_length_auroc(scores: Floats, good: Bools, words: Floats) -> float:
-    """AUROC of pairs of a good and a bad one that lie in the same fifth of lengths."""
-    bins = np.searchsorted(np.quantile(words, np.linspace(0, 1, BINS + 1)[1:-1]), words)
+def like_auroc(scores: Floats, good: Bools, trait: Floats) -> float:
+    """AUROC of pairs of a good and a bad one that lie in the same fifth of a trait."""
+    bins = np.searchsorted(np.quantile(trait, np.linspace(0, 1, BINS + 1)[1:-1]), trait)
     won = pairs = 0.0
     for number in range(BINS):
         ours, theirs = (scores[(bins == number) & which] for which in (good, ~good))
@@ -51,91 +51,131 @@ def like_length_auroc(scores: Floats, good: Bools, words: Floats) -> float:
     return won / pairs if pairs else float("nan")
 
 
-def lines_of(rows: Labelled, fits: dict[str, Fit]) -> Iterator[tuple[str, Floats]]:
-    """Name and response scores of every line of the table."""
-    for name, members in TOGETHER.items():
-        if set(members) <= rows.values.keys():
-            for mean, policy in RULES:
-                rule = Rule({m: fits[m] for m in members}, mean, policy, EPSILON)
-                yield f"{name}, {mean}", apply_rule(rule, {m: rows.values[m] for m in members}, rows.counts).response
-    yield "baseline: shorter response", -rows.words
-    yield "baseline: words in context", rows.overlap
+def load_set(output: str, name: str) -> tuple[Labelled, dict[str, Fit]]:
+    """A dev set's labelled rows, and mu and sigma of its own sentences: what a run over it alone would have."""
+    folder = existing_output(output)
+    values = member_values_of(read_manifest(folder))
+    rows = load_labelled(folder, values, LabelSource("label", where={"dev_set": name}), texts=True)
+    stats = known_stats(folder, f"set={name}")
+    assert stats is not None
+    return rows, fits_of(Normalize(), values, {name: stats}, [name], 1)
 
 
-def row(name: str, scores: Floats, good: Bools, groups: npt.NDArray[np.int64], words: Floats) -> str:
+def sets_of(output: str) -> list[str]:
+    """The dev sets of an output."""
+    return sorted(pl.scan_parquet(f"{output}/scored/**/*.parquet").select("dev_set").unique().collect()["dev_set"])
+
+
+def combined(members: Mapping[str, str], more: Sequence[str]) -> dict[str, Weights]:
+    """Name -> members with their weights: each alone, each SLM with the detectors, what was asked for, the default job's."""
+    slms = [name for name, value in members.items() if value != DETECTOR]
+    detectors = [name for name in members if name not in slms]
+    found = {name: [name] for name in members}
+    if detectors:
+        found["detectors"] = detectors
+        found |= {f"{slm} and the detectors": [slm, *detectors] for slm in slms}
+    found |= {text.replace(",", ", "): text.split(",") for text in more}
+    equal = {name: dict.fromkeys(mine, 1 / len(mine)) for name, mine in found.items()}
+    default = Job()
+    weights = default.ensemble_weights or dict.fromkeys(default.values, 1 / len(default.values))
+    return equal | ({"default members": weights} if weights.keys() <= members.keys() else {})
+
+
+def row(name: str, scores: Floats, good: Bools, groups: npt.NDArray[np.int64], words: Floats, overlap: Floats) -> str:
     """One line of a Markdown table."""
     there = ~np.isnan(scores)
-    scores, good, groups, words = scores[there], good[there], np.unique(groups[there], return_inverse=True)[1], words[there]
+    scores, good, groups = scores[there], good[there], np.unique(groups[there], return_inverse=True)[1]
     found = measure(scores, good, groups, resamples=RESAMPLES)
 
     def cell(metric: str) -> str:
         value = found[metric]
         return f"{value.value:.3f} ({value.low:.2f} to {value.high:.2f})" if value.low is not None else f"{value.value:.3f}"
 
-    cells = [cell("auroc"), cell("best_f1_hallucinated"), cell("best_f1"), f"{like_length_auroc(scores, good, words):.3f}"]
-    return f"| {name} | {' | '.join(cells)} |"
+    like = [f"{like_auroc(scores, good, trait[there]):.3f}" for trait in (words, overlap)]
+    return f"| {name} | {' | '.join([cell('auroc'), cell('best_f1_hallucinated'), cell('best_f1'), *like])} |"
 
 
-HEAD = "| score | AUROC | best F1, hallucinated | best F1, correct | AUROC at like length |\n| --- | --- | --- | --- | --- |"
+def responses(rows: Labelled, fits: Mapping[str, Fit], together: Mapping[str, Weights]) -> Iterator[tuple[str, Floats]]:
+    """Name and response scores of every line."""
+    single = bool((rows.counts == 1).all())
+    for name, weights in together.items():
+        for mean, policy in RULES[:1] if single else RULES:
+            rule = Rule({m: fits[m] for m in weights}, mean, policy, EPSILON, weights)
+            scores = apply_rule(rule, {m: rows.values[m] for m in weights}, rows.counts).response
+            yield (name if single else f"{name}, {mean}"), scores
+    yield "baseline: shorter response", -rows.words
+    yield "baseline: words in context", rows.overlap
+
+
+def sentences(rows: Labelled, fits: Mapping[str, Fit], together: Mapping[str, Weights]) -> dict[str, Floats]:
+    """Name -> sentence scores of every line."""
+    scores = {
+        name: ensemble({m: rows.values[m] for m in weights}, {m: fits[m] for m in weights}, weights)
+        for name, weights in together.items()
+    }
+    return scores | {"baseline: shorter sentence": -rows.sentence_words, "baseline: words in context": rows.sentence_overlap}
+
+
+def kinds_of(output: str, name: str, rows: Labelled) -> list[str | None]:
+    """Kind of every sentence, as its label says; an unsupported label's before others'."""
+    frame = pl.read_parquet(f"{output}/scored/set={name}/*.parquet", columns=["context", "response", "sentence_labels"])
+    labels = {(tuple(row["context"]), row["response"]): row["sentence_labels"] or [] for row in frame.iter_rows(named=True)}
+    nlp = load_splitter("sentencizer", "en")
+    found: list[str | None] = []
+    for (_, context, response), spans in zip(rows.texts, split(nlp, [text for _, _, text in rows.texts]), strict=True):
+        said = sorted(labels[tuple(context), response], key=lambda label: label["supported"])
+        for start, end in spans:
+            found.append(next((x["kind"] for x in said if x["start"] < end and start < x["end"]), None))
+    return found
+
+
+def by_kind(kinds: Sequence[str | None], good: Bools, scores: Mapping[str, Floats]) -> str:
+    """AUROC of each kind of unsupported sentence against all supported ones, and of each supported kind against the others."""
+    named = np.array([kind or "" for kind in kinds])
+    lines = [f"| kind | sentences | {' | '.join(scores)} |", "| --- | --- |" + " --- |" * len(scores)]
+    for side, word in ((False, "not supported"), (True, "supported")):
+        for kind in sorted(set(named[good == side]) - {""}):
+            mine = ((named == kind) & (good == side)) | (good != side)
+            cells = [f"{auroc(values[mine], good[mine]):.3f}" for values in scores.values()]
+            lines.append(f"| {kind} ({word}) | {((named == kind) & (good == side)).sum():,} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("outputs", nargs="+")
-    parser.add_argument("--where", action="append", default=[])
+    parser.add_argument("output")
+    parser.add_argument("--only", nargs="*")
+    parser.add_argument("--together", nargs="*", default=[])
     options = parser.parse_args()
-    where = dict(condition.split("=", 1) for condition in options.where)
-    rows, fits = _load(options.outputs[0], where)
-    for output in options.outputs[1:]:
-        more, more_fits = _load(output, {})
-        _join(rows, more)
-        fits = more_fits | fits
-    labels = np.array(rows.labels)
-    for other in (Label.WRONG, Label.PARTIAL):
-        mine = np.isin(labels, [Label.CORRECT, other])
-        if (labels == other).any():
-            good = rows.good[mine]
-            print(f"\nResponses, correct against {other}: {good.sum():,} and {(~good).sum():,}\n\n{HEAD}")
-            for name, scores in lines_of(rows, fits):
-                print(row(name, scores[mine], good, rows.groups[mine], rows.words[mine]))
-    there = ~np.isnan(rows.sentence_good)
-    if set(rows.sentence_good[there]) == {0, 1}:
-        good = rows.sentence_good[there] == 1
-        groups = np.repeat(rows.groups, rows.counts)[there]
-        print(f"\nSentences: {good.sum():,} supported, {(~good).sum():,} not\n\n{HEAD}")
-        scores = {
-            name: ensemble({m: rows.values[m] for m in members}, {m: fits[m] for m in members})
-            for name, members in TOGETHER.items()
-            if set(members) <= rows.values.keys()
-        }
-        scores |= {"baseline: shorter sentence": -rows.sentence_words, "baseline: words in context": rows.sentence_overlap}
-        for name, found in scores.items():
-            print(row(name, found[there], good, groups, rows.sentence_words[there]))
-        if {"facts", "sources"} <= rows.values.keys():
-            _errors(rows, there, good)
-
-
-def _load(output: str, where: dict[str, str]) -> tuple[Labelled, dict[str, Fit]]:
-    folder = existing_output(output)
-    values = member_values_of(read_manifest(folder))
-    return load_labelled(folder, values, LabelSource("label", where=where), texts=True), fits_of_all(folder, values)
-
-
-def _join(rows: Labelled, more: Labelled) -> None:
-    """Give rows the members that another output has of the same texts."""
-    place = {(question, *context, response): i for i, (question, context, response) in enumerate(more.texts)}
-    starts = np.concatenate([[0], np.cumsum(more.counts)])
-    found = [place[question, *context, response] for question, context, response in rows.texts]
-    order = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in found])
-    rows.values |= {name: values[order] for name, values in more.values.items() if name not in rows.values}
-
-
-def _errors(rows: Labelled, there: Bools, good: Bools) -> None:
-    """Correlation of two verifiers' values among sentences of one label: 1 means that a second one adds nothing."""
-    facts, sources = (rows.values[name][there] for name in ("facts", "sources"))
-    for name, mine in (("supported", good), ("unsupported", ~good)):
-        print(f"\nfacts and sources among {name} sentences: correlation {np.corrcoef(facts[mine], sources[mine])[0, 1]:.2f}")
+    for name in options.only or sets_of(options.output):
+        rows, fits = load_set(options.output, name)
+        members = member_values_of(read_manifest(existing_output(options.output)))
+        together = combined(members, options.together)
+        labels = np.array(rows.labels)
+        for other in (Label.WRONG, Label.PARTIAL):
+            mine = np.isin(labels, [Label.CORRECT, other])
+            if (labels == other).any():
+                good = rows.good[mine]
+                print(f"\n### {name}: responses, correct against {other}: {good.sum():,} and {(~good).sum():,}\n\n{HEAD}")
+                for line, scores in responses(rows, fits, together):
+                    print(row(line, scores[mine], good, rows.groups[mine], rows.words[mine], rows.overlap[mine]), flush=True)
+        there = ~np.isnan(rows.sentence_good)
+        if set(rows.sentence_good[there]) == {0, 1}:
+            good = rows.sentence_good[there] == 1
+            groups = np.repeat(rows.groups, rows.counts)[there]
+            found = {line: scores[there] for line, scores in sentences(rows, fits, together).items()}
+            print(f"\n### {name}: sentences: {good.sum():,} supported, {(~good).sum():,} not\n\n{HEAD}")
+            for line, scores in found.items():
+                print(row(line, scores, good, groups, rows.sentence_words[there], rows.sentence_overlap[there]), flush=True)
+            kinds = [kind for kind, known in zip(kinds_of(options.output, name, rows), there, strict=True) if known]
+            if any(kinds):
+                known = {line: scores for line, scores in found.items() if not np.isnan(scores).any()}
+                print(f"\n### {name}: by kind\n\n{by_kind(kinds, good, known)}")
+            for one, other_slm in combinations([m for m, value in members.items() if value != DETECTOR], 2):
+                values = [rows.values[slm][there] for slm in (one, other_slm)]
+                told = (f"{np.corrcoef(values[0][side], values[1][side])[0, 1]:.2f}" for side in (good, ~good))
+                print(f"\n{one} and {other_slm}, correlation among supported and unsupported sentences: {', '.join(told)}.")
 
 
 if __name__ == "__main__":

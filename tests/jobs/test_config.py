@@ -24,6 +24,11 @@ def test_shipped_job_files_are_legal(path: Path) -> None:
         ("slms: [{name: a}, {name: a}]", "names of SLMs and detectors must differ"),
         ("slms: []", "an ensemble needs a member"),
         ("{slms: [], detectors: [{name: n, kind: novelty, in_ensemble: false}]}", "an ensemble needs a member"),
+        (
+            "{slms: [{name: a}, {name: b}], weights: {a: 1}}",
+            "weights must name every member of the ensemble and nothing else: a, b",
+        ),
+        ("{slms: [{name: a}], weights: {a: 0}}", "weights.a"),
         ("detectors: [{name: n, kind: magic}]", "detectors.0.kind"),
         ("thresold: {value: 1}", "thresold: unknown key; did you mean threshold?"),
         ("threshold: {qantile: 0.1}", "threshold.qantile: unknown key; did you mean quantile?"),
@@ -99,3 +104,10 @@ def test_a_mapping_that_is_merged_may_say_a_key_anew(tmp_path: Path) -> None:
 def test_missing_file_is_named() -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.yaml"):
         load_job("nowhere.yaml")
+
+
+def test_weights_are_shares_of_the_ensemble() -> None:
+    detectors = [{"name": "n", "kind": "novelty"}, {"name": "beside", "kind": "entities", "in_ensemble": False}]
+    job = make_job({"slms": [{"name": "a"}], "detectors": detectors, "weights": {"a": 3, "n": 1}})
+    assert job.ensemble_weights == {"a": 0.75, "n": 0.25, "beside": 0.0}
+    assert make_job({"slms": [{"name": "a"}, {"name": "b"}]}).ensemble_weights is None

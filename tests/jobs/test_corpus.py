@@ -79,7 +79,7 @@ def night(tmp_path_factory: pytest.TempPathFactory, tiny_model: str) -> Night:
     write_rows(logs / f"layout={ODD}")
     for layout in BESIDE:
         layout.write(logs / f"layout={layout.place}")
-    slms = [tiny_slm("facts", tiny_model), tiny_slm("sources", tiny_model)]
+    slms = [tiny_slm("facts", tiny_model)]
     job = write_job(folder / "job.yaml", slms=slms, detectors=DETECTORS, aggregate=AGGREGATE, on_bad_file="skip")
     done = ragassay("run", logs, output, "--config", job)
     assert done.returncode == 0, done.stderr

@@ -77,6 +77,28 @@ def test_rows_may_say_how_much_they_count_and_what_they_change(tmp_path: Path, b
     assert examples.counts["minimal pairs"] == 1
 
 
+@pytest.mark.parametrize(
+    ("column", "value"), [("weight", -1.0), ("weight", float("nan")), ("weight", "heavy"), ("smoothing", 0.9), ("of", 3)]
+)
+def test_what_rows_say_more_is_checked(tmp_path: Path, builder: PromptBuilder, column: str, value: Any) -> None:
+    rows = [{**ROW, "response": "It opens at nine.", "label": "correct", column: value}]
+    with pytest.raises(InputError, match=f"column '{column}' holds .* in row 0; it must hold"):
+        read(tmp_path, rows, builder)
+
+
+def test_pairs_are_of_one_question_and_counted_once(tmp_path: Path, builder: PromptBuilder) -> None:
+    other = {**ROW, "question": "Is it open at nine?"}
+    rows = [
+        {**ROW, "response": "Yes.", "label": "correct", "of": "No."},
+        {**ROW, "response": "No.", "label": "wrong", "of": "Yes."},
+        {**other, "response": "No.", "label": "correct", "of": None},
+    ]
+    examples = read(tmp_path, rows, builder)
+    (group,) = examples.groups
+    assert len(group.pairs) == examples.counts["minimal pairs"] == 1
+    assert {unit.prompts[0] for unit in group.units[:2]} == set(group.pairs[0])
+
+
 def test_rows_that_say_nothing_are_counted(tmp_path: Path, builder: PromptBuilder) -> None:
     rows = [
         {**ROW, "response": TWO, "label": "correct"},

@@ -5,10 +5,11 @@ from random import Random
 
 import polars as pl
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from jobs.handbook.build import LOGS
-from jobs.tune.leaks import leaks, runs_of, share_known
-from jobs.tune.mix import WRITTEN, build, held_out, kept_out
+from jobs.tune.leaks import leaks, measured, near
+from jobs.tune.mix import MEASURED, WRITTEN, build, held_out, kept_out
 from jobs.tune.shortcuts import statement_alone, statements_of, table
 
 Built = tuple[pl.DataFrame, dict[str, dict[str, int]]]
@@ -32,8 +33,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     leak = {"question": "", "context": [TEST_TEXT.replace("eleven", "twelve")], "response": "He lends boats.", "label": "wrong"}
     dev = pl.read_parquet(folder / "fever_dev.parquet")
     pl.concat([dev, pl.DataFrame([leak], schema=dev.schema)]).write_parquet(folder / "fever_dev.parquet")
-    measured = [{"question": "", "context": [TEST_TEXT], "response": "He has boats.", "label": "correct"}]
-    pl.DataFrame(measured).write_parquet(folder / "nhnet.parquet")
+    for name in MEASURED:
+        kept = [{"question": "", "context": [TEST_TEXT], "response": "He has boats.", "label": "correct"}]
+        pl.DataFrame(kept).write_parquet(folder / f"{name}.parquet")
     return folder
 
 
@@ -77,12 +79,21 @@ def test_words_that_give_the_label_away_are_thinned_out(built: Built) -> None:
     assert tells.sum() < 0.5 * 30
 
 
-def test_a_text_with_a_word_changed_is_a_near_duplicate() -> None:
-    known = runs_of([TEST_TEXT])
-    assert share_known(TEST_TEXT, known) == 1
-    assert leaks(["Other."], TEST_TEXT.replace("winter", "summer"), known)
-    assert not leaks(["The harbour of Fenwick is closed."], "It keeps boats.", known)
-    assert share_known("", known) == 0
+@pytest.mark.parametrize("place", range(17))
+def test_a_text_with_a_word_changed_is_a_near_duplicate(place: int) -> None:
+    words = TEST_TEXT.split()
+    changed = " ".join([*words[:place], "perhaps", *words[place + 1 :]])
+    assert leaks(["Other."], changed, measured([TEST_TEXT]))
+
+
+def test_near_duplicates_go_both_ways_and_short_phrases_are_none() -> None:
+    claim = "Adams Street was sold to the harbour board in May."
+    inside = f"{'Nothing of this is known to anyone here. ' * 20}{claim}"
+    assert near(inside, measured([claim])) == 1 and near(claim, measured([inside])) == 1
+    assert near(TEST_TEXT, measured([claim])) == near("", measured([claim])) == 0
+    known = measured(["It is so.", f"It is said that {claim}"])
+    assert not leaks(["The harbour of Fenwick is closed."], "It is said that nobody came home again.", known)
+    assert leaks([], "It is so.", known) and not leaks([], "It is so for now.", known)
 
 
 def test_shortcuts_are_seen_where_they_are_and_not_where_they_are_not() -> None:
@@ -90,9 +101,9 @@ def test_shortcuts_are_seen_where_they_are_and_not_where_they_are_not() -> None:
     said = [(" ".join(rng.choices(["ship", "clerk", "guild", "town", "year"], k=6)), rng.random() < 0.5) for _ in range(400)]
     truth = [supported for _, supported in said]
     groups = [i // 2 for i in range(400)]
-    blind = statement_alone([text for text, _ in said], truth, groups)
+    blind = roc_auc_score(truth, statement_alone([text for text, _ in said], truth, groups))
     seen = statement_alone([f"{text} {'indeed' if supported else 'never'}" for text, supported in said], truth, groups)
-    assert abs(sum(b > 0.5 for b in blind) / 400 - sum(truth) / 400) < 0.5
+    assert 0.4 < blind < 0.6
     assert all((p > 0.5) == supported for p, supported in zip(seen, truth, strict=True))
     rows = [
         {"source": "told", "context": [str(i // 2)], "statement": f"{text} {'indeed' if good else 'never'}", "supported": good}

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from jobs.tune.examples import Group
-from jobs.tune.train import Look, Recipe, train
+from jobs.tune.train import Look, Recipe, evaluate, train
 from pipeline.slm import Slm
 from pipeline.tune.lora import load_for_training
 from pipeline.tune.loss import Unit
@@ -98,3 +98,16 @@ def test_every_look_is_told(tiny_model: str, tmp_path: Path) -> None:
     looks = train(model, groups(0, 20), groups(100, 5), (YES, NO), RECIPE, tmp_path, say)
     assert len(told) == len(looks)
     assert all("tokens/s" in line for line in told)
+
+
+def test_the_best_matrices_are_those_that_judge_watched_logs_best(tiny_model: str, tmp_path: Path) -> None:
+    turned = [
+        Group(g.context, [unit._replace(supported=not unit.supported) for unit in g.units], g.tokens) for g in groups(200, 10)
+    ]
+    model = load_for_training(Slm(name="tiny", model=tiny_model, dtype="float32"), rank=4, layers=None, seed=1)
+    told: list[str] = []
+    looks = train(model, groups(0, 60), groups(100, 10), (YES, NO), RECIPE, tmp_path, told.append, watched={"turned": turned})
+    best = max(looks, key=lambda look: look.worth)
+    assert best.watched["turned"] > looks[-1].watched["turned"] and looks[-1].auroc > best.auroc
+    assert evaluate(model, turned, (YES, NO))[1] == pytest.approx(best.watched["turned"])
+    assert all("turned 0." in line or "turned 1." in line for line in told)

@@ -68,6 +68,28 @@ def test_packed_equals_one_by_one_with_gradients(tiny_model: str) -> None:
         assert gradient.abs().max() > 0, name
 
 
+def test_merged_matrices_are_those_of_peft(tiny_model: str) -> None:
+    model = load_for_training(Slm(name="tiny", model=tiny_model, dtype="float32"), rank=4, layers=None, seed=3)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "lora_B" in name:
+                parameter.normal_(std=0.05)
+    merged = [module for module in model.modules() if "forward" in vars(module)]
+    assert merged
+    found = []
+    for own in (True, False):
+        if not own:
+            for module in merged:
+                del module.forward  # peft's own
+        model.zero_grad()
+        loss = of_packed(model, UNITS)
+        loss.backward()
+        found.append((loss.item(), {n: p.grad.clone() for n, p in model.named_parameters() if p.requires_grad}))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-5)
+    for name, gradient in found[0][1].items():
+        assert torch.allclose(gradient, found[1][1][name], atol=1e-4, rtol=1e-3), name
+
+
 def test_only_the_upper_layers_get_matrices(tiny_model: str) -> None:
     model = load_for_training(Slm(name="tiny", model=tiny_model), rank=4, layers=1, seed=3)
     trained = [name for name, parameter in model.named_parameters() if parameter.requires_grad]

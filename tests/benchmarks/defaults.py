@@ -1,0 +1,246 @@
+"""What the default job should be, chosen on all dev sets but one and tried on that one: `python -m tests.benchmarks.defaults
+OUTPUT [--slm facts] [--write jobs/bundled_calibration.json]`.
+
+OUTPUT is a finalised output of `tests.benchmarks.dev_sets`. Members, weight of the SLM, its value, mean and policy are those
+with the highest mean AUROC (of responses, and of sentences where they have labels) over the other sets. Then the threshold: the
+run's own moments with a fifth flagged, beside moments, threshold and probabilities of the other sets. --write makes the bundled
+calibration, of all sets.
+"""
+
+import argparse
+import itertools
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.metrics import balanced_accuracy_score, f1_score
+
+from jobs.decide.labelled import Labelled, load_labelled, member_values_of
+from jobs.decide.labels import LabelSource
+from jobs.state import existing_output, read_manifest
+from pipeline.aggregate import Mean, Positive
+from pipeline.calibration.probability import calibration_error, fit_probability, probabilities
+from pipeline.detectors.config import DETECTOR
+from pipeline.metrics import auroc
+from pipeline.normalize import Fit, ensemble
+from pipeline.rule import Rule, apply_rule
+from pipeline.slm import Value
+from schemas.calibration import CalibratedMember, Calibration, ProbabilityMap
+
+SETS = ("ragtruth", "handbook", "fever", "nhnet", "summedits", "everyday")
+"""Sets of other origin than what the verifier was trained on, which jobs/written is not."""
+
+SHARES = (0.25, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+MEANS = ((Mean.HARMONIC, Positive.CDF), (Mean.HARMONIC, Positive.CLIP), (Mean.GEOMETRIC, Positive.CDF),
+         (Mean.ARITHMETIC, Positive.CDF), (Mean.MIN, Positive.NONE), (Mean.MIN, Positive.CDF))  # fmt: skip
+EPSILON = 0.01
+QUANTILE = 0.2
+DRAWN = 120
+"""Responses a set that map and threshold are fitted to: each set counts the same."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A default: the SLM's value, weights of all members (0 leaves one out), mean and policy."""
+
+    value: Value
+    weights: tuple[tuple[str, float], ...]
+    mean: Mean
+    positive: Positive
+
+    @property
+    def key(self) -> str:
+        """In words."""
+        members = ", ".join(f"{name} {weight:.2f}" for name, weight in self.weights if weight)
+        return f"{self.value.value}; {members}; {self.mean.value}, {self.positive.value}"
+
+
+def choices(slm: str, detectors: list[str]) -> list[Choice]:
+    """All that is tried."""
+    found = []
+    for value, (mean, positive) in itertools.product(Value, MEANS):
+        found.append(Choice(value, ((slm, 1.0), *((d, 0.0) for d in detectors)), mean, positive))
+        for size in range(1, len(detectors) + 1):
+            for some, share in itertools.product(itertools.combinations(detectors, size), SHARES):
+                rest = {d: (1 - share) / size if d in some else 0.0 for d in detectors}
+                found.append(Choice(value, ((slm, share), *rest.items()), mean, positive))
+    return found
+
+
+def fits_in(values: dict[str, Floats]) -> dict[str, Fit]:
+    """mu and sigma of each member's values."""
+    known = {name: x[~np.isnan(x)] for name, x in values.items()}
+    return {name: Fit(float(x.mean()), float(x.std()) or 1.0, len(x), float(x.min())) for name, x in known.items()}
+
+
+def pooled(fits: list[dict[str, Fit]]) -> dict[str, Fit]:
+    """mu and sigma of several sets, each of which counts the same."""
+    found = {}
+    for name in fits[0]:
+        mine = [one[name] for one in fits]
+        mu = float(np.mean([fit.mu for fit in mine]))
+        sigma = float(np.sqrt(np.mean([fit.sigma**2 + (fit.mu - mu) ** 2 for fit in mine])))
+        found[name] = Fit(mu, sigma, sum(fit.count for fit in mine), min(fit.low for fit in mine))
+    return found
+
+
+def scores(rows: Labelled, choice: Choice, fits: dict[str, Fit]) -> Floats:
+    """Response scores."""
+    rule = Rule(fits, choice.mean, choice.positive, EPSILON, dict(choice.weights))
+    return apply_rule(rule, rows.values, rows.counts).response
+
+
+def worth(rows: Labelled, choice: Choice, sentences: Floats, there: npt.NDArray[np.bool_], fits: dict[str, Fit]) -> float:
+    """Mean of a set's AUROC of responses, and of sentences where they have labels."""
+    found = [auroc(scores(rows, choice, fits), rows.good)]
+    if there.any() and (rows.counts > 1).any():
+        found.append(auroc(sentences[there], rows.sentence_good[there] == 1))
+    return float(np.mean(found))
+
+
+def table_of_worth(sets: dict[Value, dict[str, Labelled]], tried: list[Choice]) -> Floats:
+    """(choices, sets): the worth of each."""
+    found = np.zeros((len(tried), len(SETS)))
+    for place, name in enumerate(SETS):
+        for value in Value:
+            rows = sets[value][name]
+            fits = fits_in(rows.values)
+            there = ~np.isnan(rows.sentence_good)
+            known: dict[tuple[tuple[str, float], ...], Floats] = {}
+            for i, choice in enumerate(tried):
+                if choice.value is value:
+                    if choice.weights not in known:
+                        known[choice.weights] = np.nan_to_num(ensemble(rows.values, fits, dict(choice.weights)))
+                    found[i, place] = worth(rows, choice, known[choice.weights], there, fits)
+    return found
+
+
+def calibrated(parts: list[Labelled], choice: Choice) -> tuple[dict[str, Fit], ProbabilityMap, float]:
+    """Moments, map to a probability and threshold of several sets; each counts the same."""
+    fits = pooled([fits_in(rows.values) for rows in parts])
+    rng = np.random.default_rng(0)
+    drawn = [rng.permutation(len(rows.labels))[:DRAWN] for rows in parts]
+    found = np.concatenate([scores(rows, choice, fits)[some] for rows, some in zip(parts, drawn, strict=True)])
+    good = np.concatenate([rows.good[some] for rows, some in zip(parts, drawn, strict=True)])
+    cuts = np.quantile(found, np.linspace(0.02, 0.9, 200))
+    tau = float(cuts[np.argmax([balanced_accuracy_score(good, found > cut) for cut in cuts])])
+    return fits, fit_probability(found, good), tau
+
+
+def judged(good: npt.NDArray[np.bool_], found: Floats, tau: float) -> str:
+    """Share flagged, balanced accuracy and F1 of the hallucinated at a threshold."""
+    passed = found > tau
+    f1 = f1_score(~good, ~passed, zero_division=0)
+    return f"{(~passed).mean():.2f} | {balanced_accuracy_score(good, passed):.3f} | {f1:.3f}"
+
+
+def tell_choices(tried: list[Choice], found: Floats, slm: str, detectors: list[str]) -> None:
+    """Print what is best on all sets but one, there; and what is best on all."""
+    print(f"{len(tried):,} choices; mean AUROC of responses and sentences\n")
+    print("| left out | chosen on the others | there | best there |")
+    print("| --- | --- | --- | --- |")
+    for place, name in enumerate(SETS):
+        best = int(np.delete(found, place, axis=1).mean(axis=1).argmax())
+        print(f"| {name} | {tried[best].key} | {found[best, place]:.3f} | {found[:, place].max():.3f} |")
+    print(f"\n| on all | mean | {' | '.join(SETS)} |\n| --- | --- |{' --- |' * len(SETS)}")
+    equal = 1 / (1 + len(detectors))
+    alone = [i for i, choice in enumerate(tried) if choice.value is Value.LOG_ODDS and dict(choice.weights)[slm] == 1]
+    evenly = [
+        i for i, choice in enumerate(tried) if choice.value is Value.LOG_ODDS and {w for _, w in choice.weights} == {equal}
+    ]
+    for i in [*(-found.mean(axis=1)).argsort()[:8], *alone, *evenly]:
+        print(f"| {tried[i].key} | {found[i].mean():.3f} | {' | '.join(f'{x:.3f}' for x in found[i])} |")
+
+
+def tell_thresholds(sets: dict[Value, dict[str, Labelled]], chosen: dict[str, Choice]) -> None:
+    """Print what a threshold and probabilities of the other sets give on each set, beside the run's own.
+
+    Args:
+        sets: The sets, by the SLM's value.
+        chosen: Set -> the choice that knows nothing of it.
+    """
+    head = "share flagged | balanced accuracy | F1, hallucinated"
+    ways = ("own moments, a fifth flagged", "moments and threshold of the others", "own moments, threshold of the others")
+    print(f"\n| set | {' | '.join(f'{way}: {head}' for way in ways)} | error of the probability |\n| --- |{' --- |' * 10}")
+    for name, choice in chosen.items():
+        mine = sets[choice.value]
+        rows = mine[name]
+        own = scores(rows, choice, fits_in(rows.values))
+        fits, curve, tau = calibrated([mine[other] for other in SETS if other != name], choice)
+        theirs = scores(rows, choice, fits)
+        error = calibration_error(probabilities(curve, theirs), rows.good)
+        cut = float(np.quantile(own, QUANTILE))
+        cells = [judged(rows.good, *way) for way in ((own, cut), (theirs, tau), (own, tau))]
+        print(f"| {name} | {' | '.join(cells)} | {error:.3f} |")
+
+
+def bundled(mine: dict[str, Labelled], chosen: Choice, fingerprint: dict[str, Any]) -> Calibration:
+    """The calibration of all sets that comes with the package."""
+    fits, curve, tau = calibrated(list(mine.values()), chosen)
+    weights = dict(chosen.weights)
+    members = {
+        name: CalibratedMember(chosen.value.value if i == 0 else DETECTOR, f.mu, f.sigma, f.count, f.low, weights[name])
+        for i, (name, f) in enumerate(fits.items())
+        if weights[name]
+    }
+    kept = {name: fingerprint[name] for name in ("method", "splitter")}
+    kept["slms"] = {n: {**s, "value": chosen.value.value} for n, s in fingerprint["slms"].items() if n in members}
+    kept["detectors"] = {n: d for n, d in fingerprint["detectors"].items() if n in members}
+    return Calibration(
+        calibration_id="bundled",
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        target="the best balanced accuracy on labelled sets of other origin",
+        positive_class="supported",
+        label=None,
+        rows={name: len(rows.labels) for name, rows in mine.items()},
+        members=members,
+        mean=chosen.mean.value,
+        positive=chosen.positive.value,
+        epsilon=EPSILON,
+        threshold=tau,
+        probability=curve,
+        certificate=None,
+        measured={},
+        fingerprint=kept,
+    )
+
+
+def main() -> None:
+    """Print the tables; write the calibration."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("output")
+    parser.add_argument("--slm", default="facts")
+    parser.add_argument("--write")
+    parser.add_argument("--take", help="JSON of value, mean, positive and weights: take these instead of the best")
+    options = parser.parse_args()
+    folder = existing_output(options.output)
+    manifest = read_manifest(folder)
+    detectors = [name for name, value in member_values_of(manifest).items() if value == DETECTOR]
+    sets = {}
+    for value in Value:
+        values = {options.slm: value.value, **dict.fromkeys(detectors, DETECTOR)}
+        sets[value] = {n: load_labelled(folder, values, LabelSource("label", where={"dev_set": n})) for n in SETS}
+    tried = choices(options.slm, detectors)
+    found = table_of_worth(sets, tried)
+    tell_choices(tried, found, options.slm, detectors)
+    chosen = tried[int(found.mean(axis=1).argmax())]
+    tell_thresholds(sets, {n: tried[int(np.delete(found, i, axis=1).mean(axis=1).argmax())] for i, n in enumerate(SETS)})
+    if options.take:
+        given = json.loads(options.take)
+        weights = tuple((name, given["weights"].get(name, 0.0)) for name in (options.slm, *detectors))
+        chosen = Choice(Value(given["value"]), weights, Mean(given["mean"]), Positive(given["positive"]))
+    print(f"\nTaken: {chosen.key}")
+    tell_thresholds(sets, dict.fromkeys(SETS, chosen))
+    if options.write:
+        text = bundled(sets[chosen.value], chosen, manifest.fingerprint).to_json()
+        Path(options.write).write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""Everything that the verifiers are measured on, as one log: `python -m tests.benchmarks.dev_sets DATA FOLDER`.
+
+FOLDER/set=NAME/rows.parquet for RAGTruth QA, the handbook's test part, the third of FEVER that is kept out, nhnet, SummEdits (a
+sample), the demo's everyday part, and the items of jobs/written that are kept out. Score it with `ragassay run FOLDER OUTPUT`,
+then `python -m tests.benchmarks.verifiers OUTPUT` and `python -m tests.benchmarks.defaults OUTPUT`.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from jobs.decide.labels import Label, sentence_truth
+from jobs.handbook.build import DEMO, LOGS
+from jobs.tune.mix import WRITTEN, held_out, kept_out
+from pipeline.split import load_splitter, split
+
+SUMMARIES = 800
+LABEL = pl.Struct({"start": pl.Int64, "end": pl.Int64, "supported": pl.Boolean, "kind": pl.String})
+SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "row_id": pl.String,
+    "dev_set": pl.String,
+    "item": pl.String,
+    "question": pl.String,
+    "context": pl.List(pl.String),
+    "response": pl.String,
+    "label": pl.String,
+    "sentence_labels": pl.List(LABEL),
+}
+
+
+def dev_sets(data: Path) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Name and rows of each set."""
+    yield "ragtruth", _with_spans(pl.read_parquet(data / "ragtruth_qa_dev.parquet"))
+    yield "handbook", pl.read_parquet(LOGS / "**/*.parquet").filter(pl.col("split") == "test")
+    fever = pl.read_parquet(data / "fever.parquet")
+    yield "fever", fever.filter([held_out(context) for context in fever["context"].to_list()])
+    yield "nhnet", pl.read_parquet(data / "nhnet.parquet")
+    summaries = pl.read_parquet(data / "summedits.parquet")
+    contexts = summaries["context"].unique(maintain_order=True).sample(fraction=1, shuffle=True, seed=0).to_frame()
+    yield "summedits", contexts.join(summaries, on="context", maintain_order="left").head(SUMMARIES)
+    yield "everyday", pl.read_parquet(DEMO / "**/*.parquet").filter(pl.col("part") == "everyday")
+    for name in ("statements", "answers"):
+        written = pl.read_parquet(WRITTEN / f"{name}.parquet")
+        yield f"written_{name}", written.filter([kept_out(item) for item in written["item"]])
+
+
+def _with_spans(frame: pl.DataFrame) -> pl.DataFrame:
+    """RAGTruth's unsupported spans as sentence labels."""
+    nlp = load_splitter("sentencizer", "en")
+    labels = []
+    for row, spans in zip(frame.iter_rows(named=True), split(nlp, frame["response"].to_list()), strict=True):
+        truth = sentence_truth(spans, row["spans"], Label.CORRECT if row["label"] == "correct" else Label.WRONG)
+        known = zip(spans, truth, strict=True)
+        labels.append([{"start": a, "end": b, "supported": good} for (a, b), good in known if good is not None])
+    return frame.with_columns(pl.Series("sentence_labels", labels))
+
+
+def _row(name: str, number: int, row: dict[str, Any]) -> dict[str, Any]:
+    said = row.get("sentence_labels")
+    if said is None and "kind" in row:
+        said = [{"start": 0, "end": len(row["response"]), "supported": row["label"] == "correct", "kind": row["kind"]}]
+    labels = [{key: label.get(key) for key in ("start", "end", "supported", "kind")} for label in said or []]
+    kept = {key: row.get(key) for key in ("item", "context", "response", "label")}
+    question = row["question"] or "Is the statement right?"  # a set of claims has none, and who has no question is not scored
+    return {**kept, "row_id": f"{name}-{number}", "dev_set": name, "question": question, "sentence_labels": labels or None}
+
+
+def main() -> None:
+    """Write them."""
+    for name, frame in dev_sets(Path(sys.argv[1])):
+        rows = [_row(name, number, row) for number, row in enumerate(frame.to_dicts())]
+        target = Path(sys.argv[2], f"set={name}", "rows.parquet")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        table = pl.DataFrame(rows, schema=SCHEMA)
+        table.with_columns(item=pl.coalesce("item", pl.col("context").list.join("\n").hash().cast(pl.String))).write_parquet(
+            target
+        )
+        print(f"{name}: {len(rows):,} responses")
+
+
+if __name__ == "__main__":
+    main()
