@@ -44,7 +44,7 @@ def tune(
     ] = None,
     epochs: Annotated[float, typer.Option("--epochs", min=0.01, help="Passes over the data.")] = 1.0,
     learning_rate: Annotated[float, typer.Option("--learning-rate", min=0, help="Its peak.")] = 6e-4,
-    rank: Annotated[int, typer.Option("--rank", min=1, help="Rank of the LoRA matrices.")] = 32,
+    rank: Annotated[int, typer.Option("--rank", min=1, help="Rank of the LoRA matrices.")] = 16,
     layers: Annotated[int, typer.Option("--layers", min=0, help="Upper layers that get them; 0 for all.")] = 0,
     batch: Annotated[int, typer.Option("--batch", min=1, help="Labels an optimizer step.")] = 32,
     pack: Annotated[int, typer.Option("--pack", min=64, help="Tokens of one forward pass; larger on a GPU.")] = 2048,

@@ -37,7 +37,7 @@ class Recipe:
 
     epochs: float = 1.0
     learning_rate: float = 6e-4
-    rank: int = 32
+    rank: int = 16
     layers: int | None = None
     batch: int = 32
     pack: int = 2048
