@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.logs import LogFile
-from jobs.partitions import batches, hive_path, partitions
-from jobs.storage import Folder
-from pipeline.errors import BalanceError
-from schemas.columns import USAGE, Status
+from ragassay.jobs.logs import LogFile
+from ragassay.jobs.partitions import batches, hive_path, partitions
+from ragassay.jobs.storage import Folder
+from ragassay.pipeline.errors import BalanceError
+from ragassay.schemas.columns import USAGE, Status
 
 
 def count_rows(output: Folder, files: Mapping[int, LogFile]) -> tuple[Counter[str], dict[str, dict[str, float]], int]:

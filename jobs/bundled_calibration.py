@@ -10,8 +10,8 @@ from math import isclose
 from pathlib import Path
 from typing import Any
 
-from jobs.config import Job
-from schemas.calibration import Calibration
+from ragassay.jobs.config import Job
+from ragassay.schemas.calibration import Calibration
 
 FILE = Path(__file__).parent / "bundled_calibration.json"
 

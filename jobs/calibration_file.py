@@ -1,13 +1,13 @@
 """Calibration files: write one, read one, and refuse it for scores that it was not fitted to."""
 
-from jobs.fingerprint import differences
-from jobs.storage import Folder, file_of, open_file, refuse_inside
-from pipeline.aggregate import Mean, Positive
-from pipeline.errors import ConfigError
-from pipeline.normalize import Fit
-from pipeline.rule import Rule
-from schemas.calibration import Calibration
-from schemas.manifest import Manifest
+from ragassay.jobs.fingerprint import differences
+from ragassay.jobs.storage import Folder, file_of, open_file, refuse_inside
+from ragassay.pipeline.aggregate import Mean, Positive
+from ragassay.pipeline.errors import ConfigError
+from ragassay.pipeline.normalize import Fit
+from ragassay.pipeline.rule import Rule
+from ragassay.schemas.calibration import Calibration
+from ragassay.schemas.manifest import Manifest
 
 
 def load_calibration(uri: str, manifest: Manifest, values: dict[str, str]) -> Calibration:

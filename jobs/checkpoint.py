@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
-from jobs.logs import LogFile, group_sizes
-from jobs.storage import READERS, Folder
+from ragassay.jobs.logs import LogFile, group_sizes
+from ragassay.jobs.storage import READERS, Folder
 
 CHECKPOINT = "_checkpoint"
 _PENDING, _COMMITTED = ".pending.parquet", ".parquet"  # the second is the end of both

@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from jobs.config import Job, load_job
-from jobs.console import DRIFT_EXIT, our_errors
-from jobs.decide.commands import Config, FailOnDrift, Output
-from jobs.decide.commands import app as decide
-from jobs.forecast.command import app as plan
-from jobs.tune.command import app as tune
+from ragassay.jobs.config import Job, load_job
+from ragassay.jobs.console import DRIFT_EXIT, our_errors
+from ragassay.jobs.decide.commands import Config, FailOnDrift, Output
+from ragassay.jobs.decide.commands import app as decide
+from ragassay.jobs.forecast.command import app as plan
+from ragassay.jobs.tune.command import app as tune
 
 app = typer.Typer(
     help="Say of every sentence of every logged RAG answer whether its context supports it.",
@@ -71,9 +71,9 @@ def run(
 ) -> None:
     """Score what is new, fit, and finalise: logs in, verdicts out."""
     with our_errors() as console:
-        from jobs.error_share import refuse_too_many_errors
-        from jobs.run import run_job
-        from jobs.summary import print_summary
+        from ragassay.jobs.error_share import refuse_too_many_errors
+        from ragassay.jobs.run import run_job
+        from ragassay.jobs.summary import print_summary
 
         job = _job(config, on_bad_file)
         done = run_job(job, input_uri, output, console)
@@ -87,9 +87,9 @@ def run(
 def score(input_uri: Input, output: Output, config: Config = None, on_bad_file: OnBadFile = None) -> None:
     """Score what is new into OUTPUT/raw; resumes where a broken run stopped."""
     with our_errors() as console:
-        from jobs.error_share import refuse_too_many_errors
-        from jobs.run import score_job
-        from jobs.summary import print_summary
+        from ragassay.jobs.error_share import refuse_too_many_errors
+        from ragassay.jobs.run import score_job
+        from ragassay.jobs.summary import print_summary
 
         job = _job(config, on_bad_file)
         done = score_job(job, input_uri, output, console)
@@ -101,8 +101,8 @@ def score(input_uri: Input, output: Output, config: Config = None, on_bad_file: 
 def fit(output: Output, config: Config = None) -> None:
     """Bring OUTPUT/stats up to date and print mu and sigma of every member."""
     with our_errors() as console:
-        from jobs.run import fit_job
-        from jobs.summary import print_fit
+        from ragassay.jobs.run import fit_job
+        from ragassay.jobs.summary import print_fit
 
         print_fit(fit_job(load_job(config), output), console)
 
@@ -111,9 +111,9 @@ def fit(output: Output, config: Config = None) -> None:
 def finalize(output: Output, config: Config = None, calibration: CalibrationFile = None) -> None:
     """Give every row of OUTPUT/raw a verdict under the job file's settings, or a calibration's; needs no model."""
     with our_errors() as console:
-        from jobs.error_share import refuse_too_many_errors
-        from jobs.run import finalize_job
-        from jobs.summary import print_summary
+        from ragassay.jobs.error_share import refuse_too_many_errors
+        from ragassay.jobs.run import finalize_job
+        from ragassay.jobs.summary import print_summary
 
         job = load_job(config)
         job = job.model_copy(update={"calibration": calibration}) if calibration else job
@@ -126,7 +126,7 @@ def finalize(output: Output, config: Config = None, calibration: CalibrationFile
 def prepare(config: Config = None) -> None:
     """Make the models of a job ready on this machine (a GGUF file is dequantised once)."""
     with our_errors() as console:
-        from pipeline.engines.merge import prepare_slm
+        from ragassay.pipeline.engines.merge import prepare_slm
 
         for slm in load_job(config).slms:
             console.print(f"{slm.name}: {prepare_slm(slm)}", markup=False)

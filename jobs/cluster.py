@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from jobs.logs import READ_ROWS
+from ragassay.jobs.logs import READ_ROWS
 
 
 def cluster_by_context(tables: Iterable[pa.Table], mib: float) -> Iterator[pa.Table]:

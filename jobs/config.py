@@ -6,14 +6,14 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from jobs.job_text import faults, parse
-from pipeline.aggregate import NEED_POSITIVE, Mean, Positive
-from pipeline.detectors.config import DETECTOR, Detector, Kind
-from pipeline.engines.dtype import dtype_of
-from pipeline.errors import ConfigError
-from pipeline.judge import Judge, check_judge
-from pipeline.prompt import check_template
-from pipeline.slm import Slm
+from ragassay.jobs.job_text import faults, parse
+from ragassay.pipeline.aggregate import NEED_POSITIVE, Mean, Positive
+from ragassay.pipeline.detectors.config import DETECTOR, Detector, Kind
+from ragassay.pipeline.engines.dtype import dtype_of
+from ragassay.pipeline.errors import ConfigError
+from ragassay.pipeline.judge import Judge, check_judge
+from ragassay.pipeline.prompt import check_template
+from ragassay.pipeline.slm import Slm
 
 
 class _Section(BaseModel):

@@ -12,8 +12,8 @@ from types import FrameType
 
 from rich.console import Console
 
-from jobs.visible import VisibleText
-from pipeline.errors import RagassayError
+from ragassay.jobs.visible import VisibleText
+from ragassay.pipeline.errors import RagassayError
 
 DRIFT_EXIT = 3
 """Exit code of --fail-on-drift: 1 is an error, 2 a wrong command line."""
@@ -37,11 +37,11 @@ def our_errors() -> Iterator[Console]:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     logging.basicConfig(level=logging.WARNING)
     plain = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PLAIN_WIDTH
-    said = _console(stderr=True)
+    said = new_console(stderr=True)
     before = signal.getsignal(signal.SIGTERM)
     try:
         end_at_sigterm()
-        yield _console(width=plain)
+        yield new_console(width=plain)
     except RagassayError as error:
         said.print(f"error: {error}")
         sys.exit(1)
@@ -78,7 +78,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
     raise Terminated
 
 
-def _console(*, stderr: bool = False, width: int | None = None) -> Console:
+def new_console(*, stderr: bool = False, width: int | None = None) -> Console:
     """A console to which everything is text: neither markup nor emoji codes nor escape sequences of a log mean anything."""
     console = Console(stderr=stderr, soft_wrap=True, width=width, emoji=False, markup=not stderr, highlight=not stderr)
     console.push_render_hook(VisibleText())

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from pipeline.engines.protocol import EngineOutput
+from ragassay.pipeline.engines.protocol import EngineOutput
 
 COUNTERS = {
     "ragassay_tokens_computed": "Prompt tokens run through the model",

@@ -3,10 +3,10 @@
 from collections import Counter
 from fractions import Fraction
 
-from jobs.config import Job
-from pipeline.errors import RowsError
-from schemas.columns import Status
-from schemas.manifest import Run
+from ragassay.jobs.config import Job
+from ragassay.pipeline.errors import RowsError
+from ragassay.schemas.columns import Status
+from ragassay.schemas.manifest import Run
 
 
 def worst_share(*statuses: Counter[str]) -> dict[str, int]:

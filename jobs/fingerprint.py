@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from jobs.config import Job
-from pipeline.detectors.config import Detector, Kind
-from pipeline.engines.merge import weights_identity
-from pipeline.errors import OutputError
-from pipeline.spacy_import import import_spacy
-from schemas.columns import METHOD_VERSION, SCHEMA_VERSION
+from ragassay.jobs.config import Job
+from ragassay.pipeline.detectors.config import Detector, Kind
+from ragassay.pipeline.engines.merge import weights_identity
+from ragassay.pipeline.errors import OutputError
+from ragassay.pipeline.spacy_import import import_spacy
+from ragassay.schemas.columns import METHOD_VERSION, SCHEMA_VERSION
 
 _SCORING = (
     "name", "revision", "engine", "dtype", "quantization", "system", "prompt", "chat", "supported", "unsupported",

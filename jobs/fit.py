@@ -14,20 +14,20 @@ import pyarrow.compute as pc
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
-from jobs.config import Job, Normalize
-from jobs.logs.types import merge_schemas
-from jobs.partitions import batches, history, partitions
-from jobs.plan_score import DRIVER_CPUS
-from jobs.storage import READERS, Folder
-from pipeline.contain import contain
-from pipeline.detectors.config import DETECTOR
-from pipeline.errors import FitError, OutputError
-from pipeline.moments import merge, moments_of
-from pipeline.normalize import Fit, fit_detector, fit_member
-from pipeline.score import member_values
-from pipeline.slm import Value
-from schemas.columns import MEMBER, Status, passthrough_of_raw
-from schemas.stats import Moments, PartitionStats
+from ragassay.jobs.config import Job, Normalize
+from ragassay.jobs.logs.types import merge_schemas
+from ragassay.jobs.partitions import batches, history, partitions
+from ragassay.jobs.plan_score import DRIVER_CPUS
+from ragassay.jobs.storage import READERS, Folder
+from ragassay.pipeline.contain import contain
+from ragassay.pipeline.detectors.config import DETECTOR
+from ragassay.pipeline.errors import FitError, OutputError
+from ragassay.pipeline.moments import merge, moments_of
+from ragassay.pipeline.normalize import Fit, fit_detector, fit_member
+from ragassay.pipeline.score import member_values
+from ragassay.pipeline.slm import Value
+from ragassay.schemas.columns import MEMBER, Status, passthrough_of_raw
+from ragassay.schemas.stats import Moments, PartitionStats
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]

@@ -13,13 +13,13 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
-from jobs.config import Columns, Job
-from jobs.logs import LogFile, Logs, read_logs
-from jobs.plan_score import DRIVER_CPUS
-from jobs.storage import Folder
-from pipeline.contain import contain_one
-from pipeline.detectors.frequencies import BUCKETS, Frequencies, count, merge
-from pipeline.detectors.terms import content_terms
+from ragassay.jobs.config import Columns, Job
+from ragassay.jobs.logs import LogFile, Logs, read_logs
+from ragassay.jobs.plan_score import DRIVER_CPUS
+from ragassay.jobs.storage import Folder
+from ragassay.pipeline.contain import contain_one
+from ragassay.pipeline.detectors.frequencies import BUCKETS, Frequencies, count, merge
+from ragassay.pipeline.detectors.terms import content_terms
 
 FREQUENCIES = "frequencies.parquet"
 SAMPLE_ROWS = 20_000

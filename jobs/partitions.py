@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
-from jobs.storage import Folder
+from ragassay.jobs.storage import Folder
 
 READ_ROWS = 8192
 

@@ -11,18 +11,18 @@ import pyarrow.compute as pc
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
-from jobs.fit import Floats, merged_passthrough, raw_schemas, readable_scores, scores_of
-from jobs.logs.types import plain
-from jobs.partitions import READ_ROWS, batches
-from pipeline.calibration.probability import probabilities
-from pipeline.contain import contain, fault_of
-from pipeline.exact_quantile import Cells, add_cells, cells_of
-from pipeline.moments import merge, moments_of
-from pipeline.rule import Rule, apply_rule
-from pipeline.threshold import verdicts
-from schemas.calibration import ProbabilityMap
-from schemas.columns import HALLUCINATED, SCORED_SENTENCE, Status, scored_schema
-from schemas.stats import Moments
+from ragassay.jobs.fit import Floats, merged_passthrough, raw_schemas, readable_scores, scores_of
+from ragassay.jobs.logs.types import plain
+from ragassay.jobs.partitions import READ_ROWS, batches
+from ragassay.pipeline.calibration.probability import probabilities
+from ragassay.pipeline.contain import contain, fault_of
+from ragassay.pipeline.exact_quantile import Cells, add_cells, cells_of
+from ragassay.pipeline.moments import merge, moments_of
+from ragassay.pipeline.rule import Rule, apply_rule
+from ragassay.pipeline.threshold import verdicts
+from ragassay.schemas.calibration import ProbabilityMap
+from ragassay.schemas.columns import HALLUCINATED, SCORED_SENTENCE, Status, scored_schema
+from ragassay.schemas.stats import Moments
 
 
 @dataclass(frozen=True)

@@ -8,19 +8,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.checkpoint import CHECKPOINT, open_groups
-from jobs.config import Job
-from jobs.engine_metrics import engine_counters
-from jobs.logs import LogFile, Logs
-from jobs.source import open_rows
-from jobs.storage import Folder
-from pipeline.contain import contain, fault_of
-from pipeline.detectors.frequencies import Frequencies
-from pipeline.detectors.stage import detect_batch
-from pipeline.scorer import SlmScorer
-from pipeline.slm import Slm
-from pipeline.split import load_splitter, split
-from schemas.columns import EVIDENCE, MEMBER, SPAN, USAGE, Status, raw_schema
+from ragassay.jobs.checkpoint import CHECKPOINT, open_groups
+from ragassay.jobs.config import Job
+from ragassay.jobs.engine_metrics import engine_counters
+from ragassay.jobs.logs import LogFile, Logs
+from ragassay.jobs.source import open_rows
+from ragassay.jobs.storage import Folder
+from ragassay.pipeline.contain import contain, fault_of
+from ragassay.pipeline.detectors.frequencies import Frequencies
+from ragassay.pipeline.detectors.stage import detect_batch
+from ragassay.pipeline.scorer import SlmScorer
+from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.split import load_splitter, split
+from ragassay.schemas.columns import EVIDENCE, MEMBER, SPAN, USAGE, Status, raw_schema
 
 LIGHT_CPUS = 0.25
 """Logical CPUs of the tasks that read, split and write: a fraction, so that SLM pools never leave them without a place."""
@@ -219,8 +219,8 @@ def _nlp(name: str, language: str) -> Any:
 
 def engine_environment() -> dict[str, str]:
     """Environment variables of the processes that hold engines."""
-    from pipeline.engines.vllm_engine import openmp_library
-    from pipeline.engines.weights import home
+    from ragassay.pipeline.engines.vllm_engine import openmp_library
+    from ragassay.pipeline.engines.weights import home
 
     environment = {"RAGASSAY_HOME": str(home()), "TOKENIZERS_PARALLELISM": "true"}
     library = openmp_library()

@@ -9,7 +9,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from jobs.checkpoint import CommittedRows
+from ragassay.jobs.checkpoint import CommittedRows
 
 LIVE_SECONDS = 1.0
 PLAIN_SECONDS = 15.0

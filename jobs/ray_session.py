@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jobs.config import Job
-from jobs.console import end_at_sigterm, full_message, is_full
-from pipeline.errors import ConfigError, OutputError, RagassayError
+from ragassay.jobs.config import Job
+from ragassay.jobs.console import end_at_sigterm, full_message, is_full
+from ragassay.pipeline.errors import ConfigError, OutputError, RagassayError
 
 WORKERS_A_CPU = 4
 """Worker processes that Ray keeps while they are idle; each takes seconds of CPU to start."""

@@ -6,21 +6,30 @@ from functools import cache
 import pyarrow as pa
 from pyarrow import fs as pafs
 
-from jobs.checkpoint import CHECKPOINT, CommittedRows
-from jobs.config import Job
-from jobs.fingerprint import check_fingerprint, fingerprint
-from jobs.fit import merged_passthrough, raw_schemas
-from jobs.logs import LogFile, Logs, check_logs, check_row_ids, check_types, column_fits, same_place, unreadable_message
-from jobs.partitions import hive_path, partitions
-from jobs.state import State
-from jobs.storage import Folder
-from pipeline.detectors.detect import load_ner
-from pipeline.detectors.embedding import load_encoder
-from pipeline.engines.merge import load_tokenizer, prepare_slm
-from pipeline.errors import InputError, OutputError
-from pipeline.prompt import PromptBuilder
-from pipeline.split import load_splitter
-from schemas.manifest import PENDING, SCORED, UNREADABLE, InputFile, Manifest
+from ragassay.jobs.checkpoint import CHECKPOINT, CommittedRows
+from ragassay.jobs.config import Job
+from ragassay.jobs.fingerprint import check_fingerprint, fingerprint
+from ragassay.jobs.fit import merged_passthrough, raw_schemas
+from ragassay.jobs.logs import (
+    LogFile,
+    Logs,
+    check_logs,
+    check_row_ids,
+    check_types,
+    column_fits,
+    same_place,
+    unreadable_message,
+)
+from ragassay.jobs.partitions import hive_path, partitions
+from ragassay.jobs.state import State
+from ragassay.jobs.storage import Folder
+from ragassay.pipeline.detectors.detect import load_ner
+from ragassay.pipeline.detectors.embedding import load_encoder
+from ragassay.pipeline.engines.merge import load_tokenizer, prepare_slm
+from ragassay.pipeline.errors import InputError, OutputError
+from ragassay.pipeline.prompt import PromptBuilder
+from ragassay.pipeline.split import load_splitter
+from ragassay.schemas.manifest import PENDING, SCORED, UNREADABLE, InputFile, Manifest
 
 
 def check_input(job: Job, logs: Logs, question_needed: bool) -> None:

@@ -7,25 +7,25 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 
-from jobs.balance import count_rows
-from jobs.checkpoint import CHECKPOINT, CommittedRows, clear_pending, forget_pending
-from jobs.config import Job, with_dtypes
-from jobs.error_share import worst_share
-from jobs.fit import fit_output, fits_of
-from jobs.frequencies import ensure_frequencies
-from jobs.logs import LogFile, Logs, find_logs, refuse_overlap
-from jobs.plan_score import needed_resources, score_files
-from jobs.progress import progress
-from jobs.ray_session import ray_session
-from jobs.register import check_input, refuse_unfinished, register
-from jobs.state import State, existing_output, read_manifest
-from jobs.storage import locked, open_folder
-from jobs.verdicts import without_verdict, write_verdicts
-from pipeline.errors import BalanceError
-from pipeline.normalize import Fit
-from pipeline.prompt import needs_question
-from schemas.columns import Status
-from schemas.manifest import PENDING, SCORED, Run
+from ragassay.jobs.balance import count_rows
+from ragassay.jobs.checkpoint import CHECKPOINT, CommittedRows, clear_pending, forget_pending
+from ragassay.jobs.config import Job, with_dtypes
+from ragassay.jobs.error_share import worst_share
+from ragassay.jobs.fit import fit_output, fits_of
+from ragassay.jobs.frequencies import ensure_frequencies
+from ragassay.jobs.logs import LogFile, Logs, find_logs, refuse_overlap
+from ragassay.jobs.plan_score import needed_resources, score_files
+from ragassay.jobs.progress import progress
+from ragassay.jobs.ray_session import ray_session
+from ragassay.jobs.register import check_input, refuse_unfinished, register
+from ragassay.jobs.state import State, existing_output, read_manifest
+from ragassay.jobs.storage import locked, open_folder
+from ragassay.jobs.verdicts import without_verdict, write_verdicts
+from ragassay.pipeline.errors import BalanceError
+from ragassay.pipeline.normalize import Fit
+from ragassay.pipeline.prompt import needs_question
+from ragassay.schemas.columns import Status
+from ragassay.schemas.manifest import PENDING, SCORED, Run
 
 
 def run_job(job: Job, input_uri: str, output_uri: str, console: Console) -> Run:

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from jobs.checkpoint import Keys, without_committed
-from jobs.cluster import cluster_by_context
-from jobs.config import Job
-from jobs.logs import LogFile, Logs, read_logs
+from ragassay.jobs.checkpoint import Keys, without_committed
+from ragassay.jobs.cluster import cluster_by_context
+from ragassay.jobs.config import Job
+from ragassay.jobs.logs import LogFile, Logs, read_logs
 
 MAX_TASKS = 64
 """Read tasks of one file: enough to read a huge one in parallel."""

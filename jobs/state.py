@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from jobs.storage import Folder, open_folder
-from pipeline.errors import OutputError
-from schemas.columns import SCHEMA_VERSION
-from schemas.manifest import Manifest, Run
+from ragassay.jobs.storage import Folder, open_folder
+from ragassay.pipeline.errors import OutputError
+from ragassay.schemas.columns import SCHEMA_VERSION
+from ragassay.schemas.manifest import Manifest, Run
 
 MANIFEST = "manifest.json"
 

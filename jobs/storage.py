@@ -14,7 +14,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from pyarrow import fs as pafs
 
-from pipeline.errors import InputError, OutputError
+from ragassay.pipeline.errors import InputError, OutputError
 
 LOCK = "_lock"
 OUR_DATA = frozenset({"raw", "scored", "stats", "judge", "manifest.json", "evaluation.json", "frequencies.parquet"})

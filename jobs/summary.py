@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pipeline.normalize import Fit
-from schemas.manifest import Run
+from ragassay.pipeline.normalize import Fit
+from ragassay.schemas.manifest import Run
 
 _NAMED = 5  # files that a line names
 

@@ -6,24 +6,24 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from jobs.bundled_calibration import bundled_calibration, speaks_of
-from jobs.calibration_file import load_calibration, rule_of
-from jobs.config import Job
-from jobs.decide.drift import check_drift
-from jobs.error_share import worst_share
-from jobs.fit import fit_output, fits_of
-from jobs.partitions import history, hive_path, partitions
-from jobs.plan_finalize import Finalized, Settings, finalize_partition, score_cells
-from jobs.plan_score import DRIVER_CPUS
-from jobs.register import refuse_unfinished
-from jobs.state import State
-from pipeline.errors import BalanceError
-from pipeline.exact_quantile import Cells, share_cut
-from pipeline.rule import Rule
-from schemas.calibration import Calibration
-from schemas.columns import Status
-from schemas.manifest import SCORED, Run, Verdicts
-from schemas.stats import PartitionStats
+from ragassay.jobs.bundled_calibration import bundled_calibration, speaks_of
+from ragassay.jobs.calibration_file import load_calibration, rule_of
+from ragassay.jobs.config import Job
+from ragassay.jobs.decide.drift import check_drift
+from ragassay.jobs.error_share import worst_share
+from ragassay.jobs.fit import fit_output, fits_of
+from ragassay.jobs.partitions import history, hive_path, partitions
+from ragassay.jobs.plan_finalize import Finalized, Settings, finalize_partition, score_cells
+from ragassay.jobs.plan_score import DRIVER_CPUS
+from ragassay.jobs.register import refuse_unfinished
+from ragassay.jobs.state import State
+from ragassay.pipeline.errors import BalanceError
+from ragassay.pipeline.exact_quantile import Cells, share_cut
+from ragassay.pipeline.rule import Rule
+from ragassay.schemas.calibration import Calibration
+from ragassay.schemas.columns import Status
+from ragassay.schemas.manifest import SCORED, Run, Verdicts
+from ragassay.schemas.stats import PartitionStats
 
 NO_SCORE = "none: no row could be scored"
 BUNDLED = "bundled calibration"

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import ModelError
+from ragassay.pipeline.errors import ModelError
 
 BUNDLED = Path(__file__).parent / "verifiers"
 WEIGHTS = "adapter_model.safetensors"

@@ -7,11 +7,10 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from pipeline.errors import RagassayError
-from schemas.columns import Status
+from ragassay.pipeline.errors import RagassayError
+from ragassay.schemas.columns import Status
 
 ROOT = Path(__file__).parent.parent
-OURS = ("pipeline", "jobs", "schemas")
 
 FAULTS_OF_THE_RUN = (RagassayError, OSError, ImportError)
 """What no row is to blame for: a model, the job file, a full disk, a missing library."""
@@ -81,5 +80,5 @@ def fault_of(error: Exception) -> str:
     """
     places = [(Path(frame.f_code.co_filename), frame.f_code.co_name, line) for frame, line in walk_tb(error.__traceback__)]
     ours = [(path.relative_to(ROOT), name, line) for path, name, line in places if ROOT in path.parents]
-    path, name, line = [place for place in ours if place[0].parts[0] in OURS][-1]  # the last is the deepest
+    path, name, line = ours[-1]  # the deepest
     return f"{type(error).__name__} in {name} ({path}, line {line})"

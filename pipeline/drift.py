@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from schemas.stats import Moments
+from ragassay.schemas.stats import Moments
 
 Floats = npt.NDArray[np.float64]
 

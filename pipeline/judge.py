@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from pipeline.errors import ModelError
-from pipeline.slm import Words
-from pipeline.template import check_prompt, render
+from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.slm import Words
+from ragassay.pipeline.template import check_prompt, render
 
 if TYPE_CHECKING:
     from openai import APIStatusError, OpenAI

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from schemas.stats import Moments
+from ragassay.schemas.stats import Moments
 
 _GAMMA = 1.01
 _LOG_GAMMA = math.log(_GAMMA)

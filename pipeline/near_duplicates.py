@@ -6,7 +6,7 @@ from hashlib import blake2b
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.overlap import words
+from ragassay.pipeline.overlap import words
 
 Sketch = npt.NDArray[np.uint64]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.errors import FitError
-from schemas.stats import Moments
+from ragassay.pipeline.errors import FitError
+from ragassay.schemas.stats import Moments
 
 Floats = npt.NDArray[np.float64]
 

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from jinja2 import TemplateError
 
-from pipeline.errors import ModelError
-from pipeline.slm import Slm
-from pipeline.template import check_prompt, fill, placeholder, render_placeholders
+from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.template import check_prompt, fill, placeholder, render_placeholders
 
 PADDING = "padding"
 """Variable of a prompt: line breaks, as many as make what stands before the sentence end with a block of the prefix cache."""

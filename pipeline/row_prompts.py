@@ -6,12 +6,12 @@ from itertools import chain
 
 import pyarrow as pa
 
-from pipeline.contain import contain, contain_one, fault_of
-from pipeline.prompt import Encoded, PromptBuilder
-from pipeline.sentence_ends import Span
-from pipeline.slm import Slm
-from pipeline.windows import cut_context
-from schemas.columns import Status
+from ragassay.pipeline.contain import contain, contain_one, fault_of
+from ragassay.pipeline.prompt import Encoded, PromptBuilder
+from ragassay.pipeline.sentence_ends import Span
+from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.windows import cut_context
+from ragassay.schemas.columns import Status
 
 MIN_CONTEXT_TOKENS = 32
 """A window with less room than this for context is no window: the row is `too_long`."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.aggregate import Mean, Positive, aggregate, make_positive
-from pipeline.normalize import Fit, ensemble, lowest
+from ragassay.pipeline.aggregate import Mean, Positive, aggregate, make_positive
+from ragassay.pipeline.normalize import Fit, ensemble, lowest
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]

@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.contain import contain_one, fault_of
-from pipeline.engines.protocol import Engine
-from pipeline.errors import ModelError
-from pipeline.prompt import PromptBuilder
-from pipeline.row_prompts import Prompt, Row, RowPrompts, prompt_order, prompts_of_rows
-from pipeline.sentence_ends import Span
-from pipeline.slm import Slm, Value
-from schemas.columns import MEMBER, USAGE, Status
+from ragassay.pipeline.contain import contain_one, fault_of
+from ragassay.pipeline.engines.protocol import Engine
+from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.prompt import PromptBuilder
+from ragassay.pipeline.row_prompts import Prompt, Row, RowPrompts, prompt_order, prompts_of_rows
+from ragassay.pipeline.sentence_ends import Span
+from ragassay.pipeline.slm import Slm, Value
+from ragassay.schemas.columns import MEMBER, USAGE, Status
 
 LOWEST = -1e4
 """log P below it is set to it: a probability that rounds to 0 must not make an infinite score."""

@@ -6,16 +6,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline.contain import contain, fault_of, with_status
-from pipeline.engines.engine_thread import EngineThread
-from pipeline.engines.protocol import EngineOutput
-from pipeline.errors import ModelError
-from pipeline.prompt import PromptBuilder
-from pipeline.row_prompts import good_rows
-from pipeline.score import RowScore, attach, score_rows
-from pipeline.sentence_ends import Span
-from pipeline.slm import Slm
-from schemas.columns import Status
+from ragassay.pipeline.contain import contain, fault_of, with_status
+from ragassay.pipeline.engines.engine_thread import EngineThread
+from ragassay.pipeline.engines.protocol import EngineOutput
+from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.prompt import PromptBuilder
+from ragassay.pipeline.row_prompts import good_rows
+from ragassay.pipeline.score import RowScore, attach, score_rows
+from ragassay.pipeline.sentence_ends import Span
+from ragassay.pipeline.slm import Slm
+from ragassay.schemas.columns import Status
 
 REMEMBERED_ROWS = 50_000
 """Rows whose results an actor remembers, for their repetitions in later batches: about 50 MB."""
@@ -43,8 +43,8 @@ class SlmScorer:
             threads: CPU threads of this replica.
             metrics: Makes, from the SLM's name, what is told of every engine call.
         """
-        from pipeline.engines.protocol import load_engine
-        from pipeline.split import load_splitter, split
+        from ragassay.pipeline.engines.protocol import load_engine
+        from ragassay.pipeline.split import load_splitter, split
 
         self._slm = slm
         self._fault: ModelError | None = None

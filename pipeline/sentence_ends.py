@@ -6,7 +6,7 @@ Every rule here looks at a few characters on each side of a place, so that it co
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from pipeline.citations import CITATION
+from ragassay.pipeline.citations import CITATION
 
 Span = tuple[int, int]
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pipeline.adapter import trained_with
+from ragassay.pipeline.adapter import trained_with
 
 DEFAULT_PROMPT = """\
 You check whether a statement is supported by a context. Reply with Yes or No only.

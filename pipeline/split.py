@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pipeline.citations import give_back
-from pipeline.errors import ConfigError
-from pipeline.sentence_ends import FULL_STOPS, Span, line_ends, mend
-from pipeline.spacy_import import import_spacy
+from ragassay.pipeline.citations import give_back
+from ragassay.pipeline.errors import ConfigError
+from ragassay.pipeline.sentence_ends import FULL_STOPS, Span, line_ends, mend
+from ragassay.pipeline.spacy_import import import_spacy
 
 MAX_SENTENCE_CHARS = 2000
 """A longer sentence (a response without punctuation) is cut at white space, so that it fits any model's window."""

@@ -8,7 +8,7 @@ from functools import lru_cache
 from jinja2 import StrictUndefined, Template
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from pipeline.errors import ConfigError
+from ragassay.pipeline.errors import ConfigError
 
 _OPEN, _CLOSE = "\ue000", "\ue001"  # private-use characters around a placeholder's name
 _PLACEHOLDER = re.compile(f"{_OPEN}([a-z]+[0-9]*){_CLOSE}")

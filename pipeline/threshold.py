@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from schemas.columns import HALLUCINATED, SUPPORTED
+from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 
 
 def verdicts(scores: npt.NDArray[np.float64], threshold: float) -> pa.Array:

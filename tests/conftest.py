@@ -24,7 +24,7 @@ HANDBOOK = REPO / "jobs" / "handbook" / "logs"
 @pytest.fixture(scope="session")
 def embedded() -> str:
     """Folder of the embedded SLM, dequantised (once a machine)."""
-    from pipeline.engines.weights import prepare
+    from ragassay.pipeline.engines.weights import prepare
 
     return prepare("embedded")
 

@@ -13,8 +13,8 @@ from typing import get_args
 
 import yaml
 
-from pipeline.engines.vllm_engine import engine_args, sampling_args
-from pipeline.slm import Slm
+from ragassay.pipeline.engines.vllm_engine import engine_args, sampling_args
+from ragassay.pipeline.slm import Slm
 
 REPO = Path(__file__).parent.parent
 

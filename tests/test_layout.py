@@ -28,15 +28,28 @@ def imports(body: list[ast.stmt]) -> set[str]:
     return found
 
 
+def ours(body: list[ast.stmt]) -> set[str]:
+    """Which of our folders are imported; all are imported by the name of the package."""
+    names = [node.module for node in body if isinstance(node, ast.ImportFrom) and node.module]
+    assert "ragassay" not in names, "import from the file where it stands"
+    return {name.split(".")[1] for name in names if name.startswith("ragassay.")}
+
+
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(REPO)))
 def test_imports_go_one_way(path: Path) -> None:
     folder = path.relative_to(REPO).parts[0]
     tree = ast.parse(path.read_text())
     everywhere = imports([n for n in ast.walk(tree) if isinstance(n, ast.stmt)])
-    assert not (everywhere & (set(ALLOWED) | {"tests"})) - ALLOWED[folder]
+    assert not everywhere & (set(ALLOWED) | {"tests"}), "our folders are imported as ragassay.…"
+    assert not ours([n for n in ast.walk(tree) if isinstance(n, ast.stmt)]) - ALLOWED[folder]
     assert not imports(tree.body) & HEAVY, "heavy packages are imported inside the actor"
     if folder == "schemas":
-        outside = everywhere - {"schemas", "pyarrow"}
+        outside = everywhere - {"ragassay", "pyarrow"}
         assert outside <= {"json", "dataclasses", "enum", "typing"}, outside
     if folder == "pipeline":
         assert "ray" not in everywhere
+
+
+def test_the_package_is_links_to_the_folders() -> None:
+    links = {path.name: path.readlink() for path in (REPO / "ragassay").iterdir() if path.is_symlink()}
+    assert links == {folder: Path("..", folder) for folder in ALLOWED}

@@ -16,7 +16,10 @@ from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import write_job
 
 REPO = Path(__file__).parent.parent
-PACKAGES = ("schemas", "pipeline", "jobs", "infra")
+LINKED = ("schemas", "pipeline", "jobs", "infra")
+"""Folders to which the package `ragassay` links."""
+
+PACKAGES = ("ragassay", *LINKED)
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
@@ -47,7 +50,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     for name in [*(n for n in copied if n not in PACKAGES), *(n for n in sources() if n.split("/")[0] in copied)]:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(REPO / name, root / name)
+        shutil.copy(REPO / name, root / name, follow_symlinks=False)
     pip = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
     run(*pip, "--wheel-dir", root / "dist", root, cwd=root, **OFFLINE)
     (built,) = (root / "dist").glob("*.whl")
@@ -69,8 +72,11 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    assert sorted(name for name in names if ".dist-info/" not in name) == sorted(sources())
-    assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
+    expected = [
+        name if name.startswith("ragassay/") else f"ragassay/{name}" for name in sources() if not (REPO / name).is_symlink()
+    ]
+    assert sorted(name for name in names if ".dist-info/" not in name) == sorted(expected)
+    assert "ragassay/py.typed" in names and all(f"ragassay/{folder}/__init__.py" in names for folder in LINKED)
 
 
 def test_the_wheel_names_its_licence_and_holds_it(wheel: Path) -> None:
@@ -82,9 +88,11 @@ def test_the_wheel_names_its_licence_and_holds_it(wheel: Path) -> None:
 
 
 def test_commands_and_bundled_logs_come_from_the_installed_copy(installed: Path, tmp_path: Path) -> None:
-    for package in PACKAGES:
-        origin = run(installed / "python", "-c", f"import {package}; print({package}.__file__)", cwd=tmp_path)
+    for package in ("ragassay", *(f"ragassay.{folder}" for folder in LINKED)):
+        origin = run(installed / "python", "-c", f"import {package} as it; print(it.__file__)", cwd=tmp_path)
         assert Path(origin.strip()).is_relative_to(installed.parent), origin
+    installed_bare = [folder for folder in LINKED if (installed.parent / "lib/python3.11/site-packages" / folder).exists()]
+    assert not installed_bare, "nothing of ours lies bare among the packages"
     assert "Usage: ragassay" in run(installed / "ragassay", "--help", cwd=tmp_path)
     version = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]["version"]
     assert version in run(installed / "ragassay", "--version", cwd=tmp_path)
@@ -94,6 +102,9 @@ def test_commands_and_bundled_logs_come_from_the_installed_copy(installed: Path,
 
 @pytest.mark.slow
 def test_a_whole_job_runs_where_there_is_no_checkout(installed: Path, tmp_path: Path) -> None:
+    for name in ("pipeline/__init__.py", "schemas/__init__.py", "jobs.py"):  # a user's own; Ray's workers see them first
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("raise ImportError('not of RAGAssay')\n")
     labelled = [{**row, "label": ["correct", "wrong"][i % 2]} for i, row in enumerate(example_rows(30))]
     logs = write_logs(tmp_path / "logs.parquet", labelled)
     kinds = ("entities", "attribution", "novelty")

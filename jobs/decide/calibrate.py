@@ -7,24 +7,24 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from jobs.decide.choose import SEED, Bools, Choice, Floats, Ints, choose, fitted_rule, folds_of, half_of
-from jobs.decide.evaluate import stored_rule
-from jobs.decide.labelled import Labelled, fits_of_all, load_labelled, member_values_of
-from jobs.decide.labels import LabelSource
-from jobs.fit import scores_of
-from jobs.partitions import batches, partitions
-from jobs.plan_finalize import Settings, score_cells, score_moments
-from jobs.storage import Folder
-from pipeline.calibration.certify import certify, rows_needed
-from pipeline.calibration.probability import calibration_error, fit_probability, probabilities
-from pipeline.calibration.target import Target, best_precision, find_threshold, reached
-from pipeline.errors import ConfigError, FitError
-from pipeline.exact_quantile import share_cut
-from pipeline.moments import merge
-from pipeline.rule import Rule, apply_rule
-from schemas.calibration import CalibratedMember, Calibration, Certificate
-from schemas.columns import SUPPORTED
-from schemas.manifest import Manifest
+from ragassay.jobs.decide.choose import SEED, Bools, Choice, Floats, Ints, choose, fitted_rule, folds_of, half_of
+from ragassay.jobs.decide.evaluate import stored_rule
+from ragassay.jobs.decide.labelled import Labelled, fits_of_all, load_labelled, member_values_of
+from ragassay.jobs.decide.labels import LabelSource
+from ragassay.jobs.fit import scores_of
+from ragassay.jobs.partitions import batches, partitions
+from ragassay.jobs.plan_finalize import Settings, score_cells, score_moments
+from ragassay.jobs.storage import Folder
+from ragassay.pipeline.calibration.certify import certify, rows_needed
+from ragassay.pipeline.calibration.probability import calibration_error, fit_probability, probabilities
+from ragassay.pipeline.calibration.target import Target, best_precision, find_threshold, reached
+from ragassay.pipeline.errors import ConfigError, FitError
+from ragassay.pipeline.exact_quantile import share_cut
+from ragassay.pipeline.moments import merge
+from ragassay.pipeline.rule import Rule, apply_rule
+from ragassay.schemas.calibration import CalibratedMember, Calibration, Certificate
+from ragassay.schemas.columns import SUPPORTED
+from ragassay.schemas.manifest import Manifest
 
 
 def calibrate(

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from jobs.decide.labelled import Labelled
-from pipeline.aggregate import legal_pairs
-from pipeline.calibration.weights import fit_weights
-from pipeline.metrics import auroc
-from pipeline.rule import Rule, apply_rule
+from ragassay.jobs.decide.labelled import Labelled
+from ragassay.pipeline.aggregate import legal_pairs
+from ragassay.pipeline.calibration.weights import fit_weights
+from ragassay.pipeline.metrics import auroc
+from ragassay.pipeline.rule import Rule, apply_rule
 
 FOLDS = 5
 SEED = 20250622

@@ -9,15 +9,15 @@ from typing import Annotated
 import typer
 from pyarrow.fs import FileType
 
-from jobs.config import load_job
-from jobs.console import DRIFT_EXIT, our_errors
-from jobs.decide.export.export import Format
-from jobs.decide.labels import LabelSource
-from jobs.state import existing_output, read_manifest
-from jobs.storage import Folder, file_of, locked, open_file, refuse_inside
-from pipeline.errors import ConfigError, OutputError
-from schemas.columns import HALLUCINATED, SUPPORTED
-from schemas.manifest import Manifest
+from ragassay.jobs.config import load_job
+from ragassay.jobs.console import DRIFT_EXIT, our_errors
+from ragassay.jobs.decide.export.export import Format
+from ragassay.jobs.decide.labels import LabelSource
+from ragassay.jobs.state import existing_output, read_manifest
+from ragassay.jobs.storage import Folder, file_of, locked, open_file, refuse_inside
+from ragassay.pipeline.errors import ConfigError, OutputError
+from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
+from ragassay.schemas.manifest import Manifest
 
 app = typer.Typer()
 
@@ -87,8 +87,8 @@ def evaluate(
 ) -> None:
     """Compare scores and verdicts with labels: the paper's table, baselines beside it; writes OUTPUT/evaluation.json."""
     with our_errors() as console, _opened(output) as (folder, manifest):
-        from jobs.decide.evaluate import evaluate as run_evaluate
-        from jobs.decide.tables import print_evaluation
+        from ragassay.jobs.decide.evaluate import evaluate as run_evaluate
+        from ragassay.jobs.decide.tables import print_evaluation
 
         source = _needed(label_source(label, labels, true_means, ignore_label, sentence_labels, where))
         judge = load_job(config).judge
@@ -118,10 +118,10 @@ def calibrate(
 ) -> None:
     """Fit threshold, mean, policy, weights and probabilities to labels; `finalize --calibration` uses the file."""
     with our_errors() as console, _opened(output) as (folder, manifest):
-        from jobs.calibration_file import write_calibration
-        from jobs.decide.calibrate import calibrate as run_calibrate
-        from jobs.decide.tables import print_calibration
-        from pipeline.calibration.target import parse_target
+        from ragassay.jobs.calibration_file import write_calibration
+        from ragassay.jobs.decide.calibrate import calibrate as run_calibrate
+        from ragassay.jobs.decide.tables import print_calibration
+        from ragassay.pipeline.calibration.target import parse_target
 
         wanted = parse_target(target, of.value)
         source = label_source(label, labels, true_means, ignore_label, None, where)
@@ -133,9 +133,9 @@ def calibrate(
 def drift(output: Output, config: Config = None, fail_on_drift: FailOnDrift = False) -> None:
     """Compare the last partition with the history before it."""
     with our_errors() as console, _opened(output) as (folder, manifest):
-        from jobs.decide.drift import check_drift
-        from jobs.decide.labelled import member_values_of, stats_of
-        from jobs.decide.tables import print_drift
+        from ragassay.jobs.decide.drift import check_drift
+        from ragassay.jobs.decide.labelled import member_values_of, stats_of
+        from ragassay.jobs.decide.tables import print_drift
 
         check = check_drift(load_job(config), manifest, stats_of(folder, member_values_of(manifest)))
         print_drift(check, console)
@@ -157,8 +157,8 @@ def compare(
 ) -> None:
     """Show what each SLM and detector alone would flag among the last responses, and where they agree."""
     with our_errors() as console, _opened(output) as (folder, manifest):
-        from jobs.decide.compare import compare as run_compare
-        from jobs.decide.tables import print_compared
+        from ragassay.jobs.decide.compare import compare as run_compare
+        from ragassay.jobs.decide.tables import print_compared
 
         source = label_source(label, None, true_means, ignore_label, None, None)
         below = {d.name: d.suspicious_below for d in load_job(config).detectors}
@@ -183,13 +183,13 @@ def report(
 ) -> None:
     """Write one self-contained HTML page about OUTPUT; with --label also all that `evaluate` does."""
     with our_errors() as console, _opened(output) as (folder, manifest):
-        from jobs.decide.compare import compare as run_compare
-        from jobs.decide.drift import check_drift
-        from jobs.decide.evaluate import evaluate as run_evaluate
-        from jobs.decide.labelled import member_values_of, stats_of
-        from jobs.decide.report.gather import gather
-        from jobs.decide.report.page import render
-        from jobs.decide.tables import print_evaluation
+        from ragassay.jobs.decide.compare import compare as run_compare
+        from ragassay.jobs.decide.drift import check_drift
+        from ragassay.jobs.decide.evaluate import evaluate as run_evaluate
+        from ragassay.jobs.decide.labelled import member_values_of, stats_of
+        from ragassay.jobs.decide.report.gather import gather
+        from ragassay.jobs.decide.report.page import render
+        from ragassay.jobs.decide.tables import print_evaluation
 
         job = load_job(config)
         place, name = _page(folder, to)
@@ -237,8 +237,8 @@ def export(
 ) -> None:
     """Write what passed as fine-tuning data, preference pairs, or what was flagged for reviewers."""
     with our_errors() as console, _opened(output) as (folder, _):
-        from jobs.decide.export.export import export as run_export
-        from jobs.decide.tables import print_export
+        from ragassay.jobs.decide.export.export import export as run_export
+        from ragassay.jobs.decide.tables import print_export
 
         done = run_export(
             folder,

@@ -9,15 +9,15 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet as pq
 
-from jobs.decide.labelled import member_values_of
-from jobs.decide.labels import Label, LabelSource, to_labels
-from jobs.partitions import partitions, read_group
-from jobs.storage import Folder
-from pipeline.detectors.config import DETECTOR, FLAG_BELOW, Kind
-from pipeline.errors import InputError, OutputError
-from pipeline.slm import Value
-from schemas.columns import HALLUCINATED
-from schemas.manifest import Manifest
+from ragassay.jobs.decide.labelled import member_values_of
+from ragassay.jobs.decide.labels import Label, LabelSource, to_labels
+from ragassay.jobs.partitions import partitions, read_group
+from ragassay.jobs.storage import Folder
+from ragassay.pipeline.detectors.config import DETECTOR, FLAG_BELOW, Kind
+from ragassay.pipeline.errors import InputError, OutputError
+from ragassay.pipeline.slm import Value
+from ragassay.schemas.columns import HALLUCINATED
+from ragassay.schemas.manifest import Manifest
 
 LAST = 50
 SLM_BELOW = {Value.LOG_ODDS: 0.0, Value.P_YES: 0.5, Value.P_YES_SHARE: 0.5}

@@ -3,13 +3,13 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from jobs.config import Drift, Job
-from jobs.partitions import history, hive_path, natural
-from pipeline.drift import kolmogorov_smirnov, population_stability
-from pipeline.moments import merge
-from schemas.columns import Status
-from schemas.manifest import Manifest, Verdicts
-from schemas.stats import PartitionStats
+from ragassay.jobs.config import Drift, Job
+from ragassay.jobs.partitions import history, hive_path, natural
+from ragassay.pipeline.drift import kolmogorov_smirnov, population_stability
+from ragassay.pipeline.moments import merge
+from ragassay.schemas.columns import Status
+from ragassay.schemas.manifest import Manifest, Verdicts
+from ragassay.schemas.stats import PartitionStats
 
 
 @dataclass(frozen=True)

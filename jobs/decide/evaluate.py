@@ -10,22 +10,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jobs.config import Normalize
-from jobs.decide.choose import calibrated_on_other_half
-from jobs.decide.judged import ask_judge
-from jobs.decide.labelled import Labelled, fits_of_all, load_labelled, member_values_of, stats_of
-from jobs.decide.labels import Label, LabelSource
-from jobs.fit import fits_of
-from jobs.storage import Folder
-from pipeline.aggregate import Mean, Positive, legal_pairs
-from pipeline.detectors.config import DETECTOR
-from pipeline.errors import FitError
-from pipeline.judge import Judge
-from pipeline.metrics import Measure, measure
-from pipeline.moments import moments_of
-from pipeline.normalize import Fit, ensemble, fit_detector, fit_member
-from pipeline.rule import Rule, apply_rule
-from schemas.manifest import Manifest
+from ragassay.jobs.config import Normalize
+from ragassay.jobs.decide.choose import calibrated_on_other_half
+from ragassay.jobs.decide.judged import ask_judge
+from ragassay.jobs.decide.labelled import Labelled, fits_of_all, load_labelled, member_values_of, stats_of
+from ragassay.jobs.decide.labels import Label, LabelSource
+from ragassay.jobs.fit import fits_of
+from ragassay.jobs.storage import Folder
+from ragassay.pipeline.aggregate import Mean, Positive, legal_pairs
+from ragassay.pipeline.detectors.config import DETECTOR
+from ragassay.pipeline.errors import FitError
+from ragassay.pipeline.judge import Judge
+from ragassay.pipeline.metrics import Measure, measure
+from ragassay.pipeline.moments import moments_of
+from ragassay.pipeline.normalize import Fit, ensemble, fit_detector, fit_member
+from ragassay.pipeline.rule import Rule, apply_rule
+from ragassay.schemas.manifest import Manifest
 
 EVALUATION = "evaluation.json"
 EVALUATION_VERSION = 1

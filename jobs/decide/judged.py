@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jobs.decide.labelled import Labelled
-from jobs.storage import Folder
-from pipeline.judge import Judge, ask
+from ragassay.jobs.decide.labelled import Labelled
+from ragassay.jobs.storage import Folder
+from ragassay.pipeline.judge import Judge, ask
 
 CHUNK = 256
 """Answers are written after so many, so that what breaks off loses little."""

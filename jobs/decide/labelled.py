@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet as pq
 
-from jobs.config import Normalize
-from jobs.decide.labels import (
+from ragassay.jobs.config import Normalize
+from ragassay.jobs.decide.labels import (
     PARTITION,
     SENTENCE_COLUMNS,
     Key,
@@ -24,19 +24,19 @@ from jobs.decide.labels import (
     sentence_truth,
     to_labels,
 )
-from jobs.fit import fits_of, known_stats, member_structs, scores_of
-from jobs.partitions import hive_keys, hive_path, partitions, read_group
-from jobs.storage import Folder
-from pipeline.detectors.config import DETECTOR
-from pipeline.errors import InputError, OutputError
-from pipeline.metrics import group_numbers
-from pipeline.normalize import Fit
-from pipeline.overlap import share_in_context, words, words_of
-from pipeline.score import member_values
-from pipeline.slm import Value
-from schemas.columns import SUPPORTED, Status
-from schemas.manifest import Manifest
-from schemas.stats import PartitionStats
+from ragassay.jobs.fit import fits_of, known_stats, member_structs, scores_of
+from ragassay.jobs.partitions import hive_keys, hive_path, partitions, read_group
+from ragassay.jobs.storage import Folder
+from ragassay.pipeline.detectors.config import DETECTOR
+from ragassay.pipeline.errors import InputError, OutputError
+from ragassay.pipeline.metrics import group_numbers
+from ragassay.pipeline.normalize import Fit
+from ragassay.pipeline.overlap import share_in_context, words, words_of
+from ragassay.pipeline.score import member_values
+from ragassay.pipeline.slm import Value
+from ragassay.schemas.columns import SUPPORTED, Status
+from ragassay.schemas.manifest import Manifest
+from ragassay.schemas.stats import PartitionStats
 
 Floats = npt.NDArray[np.float64]
 

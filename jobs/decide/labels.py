@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet as pq
 
-from jobs.storage import open_file
-from pipeline.errors import InputError
-from schemas.columns import HALLUCINATED, SUPPORTED
+from ragassay.jobs.storage import open_file
+from ragassay.pipeline.errors import InputError
+from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 
 
 class Label(StrEnum):

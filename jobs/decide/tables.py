@@ -8,12 +8,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from jobs.decide.compare import Compared, MemberFlags, Suspicion
-from jobs.decide.drift import DriftCheck
-from jobs.decide.evaluate import Comparison, Evaluation, Slice
-from jobs.decide.export.export import Exported
-from pipeline.metrics import Measure
-from schemas.calibration import Calibration
+from ragassay.jobs.decide.compare import Compared, MemberFlags, Suspicion
+from ragassay.jobs.decide.drift import DriftCheck
+from ragassay.jobs.decide.evaluate import Comparison, Evaluation, Slice
+from ragassay.jobs.decide.export.export import Exported
+from ragassay.pipeline.metrics import Measure
+from ragassay.schemas.calibration import Calibration
 
 COLUMNS = {
     "auroc": "AUROC",

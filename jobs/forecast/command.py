@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from jobs.config import load_job
-from jobs.console import our_errors
-from jobs.decide.commands import Config
-from pipeline.errors import ConfigError
+from ragassay.jobs.config import load_job
+from ragassay.jobs.console import our_errors
+from ragassay.jobs.decide.commands import Config
+from ragassay.pipeline.errors import ConfigError
 
 app = typer.Typer()
 
@@ -31,8 +31,8 @@ def plan(
     """Tell what a job will take: rows, tokens, reuse, time here and on GPUs, and what should be mended first."""
     began = time.perf_counter()
     with our_errors() as console:
-        from jobs.forecast.plan import Gpus
-        from jobs.forecast.plan import plan as run_plan
+        from ragassay.jobs.forecast.plan import Gpus
+        from ragassay.jobs.forecast.plan import plan as run_plan
 
         if (gpus is None) != (gpu_tokens_per_second is None):
             raise ConfigError("--gpus and --gpu-tokens-per-second go together: a throughput that nobody measured is a guess")

@@ -9,18 +9,18 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from jobs.config import Job, with_dtypes
-from jobs.forecast.forecast import Forecast, forecast, seconds_here, seconds_on_gpus, start_up, worth_compiling
-from jobs.forecast.sample import read_sample
-from jobs.forecast.tokens import count_stretches
-from jobs.forecast.trial import Trial, try_engines
-from jobs.frequencies import context_frequencies
-from jobs.logs import Logs, check_types, find_logs
-from jobs.plan_score import split_batch
-from jobs.register import check_input, check_models
-from pipeline.detectors.stage import detect_batch
-from pipeline.engines.merge import prepare_slm
-from pipeline.prompt import needs_question
+from ragassay.jobs.config import Job, with_dtypes
+from ragassay.jobs.forecast.forecast import Forecast, forecast, seconds_here, seconds_on_gpus, start_up, worth_compiling
+from ragassay.jobs.forecast.sample import read_sample
+from ragassay.jobs.forecast.tokens import count_stretches
+from ragassay.jobs.forecast.trial import Trial, try_engines
+from ragassay.jobs.frequencies import context_frequencies
+from ragassay.jobs.logs import Logs, check_types, find_logs
+from ragassay.jobs.plan_score import split_batch
+from ragassay.jobs.register import check_input, check_models
+from ragassay.pipeline.detectors.stage import detect_batch
+from ragassay.pipeline.engines.merge import prepare_slm
+from ragassay.pipeline.prompt import needs_question
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.config import Job
-from jobs.plan_score import LIGHT_CPUS, engine_environment, needed_resources, threads_of
-from jobs.ray_session import ray_session
-from pipeline.scorer import SlmScorer
+from ragassay.jobs.config import Job
+from ragassay.jobs.plan_score import LIGHT_CPUS, engine_environment, needed_resources, threads_of
+from ragassay.jobs.ray_session import ray_session
+from ragassay.pipeline.scorer import SlmScorer
 
 FIRST_ROWS = 8
 LONG_ENOUGH = 2.0

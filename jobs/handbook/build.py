@@ -1,4 +1,4 @@
-"""Build the bundled logs from their source: `python -m jobs.handbook.build` reads *.yaml, writes dt=…/*.parquet.
+"""Build the bundled logs from their source: `python -m ragassay.jobs.handbook.build` reads *.yaml, writes dt=…/*.parquet.
 
 - logs/ are all of items/: answers about a staff handbook, written to be hard (paraphrases are supported, contradictions use the
   context's own words). The verifiers were trained on its part `train`.

@@ -1,11 +1,11 @@
 """The input: find Parquet logs, check their columns all at once, and read them as rows of the `logs` schema."""
 
-from jobs.logs.check import check_logs
-from jobs.logs.check_values import check_row_ids, check_types, column_fits
-from jobs.logs.files import LogFile, Logs, same_place, unreadable_message
-from jobs.logs.find import find_logs
-from jobs.logs.overlap import refuse_overlap
-from jobs.logs.read import READ_ROWS, group_sizes, read_logs
+from ragassay.jobs.logs.check import check_logs
+from ragassay.jobs.logs.check_values import check_row_ids, check_types, column_fits
+from ragassay.jobs.logs.files import LogFile, Logs, same_place, unreadable_message
+from ragassay.jobs.logs.find import find_logs
+from ragassay.jobs.logs.overlap import refuse_overlap
+from ragassay.jobs.logs.read import READ_ROWS, group_sizes, read_logs
 
 __all__ = [
     "READ_ROWS",

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from jobs.config import Columns
-from jobs.logs.files import Logs, by_schema
-from jobs.logs.text import can_be_ids
-from jobs.logs.types import always_fits, is_list, is_text, merge_schemas
-from jobs.storage import is_hidden
-from pipeline.errors import InputError
-from schemas.columns import OUR_NAMES, passthrough_name
+from ragassay.jobs.config import Columns
+from ragassay.jobs.logs.files import Logs, by_schema
+from ragassay.jobs.logs.text import can_be_ids
+from ragassay.jobs.logs.types import always_fits, is_list, is_text, merge_schemas
+from ragassay.jobs.storage import is_hidden
+from ragassay.pipeline.errors import InputError
+from ragassay.schemas.columns import OUR_NAMES, passthrough_name
 
 
 def check_logs(logs: Logs, columns: Columns, question_needed: bool) -> None:

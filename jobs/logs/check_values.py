@@ -10,12 +10,12 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
-from jobs.config import Columns
-from jobs.logs.files import LogFile, Logs, by_schema, unreadable_message
-from jobs.logs.text import id_texts
-from jobs.logs.types import always_fits, plain
-from pipeline.errors import InputError
-from schemas.columns import passthrough_name
+from ragassay.jobs.config import Columns
+from ragassay.jobs.logs.files import LogFile, Logs, by_schema, unreadable_message
+from ragassay.jobs.logs.text import id_texts
+from ragassay.jobs.logs.types import always_fits, plain
+from ragassay.pipeline.errors import InputError
+from ragassay.schemas.columns import passthrough_name
 
 _READ_ROWS = 1 << 16
 

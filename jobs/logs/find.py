@@ -7,12 +7,12 @@ from urllib.parse import unquote
 
 from pyarrow import fs as pafs
 
-from jobs.logs.files import LogFile, Logs
-from jobs.logs.footer import read_footers
-from jobs.logs.glob import WILDCARD, glob_pattern, split_glob
-from jobs.logs.walk import walk
-from jobs.storage import open_folder, real_path
-from pipeline.errors import InputError
+from ragassay.jobs.logs.files import LogFile, Logs
+from ragassay.jobs.logs.footer import read_footers
+from ragassay.jobs.logs.glob import WILDCARD, glob_pattern, split_glob
+from ragassay.jobs.logs.walk import walk
+from ragassay.jobs.storage import open_folder, real_path
+from ragassay.pipeline.errors import InputError
 
 _HIVE = re.compile(r"^([^=/]+)=([^/]*)$")
 _NAMED = 5  # files that a message names

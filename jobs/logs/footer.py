@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
-from jobs.logs.files import LogFile
-from jobs.storage import READERS
+from ragassay.jobs.logs.files import LogFile
+from ragassay.jobs.storage import READERS
 
 TAIL_BYTES = 1 << 16  # read at once: nearly every footer is shorter
 _END_BYTES = 8  # the last of a Parquet file: length of its footer, magic

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from pipeline.errors import InputError
+from ragassay.pipeline.errors import InputError
 
 WILDCARD = re.compile(r"[*?\[]")
 _SPECIAL = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}

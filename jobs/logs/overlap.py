@@ -1,8 +1,8 @@
 """An output folder and its input must lie apart, or the next night reads verdicts as logs."""
 
-from jobs.logs.files import Logs
-from jobs.storage import Folder, is_hidden, real_path
-from pipeline.errors import InputError
+from ragassay.jobs.logs.files import Logs
+from ragassay.jobs.storage import Folder, is_hidden, real_path
+from ragassay.pipeline.errors import InputError
 
 
 def refuse_overlap(logs: Logs, output: Folder) -> None:

@@ -8,12 +8,12 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
-from jobs.config import Columns
-from jobs.logs.files import LogFile, unreadable_message
-from jobs.logs.text import as_lists, id_texts, mended, texts
-from jobs.logs.types import is_list, plain
-from pipeline.errors import InputError
-from schemas.columns import LOGS, Status, logs_schema, passthrough_name
+from ragassay.jobs.config import Columns
+from ragassay.jobs.logs.files import LogFile, unreadable_message
+from ragassay.jobs.logs.text import as_lists, id_texts, mended, texts
+from ragassay.jobs.logs.types import is_list, plain
+from ragassay.pipeline.errors import InputError
+from ragassay.schemas.columns import LOGS, Status, logs_schema, passthrough_name
 
 READ_ROWS = 256  # rows decoded at a time, so that a row group of a million rows never stands in memory whole
 

@@ -6,7 +6,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.logs.types import holds_strings, is_list, is_text, plain, rebuilt
+from ragassay.jobs.logs.types import holds_strings, is_list, is_text, plain, rebuilt
 
 _UUID_BYTES = pa.binary(16)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pyarrow import fs as pafs
 
-from jobs.storage import is_hidden
-from pipeline.errors import InputError
+from ragassay.jobs.storage import is_hidden
+from ragassay.pipeline.errors import InputError
 
 
 @dataclass

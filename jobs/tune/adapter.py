@@ -6,10 +6,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jobs.tune.train import Look, Recipe
-from pipeline.adapter import SETTINGS, WEIGHTS, locate_adapter
-from pipeline.engines.weights import identity
-from pipeline.slm import TRAINED, Slm
+from ragassay.jobs.tune.train import Look, Recipe
+from ragassay.pipeline.adapter import SETTINGS, WEIGHTS, locate_adapter
+from ragassay.pipeline.engines.weights import identity
+from ragassay.pipeline.slm import TRAINED, Slm
 
 TRAINING = "training.json"
 

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from jobs.config import load_job
-from jobs.console import our_errors
-from jobs.decide.commands import Config, IgnoreLabel, SentenceLabels, TrueMeans, label_source
+from ragassay.jobs.config import load_job
+from ragassay.jobs.console import our_errors
+from ragassay.jobs.decide.commands import Config, IgnoreLabel, SentenceLabels, TrueMeans, label_source
 
 app = typer.Typer()
 
@@ -57,9 +57,9 @@ def tune(
 ) -> None:
     """Train a LoRA adapter for an SLM on labelled responses; `adapter: OUT` in a job file then judges with it."""
     with our_errors() as console:
-        from jobs.tune.train import Recipe
-        from jobs.tune.tune import UNTUNED, job_slm
-        from jobs.tune.tune import tune as run_tune
+        from ragassay.jobs.tune.train import Recipe
+        from ragassay.jobs.tune.tune import UNTUNED, job_slm
+        from ragassay.jobs.tune.tune import tune as run_tune
 
         job = load_job(config)
         source = label_source(label, None, true_means, ignore_label, sentence_labels, None)

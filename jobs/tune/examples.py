@@ -11,15 +11,15 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet as pq
 
-from jobs.config import Columns
-from jobs.decide.labels import SENTENCE_COLUMNS, Label, LabelSource, sentence_truth, to_labels
-from jobs.storage import open_file
-from pipeline.errors import InputError
-from pipeline.prompt import PromptBuilder
-from pipeline.split import split
-from pipeline.tune.corrupt import synthetic
-from pipeline.tune.loss import Pair, Unit
-from pipeline.tune.tree import size
+from ragassay.jobs.config import Columns
+from ragassay.jobs.decide.labels import SENTENCE_COLUMNS, Label, LabelSource, sentence_truth, to_labels
+from ragassay.jobs.storage import open_file
+from ragassay.pipeline.errors import InputError
+from ragassay.pipeline.prompt import PromptBuilder
+from ragassay.pipeline.split import split
+from ragassay.pipeline.tune.corrupt import synthetic
+from ragassay.pipeline.tune.loss import Pair, Unit
+from ragassay.pipeline.tune.tree import size
 
 Said = tuple[str | None, tuple[str, ...], str]
 """Question, passages and response."""

@@ -1,4 +1,4 @@
-"""Put together what the bundled verifier is trained on: `python -m jobs.tune.mix DATA MIX.parquet [SHARE]`.
+"""Put together what the bundled verifier is trained on: `python -m ragassay.jobs.tune.mix DATA MIX.parquet [SHARE]`.
 
 Ours (jobs/written, the handbook's training part) and found sets, which lie in the folder DATA as Parquet with question,
 context, response, label. A row of the mix is a statement or a labelled answer, as `ragassay tune` reads them, with the
@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from jobs.handbook.build import DEMO, LOGS
-from jobs.tune.leaks import Measured, leaks, measured
-from jobs.tune.shortcuts import FOLDS, statement_alone
-from pipeline.split import load_splitter, split
-from pipeline.tune.corrupt import synthetic
+from ragassay.jobs.handbook.build import DEMO, LOGS
+from ragassay.jobs.tune.leaks import Measured, leaks, measured
+from ragassay.jobs.tune.shortcuts import FOLDS, statement_alone
+from ragassay.pipeline.split import load_splitter, split
+from ragassay.pipeline.tune.corrupt import synthetic
 
 WRITTEN = Path(__file__).parent.parent / "written"
 """Statements and answers written for this project; see the README there."""

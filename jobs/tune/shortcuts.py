@@ -1,4 +1,4 @@
-"""What tells a label without reading the context: `python -m jobs.tune.shortcuts MIX.parquet`.
+"""What tells a label without reading the context: `python -m ragassay.jobs.tune.shortcuts MIX.parquet`.
 
 A judge that is trained where length, word overlap or the statement's own words give the label away learns those.
 """
@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold
 
-from pipeline.overlap import share_in_context, words, words_of
+from ragassay.pipeline.overlap import share_in_context, words, words_of
 
 FOLDS = 5
 Floats = npt.NDArray[np.float64]

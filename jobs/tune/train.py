@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from jobs.tune.examples import Group
-from pipeline.tune.lora import label_logprobs
-from pipeline.tune.loss import Unit, places_of, unit_loss
-from pipeline.tune.tree import grow
+from ragassay.jobs.tune.examples import Group
+from ragassay.pipeline.tune.lora import label_logprobs
+from ragassay.pipeline.tune.loss import Unit, places_of, unit_loss
+from ragassay.pipeline.tune.tree import grow
 
 CHECKPOINT = "checkpoint.pt"
 

@@ -7,19 +7,19 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from jobs.config import Job
-from jobs.decide.labels import LabelSource
-from jobs.tune.adapter import write_adapter
-from jobs.tune.examples import Group, hold_out, parted, read_examples
-from jobs.tune.train import CHECKPOINT, Look, Recipe, train
-from pipeline.adapter import WEIGHTS
-from pipeline.engines.merge import load_tokenizer
-from pipeline.engines.weights import MAX_WINDOW
-from pipeline.errors import ConfigError, InputError, OutputError
-from pipeline.prompt import PromptBuilder
-from pipeline.slm import TRAINED, VERIFIER_PROMPT, Slm
-from pipeline.split import load_splitter
-from pipeline.tune.lora import load_for_training
+from ragassay.jobs.config import Job
+from ragassay.jobs.decide.labels import LabelSource
+from ragassay.jobs.tune.adapter import write_adapter
+from ragassay.jobs.tune.examples import Group, hold_out, parted, read_examples
+from ragassay.jobs.tune.train import CHECKPOINT, Look, Recipe, train
+from ragassay.pipeline.adapter import WEIGHTS
+from ragassay.pipeline.engines.merge import load_tokenizer
+from ragassay.pipeline.engines.weights import MAX_WINDOW
+from ragassay.pipeline.errors import ConfigError, InputError, OutputError
+from ragassay.pipeline.prompt import PromptBuilder
+from ragassay.pipeline.slm import TRAINED, VERIFIER_PROMPT, Slm
+from ragassay.pipeline.split import load_splitter
+from ragassay.pipeline.tune.lora import load_for_training
 
 LOOK_LABELS = 400
 """Labels of the held-out contexts that a look takes: more cost time and tell little more."""

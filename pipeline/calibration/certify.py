@@ -13,7 +13,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from schemas.calibration import Certificate
+from ragassay.schemas.calibration import Certificate
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from schemas.calibration import ProbabilityMap
+from ragassay.schemas.calibration import ProbabilityMap
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

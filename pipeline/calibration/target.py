@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.errors import ConfigError
-from pipeline.metrics import threshold_above, threshold_below
-from schemas.columns import SUPPORTED
+from ragassay.pipeline.errors import ConfigError
+from ragassay.pipeline.metrics import threshold_above, threshold_below
+from ragassay.schemas.columns import SUPPORTED
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

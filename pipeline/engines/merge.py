@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipeline.adapter import CONFIG, WEIGHTS, locate_adapter, trained_with
-from pipeline.engines.weights import MAX_WINDOW, digest, identity, made_once, prepare
-from pipeline.errors import ModelError
-from pipeline.slm import Slm
+from ragassay.pipeline.adapter import CONFIG, WEIGHTS, locate_adapter, trained_with
+from ragassay.pipeline.engines.weights import MAX_WINDOW, digest, identity, made_once, prepare
+from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.slm import Slm
 
 
 def prepare_slm(slm: Slm) -> str:

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.slm import Slm
+from ragassay.pipeline.slm import Slm
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ def load_engine(slm: Slm, threads: int) -> Engine:
         ModelError: The model can't be found or loaded.
     """
     if slm.engine == "vllm":
-        from pipeline.engines.vllm_engine import VllmEngine
+        from ragassay.pipeline.engines.vllm_engine import VllmEngine
 
         return VllmEngine(slm, threads)
-    from pipeline.engines.transformers_engine import TransformersEngine
+    from ragassay.pipeline.engines.transformers_engine import TransformersEngine
 
     return TransformersEngine(slm, threads)

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipeline.engines.dtype import dtype_of
-from pipeline.engines.merge import prepare_slm, window_of
-from pipeline.engines.protocol import EngineOutput
-from pipeline.errors import ModelError
-from pipeline.slm import Slm
+from ragassay.pipeline.engines.dtype import dtype_of
+from ragassay.pipeline.engines.merge import prepare_slm, window_of
+from ragassay.pipeline.engines.protocol import EngineOutput
+from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.slm import Slm
 
 TOKENS_PER_BATCH = 8192
 

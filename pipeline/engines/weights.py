@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from pipeline.errors import ModelError
+from ragassay.pipeline.errors import ModelError
 
 EMBEDDED = "embedded"
 MAX_WINDOW = 8192

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import ModelError
-from pipeline.tune.tree import Tree
+from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.tune.tree import Tree
 
 NAME = "token_tree"
 BLOCK = 128

@@ -4,14 +4,14 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.engines.dtype import dtype_of
-from pipeline.engines.merge import own_adapter
-from pipeline.engines.weights import prepare
-from pipeline.errors import ModelError
-from pipeline.slm import Slm
-from pipeline.tune.attention import NAME, blocks_of, register
-from pipeline.tune.merged import merge_forward
-from pipeline.tune.tree import Tree
+from ragassay.pipeline.engines.dtype import dtype_of
+from ragassay.pipeline.engines.merge import own_adapter
+from ragassay.pipeline.engines.weights import prepare
+from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.tune.attention import NAME, blocks_of, register
+from ragassay.pipeline.tune.merged import merge_forward
+from ragassay.pipeline.tune.tree import Tree
 
 
 def add_lora(model: Any, *, rank: int, layers: int | None, seed: int) -> Any:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from pipeline.engines.protocol import load_engine
-from pipeline.prompt import PromptBuilder
-from pipeline.slm import Slm
-from pipeline.split import load_splitter, split
+from ragassay.pipeline.engines.protocol import load_engine
+from ragassay.pipeline.prompt import PromptBuilder
+from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.split import load_splitter, split
 
 HANDBOOK = Path(__file__).parents[2] / "jobs" / "handbook" / "logs"
 Prompts = list[list[int]]

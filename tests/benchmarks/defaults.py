@@ -19,17 +19,17 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import balanced_accuracy_score, f1_score
 
-from jobs.decide.labelled import Labelled, load_labelled, member_values_of
-from jobs.decide.labels import LabelSource
-from jobs.state import existing_output, read_manifest
-from pipeline.aggregate import Mean, Positive
-from pipeline.calibration.probability import calibration_error, fit_probability, probabilities
-from pipeline.detectors.config import DETECTOR
-from pipeline.metrics import auroc
-from pipeline.normalize import Fit, ensemble
-from pipeline.rule import Rule, apply_rule
-from pipeline.slm import Value
-from schemas.calibration import CalibratedMember, Calibration, ProbabilityMap
+from ragassay.jobs.decide.labelled import Labelled, load_labelled, member_values_of
+from ragassay.jobs.decide.labels import LabelSource
+from ragassay.jobs.state import existing_output, read_manifest
+from ragassay.pipeline.aggregate import Mean, Positive
+from ragassay.pipeline.calibration.probability import calibration_error, fit_probability, probabilities
+from ragassay.pipeline.detectors.config import DETECTOR
+from ragassay.pipeline.metrics import auroc
+from ragassay.pipeline.normalize import Fit, ensemble
+from ragassay.pipeline.rule import Rule, apply_rule
+from ragassay.pipeline.slm import Value
+from ragassay.schemas.calibration import CalibratedMember, Calibration, ProbabilityMap
 
 SETS = ("ragtruth", "handbook", "fever", "nhnet", "summedits", "everyday")
 """Sets of other origin than what the verifier was trained on, which jobs/written is not."""

@@ -16,12 +16,12 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from pipeline.detectors.config import Detector, Kind
-from pipeline.detectors.detect import detect
-from pipeline.detectors.frequencies import Frequencies, count
-from pipeline.detectors.terms import content_terms
-from pipeline.row_prompts import Row
-from pipeline.split import load_splitter, split
+from ragassay.pipeline.detectors.config import Detector, Kind
+from ragassay.pipeline.detectors.detect import detect
+from ragassay.pipeline.detectors.frequencies import Frequencies, count
+from ragassay.pipeline.detectors.terms import content_terms
+from ragassay.pipeline.row_prompts import Row
+from ragassay.pipeline.split import load_splitter, split
 
 BLOCK = 256
 _known: dict[str, Any] = {}

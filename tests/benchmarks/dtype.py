@@ -13,10 +13,10 @@ import statistics
 import time
 from typing import Any
 
-from pipeline.engines.dtype import cpu_dtype
-from pipeline.engines.protocol import load_engine
-from pipeline.prompt import PromptBuilder
-from pipeline.slm import Slm
+from ragassay.pipeline.engines.dtype import cpu_dtype
+from ragassay.pipeline.engines.protocol import load_engine
+from ragassay.pipeline.prompt import PromptBuilder
+from ragassay.pipeline.slm import Slm
 from tests.benchmarks.agreement import HANDBOOK, handbook_prompts
 
 DTYPES = ("bfloat16", "float32")
@@ -48,12 +48,12 @@ def train(slm: Slm, count: int) -> float:
     """Tokens of trees a second, forward and backward."""
     import torch
 
-    from jobs.config import Columns
-    from jobs.decide.labels import LabelSource
-    from jobs.tune.examples import parted, read_examples
-    from pipeline.engines.merge import load_tokenizer
-    from pipeline.split import load_splitter
-    from pipeline.tune.lora import load_for_training
+    from ragassay.jobs.config import Columns
+    from ragassay.jobs.decide.labels import LabelSource
+    from ragassay.jobs.tune.examples import parted, read_examples
+    from ragassay.pipeline.engines.merge import load_tokenizer
+    from ragassay.pipeline.split import load_splitter
+    from ragassay.pipeline.tune.lora import load_for_training
     from tests.benchmarks.tuning import PACK, packed
 
     torch.set_num_threads(multiprocessing.cpu_count())

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.adapter import locate_adapter
-from pipeline.engines.merge import load_tokenizer, prepare_slm
-from pipeline.engines.vllm_engine import engine_args, sampling_args, set_environment
-from pipeline.engines.weights import prepare
-from pipeline.prompt import PromptBuilder
-from pipeline.slm import Slm
+from ragassay.pipeline.adapter import locate_adapter
+from ragassay.pipeline.engines.merge import load_tokenizer, prepare_slm
+from ragassay.pipeline.engines.vllm_engine import engine_args, sampling_args, set_environment
+from ragassay.pipeline.engines.weights import prepare
+from ragassay.pipeline.prompt import PromptBuilder
+from ragassay.pipeline.slm import Slm
 from tests.benchmarks.agreement import handbook_prompts
 
 

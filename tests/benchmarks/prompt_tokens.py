@@ -12,11 +12,11 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.engines.merge import load_tokenizer
-from pipeline.prefix_tree import PrefixTree
-from pipeline.prompt import PromptBuilder
-from pipeline.slm import VERIFIER_PROMPT, Slm
-from pipeline.split import load_splitter, split
+from ragassay.pipeline.engines.merge import load_tokenizer
+from ragassay.pipeline.prefix_tree import PrefixTree
+from ragassay.pipeline.prompt import PromptBuilder
+from ragassay.pipeline.slm import VERIFIER_PROMPT, Slm
+from ragassay.pipeline.split import load_splitter, split
 
 BLOCKS = (0, 1, 16, 32)
 BEFORE = (
@@ -49,7 +49,7 @@ def prompts_of(path: str) -> tuple[str, dict[str, list[Prompt]]]:
 
 def time_prompts(found: dict[str, list[Prompt]], rounds: int) -> None:
     """Print prompts a second of the first and the last kind, in turns."""
-    from pipeline.engines.vllm_engine import VllmEngine
+    from ragassay.pipeline.engines.vllm_engine import VllmEngine
 
     engine = VllmEngine(Slm(name="a", chat=False), threads=2)
     both = [next(iter(found)), list(found)[-1]]

@@ -23,9 +23,9 @@ import numpy as np
 import polars as pl
 import psutil
 
-from jobs.ray_session import set_ray_environment, start_here
-from pipeline.engines.protocol import EngineOutput
-from pipeline.slm import Slm
+from ragassay.jobs.ray_session import set_ray_environment, start_here
+from ragassay.pipeline.engines.protocol import EngineOutput
+from ragassay.pipeline.slm import Slm
 from tests.benchmarks.agreement import HANDBOOK
 
 SLM = Slm(name="constant")
@@ -36,7 +36,7 @@ class ConstantEngine:
     """Answers at once; its numbers depend on the prompt's length alone."""
 
     def __init__(self, slm: Slm, threads: int) -> None:
-        from pipeline.engines.merge import load_tokenizer, window_of
+        from ragassay.pipeline.engines.merge import load_tokenizer, window_of
 
         self.tokenizer = load_tokenizer(slm)
         self.max_model_len = window_of(slm)
@@ -49,7 +49,7 @@ class ConstantEngine:
 
 def use_constant_engine() -> None:
     """Run in every Ray worker before anything else."""
-    from pipeline.engines import protocol
+    from ragassay.pipeline.engines import protocol
 
     protocol.load_engine = ConstantEngine  # type: ignore[assignment]
 
@@ -109,9 +109,9 @@ def run(logs: str, output: str, block_mib: float, result: Any) -> None:
     import ray
     from rich.console import Console
 
-    from jobs.config import Job
-    from jobs.plan_score import needed_resources
-    from jobs.run import run_job
+    from ragassay.jobs.config import Job
+    from ragassay.jobs.plan_score import needed_resources
+    from ragassay.jobs.run import run_job
 
     job = Job(slms=(SLM,), block_mib=block_mib)
     hook = {"worker_process_setup_hook": "tests.benchmarks.scale.use_constant_engine"}
@@ -146,8 +146,8 @@ def in_process(logs: Path, output: Path, block_mib: float) -> dict[str, Any]:
 
 def killed_at(logs: Path, output: Path, block_mib: float, rows: int) -> dict[str, Any]:
     """Start the job and kill it, with all its processes, when so many rows are committed."""
-    from jobs.checkpoint import CommittedRows
-    from jobs.storage import open_folder
+    from ragassay.jobs.checkpoint import CommittedRows
+    from ragassay.jobs.storage import open_folder
 
     started = time.perf_counter()
     process, _queue = start(logs, output, block_mib)  # the process needs its queue to be kept

@@ -13,17 +13,17 @@ from typing import Any
 
 import torch
 
-from jobs.config import Columns
-from jobs.decide.labels import LabelSource
-from jobs.tune.examples import parted, read_examples
-from pipeline.engines.merge import load_tokenizer
-from pipeline.prompt import PromptBuilder
-from pipeline.slm import Slm
-from pipeline.split import load_splitter
-from pipeline.tune.attention import NAME
-from pipeline.tune.lora import label_logprobs, load_for_training
-from pipeline.tune.loss import Unit, unit_loss
-from pipeline.tune.tree import grow
+from ragassay.jobs.config import Columns
+from ragassay.jobs.decide.labels import LabelSource
+from ragassay.jobs.tune.examples import parted, read_examples
+from ragassay.pipeline.engines.merge import load_tokenizer
+from ragassay.pipeline.prompt import PromptBuilder
+from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.split import load_splitter
+from ragassay.pipeline.tune.attention import NAME
+from ragassay.pipeline.tune.lora import label_logprobs, load_for_training
+from ragassay.pipeline.tune.loss import Unit, unit_loss
+from ragassay.pipeline.tune.tree import grow
 
 PACK = 2048
 BATCH = 4  # padded prompts a forward pass: more was slower on 2 cores

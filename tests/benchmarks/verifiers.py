@@ -14,17 +14,17 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from jobs.config import Job, Normalize
-from jobs.decide.labelled import Labelled, load_labelled, member_values_of
-from jobs.decide.labels import Label, LabelSource
-from jobs.fit import fits_of, known_stats
-from jobs.state import existing_output, read_manifest
-from pipeline.aggregate import Mean, Positive
-from pipeline.detectors.config import DETECTOR
-from pipeline.metrics import auroc, measure
-from pipeline.normalize import Fit, ensemble
-from pipeline.rule import Rule, apply_rule
-from pipeline.split import load_splitter, split
+from ragassay.jobs.config import Job, Normalize
+from ragassay.jobs.decide.labelled import Labelled, load_labelled, member_values_of
+from ragassay.jobs.decide.labels import Label, LabelSource
+from ragassay.jobs.fit import fits_of, known_stats
+from ragassay.jobs.state import existing_output, read_manifest
+from ragassay.pipeline.aggregate import Mean, Positive
+from ragassay.pipeline.detectors.config import DETECTOR
+from ragassay.pipeline.metrics import auroc, measure
+from ragassay.pipeline.normalize import Fit, ensemble
+from ragassay.pipeline.rule import Rule, apply_rule
+from ragassay.pipeline.split import load_splitter, split
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.partitions import hive_keys, partitions
-from jobs.storage import open_folder
-from schemas.columns import SUPPORTED
+from ragassay.jobs.partitions import hive_keys, partitions
+from ragassay.jobs.storage import open_folder
+from ragassay.schemas.columns import SUPPORTED
 
 READ = ["row_id", "response", "status", "error", "score", "verdict", "threshold", "sentences", "members", "run_id"]
 

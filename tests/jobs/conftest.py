@@ -15,7 +15,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-COMMAND = [sys.executable, "-m", "jobs.cli"]
+COMMAND = [sys.executable, "-m", "ragassay.jobs.cli"]
 
 
 def environment(**extra: str) -> dict[str, str]:
@@ -39,7 +39,7 @@ def ragassay(*args: str | Path, env: dict[str, str] | None = None, timeout: floa
 @pytest.fixture(scope="module")
 def one_ray() -> Iterator[None]:
     """Ray for all the runs of a module: a run that finds Ray in its process joins it and leaves it alone."""
-    from jobs.ray_session import set_ray_environment, start_here
+    from ragassay.jobs.ray_session import set_ray_environment, start_here
 
     set_ray_environment()
     import ray
@@ -54,7 +54,7 @@ def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks run in this process: they are functions of their arguments, and Ray takes ten seconds to start."""
     import ray
 
-    from jobs import run as job_run
+    from ragassay.jobs import run as job_run
 
     class Task:
         def __init__(self, function: Callable[..., Any]) -> None:
@@ -67,7 +67,7 @@ def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def here(*args: str | Path) -> subprocess.CompletedProcess[str]:
     """`ragassay` in this process; where it starts Ray, the test wants `one_ray`."""
-    from jobs.cli import app
+    from ragassay.jobs.cli import app
 
     result = CliRunner(env={"COLUMNS": "200"}).invoke(app, list(map(str, args)))
     assert result.exception is None or isinstance(result.exception, SystemExit), repr(result.exception)

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobs import bundled_calibration
-from jobs.bundled_calibration import speaks_of
-from jobs.config import Job, make_job
-from jobs.fingerprint import fingerprint
-from pipeline.calibration.probability import probabilities
-from schemas.calibration import Calibration
+from ragassay.jobs import bundled_calibration
+from ragassay.jobs.bundled_calibration import speaks_of
+from ragassay.jobs.config import Job, make_job
+from ragassay.jobs.fingerprint import fingerprint
+from ragassay.pipeline.calibration.probability import probabilities
+from ragassay.schemas.calibration import Calibration
 from tests.conftest import example_rows, write_logs
 
 from .conftest import here, manifest, read_rows, write_job

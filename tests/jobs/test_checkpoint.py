@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.checkpoint import CHECKPOINT, CommittedRows, clear_pending, open_groups, without_committed
-from jobs.config import Columns, make_job
-from jobs.logs import find_logs, read_logs
-from jobs.ray_session import ray_session
-from jobs.source import open_rows
-from jobs.storage import open_folder
+from ragassay.jobs.checkpoint import CHECKPOINT, CommittedRows, clear_pending, open_groups, without_committed
+from ragassay.jobs.config import Columns, make_job
+from ragassay.jobs.logs import find_logs, read_logs
+from ragassay.jobs.ray_session import ray_session
+from ragassay.jobs.source import open_rows
+from ragassay.jobs.storage import open_folder
 from tests.conftest import example_rows, write_logs
 
 

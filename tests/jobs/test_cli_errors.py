@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from jobs.cli import app
+from ragassay.jobs.cli import app
 from tests.conftest import example_rows, write_logs
 
 GOOD = example_rows(2)

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.cluster import cluster_by_context
+from ragassay.jobs.cluster import cluster_by_context
 
 ROWS = st.lists(
     st.tuples(st.none() | st.lists(st.none() | st.sampled_from("ab"), max_size=2), st.none() | st.sampled_from("qr")),

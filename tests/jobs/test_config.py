@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.config import Job, load_job, make_job
-from pipeline.errors import ConfigError
+from ragassay.jobs.config import Job, load_job, make_job
+from ragassay.pipeline.errors import ConfigError
 from tests.conftest import REPO
 
 

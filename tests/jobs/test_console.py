@@ -9,9 +9,9 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from jobs.console import Terminated, end_at_sigterm, our_errors
-from jobs.visible import visible
-from pipeline.errors import InputError
+from ragassay.jobs.console import Terminated, end_at_sigterm, our_errors
+from ragassay.jobs.visible import visible
+from ragassay.pipeline.errors import InputError
 
 HOSTILE = "\x1b[31mred\x1b]0;title\x07 \x9b2J \u202edesrever [bold]b[/bold] :smile: \\[x]"
 # a bell is dropped by the console itself

@@ -14,13 +14,13 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from jobs.cli import app
-from jobs.config import make_job
-from jobs.ray_session import ray_session
-from jobs.run import run_job
-from pipeline.adapter import trained_with
-from pipeline.errors import RagassayError
-from pipeline.slm import TRAINED
+from ragassay.jobs.cli import app
+from ragassay.jobs.config import make_job
+from ragassay.jobs.ray_session import ray_session
+from ragassay.jobs.run import run_job
+from ragassay.pipeline.adapter import trained_with
+from ragassay.pipeline.errors import RagassayError
+from ragassay.pipeline.slm import TRAINED
 from tests.corpus import rows as odd
 from tests.corpus.inputs import ALONE, REFUSED, Alone, Refused
 from tests.corpus.layouts import BESIDE, CARRIED, DIFFER
@@ -254,7 +254,7 @@ def test_odd_inputs_are_refused_before_anything_is_scored(
     root, output = tmp_path / "logs", tmp_path / "logs" / layout.out
     root.mkdir()
     layout.write(root)
-    monkeypatch.setattr("jobs.run.ray_session", _no_ray)
+    monkeypatch.setattr("ragassay.jobs.run.ray_session", _no_ray)
     with pytest.raises(RagassayError) as refused:
         run_job(without_slm(**layout.job), place(root, layout.at), str(output), Console(quiet=True))
     said = str(refused.value)

@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import fs as pafs
 
-from jobs.fit import partition_stats, scores_of
-from jobs.plan_finalize import Settings, finalize_partition, finalize_rows, score_moments
-from pipeline.aggregate import Mean, Positive
-from pipeline.detectors.config import DETECTOR
-from pipeline.errors import OutputError
-from pipeline.normalize import Fit, fit_detector, fit_member
-from pipeline.rule import Rule, apply_rule
-from schemas.columns import raw_schema, scored_schema
+from ragassay.jobs.fit import partition_stats, scores_of
+from ragassay.jobs.plan_finalize import Settings, finalize_partition, finalize_rows, score_moments
+from ragassay.pipeline.aggregate import Mean, Positive
+from ragassay.pipeline.detectors.config import DETECTOR
+from ragassay.pipeline.errors import OutputError
+from ragassay.pipeline.normalize import Fit, fit_detector, fit_member
+from ragassay.pipeline.rule import Rule, apply_rule
+from ragassay.schemas.columns import raw_schema, scored_schema
 
 FS = pafs.LocalFileSystem()
 VALUES = {"a": "log_odds"}
@@ -202,7 +202,7 @@ def test_a_row_that_can_not_be_finalised_is_that_rows_fault(odds: list[list[floa
         return apply_rule(rule, values, counts)
 
     expected = finalize_rows(batch, how[1], how[0]).to_pylist()
-    with patch("jobs.plan_finalize.apply_rule", refusing):
+    with patch("ragassay.jobs.plan_finalize.apply_rule", refusing):
         found = finalize_rows(batch, how[1], how[0]).to_pylist()
     assert [row["row_id"] for row in found] == [f"r{i}" for i in range(len(odds))]
     for values, row, sound in zip(odds, found, expected, strict=True):
@@ -223,7 +223,7 @@ def test_a_row_that_can_not_be_read_stops_neither_fit_nor_threshold(tmp_path: Pa
             raise KeyError("log text")
         return found
 
-    with patch("jobs.fit.scores_of", refusing), patch("jobs.plan_finalize.scores_of", refusing):
+    with patch("ragassay.jobs.fit.scores_of", refusing), patch("ragassay.jobs.plan_finalize.scores_of", refusing):
         stats = partition_stats(FS, "", [raw], VALUES)
         assert stats.rows == {"ok": 3} and stats.members["a"].count == 3
         how = Settings(VALUES, rule({"a": fit_member("a", stats.members["a"])}), 0.5, "r")

@@ -9,9 +9,9 @@ import pyarrow.dataset as ds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.logs import find_logs
-from jobs.partitions import hive_keys, hive_path, partitions
-from jobs.storage import open_folder
+from ragassay.jobs.logs import find_logs
+from ragassay.jobs.partitions import hive_keys, hive_path, partitions
+from ragassay.jobs.storage import open_folder
 from tests.conftest import example_rows, write_logs
 
 letters = st.characters(codec="utf-8", exclude_characters="/=\0", exclude_categories=["Cs"])

@@ -9,16 +9,16 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from jobs import fit
-from jobs.config import Job
-from jobs.logs import find_logs
-from jobs.register import check_input, register
-from jobs.state import State, read_manifest
-from jobs.storage import open_folder
-from jobs.summary import print_summary
-from pipeline.errors import OutputError, RagassayError
-from schemas.columns import raw_schema
-from schemas.manifest import SCORED, UNREADABLE, InputFile, Manifest, Run
+from ragassay.jobs import fit
+from ragassay.jobs.config import Job
+from ragassay.jobs.logs import find_logs
+from ragassay.jobs.register import check_input, register
+from ragassay.jobs.state import State, read_manifest
+from ragassay.jobs.storage import open_folder
+from ragassay.jobs.summary import print_summary
+from ragassay.pipeline.errors import OutputError, RagassayError
+from ragassay.schemas.columns import raw_schema
+from ragassay.schemas.manifest import SCORED, UNREADABLE, InputFile, Manifest, Run
 from tests.conftest import example_rows, write_logs
 
 JOB = Job.model_validate({"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
@@ -161,7 +161,7 @@ def test_links_are_resolved_only_where_a_path_is_not_known(tmp_path: Path, monke
     for name in ("a", "b", "c"):
         write_logs(tmp_path / "logs" / f"{name}.parquet", example_rows(1))
     night(tmp_path / "logs", tmp_path / "out")
-    monkeypatch.setattr("jobs.register.same_place", pytest.fail)
+    monkeypatch.setattr("ragassay.jobs.register.same_place", pytest.fail)
     assert night(tmp_path / "logs", tmp_path / "out") == []
 
 

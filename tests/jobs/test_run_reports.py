@@ -7,15 +7,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs import plan_finalize
-from jobs import run as job_run
-from jobs.config import make_job
-from jobs.error_share import refuse_too_many_errors
-from jobs.logs import LogFile
-from jobs.storage import Folder
-from pipeline.errors import RowsError
-from schemas.columns import raw_schema
-from schemas.manifest import Run
+from ragassay.jobs import plan_finalize
+from ragassay.jobs import run as job_run
+from ragassay.jobs.config import make_job
+from ragassay.jobs.error_share import refuse_too_many_errors
+from ragassay.jobs.logs import LogFile
+from ragassay.jobs.storage import Folder
+from ragassay.pipeline.errors import RowsError
+from ragassay.schemas.columns import raw_schema
+from ragassay.schemas.manifest import Run
 
 from .conftest import here, manifest, read_rows, write_job
 

@@ -9,8 +9,8 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 from pyarrow import fs as pafs
 
-from jobs.storage import Folder, locked, open_file, open_folder
-from pipeline.errors import InputError, OutputError
+from ragassay.jobs.storage import Folder, locked, open_file, open_folder
+from ragassay.pipeline.errors import InputError, OutputError
 
 
 def hold(path: str) -> None:

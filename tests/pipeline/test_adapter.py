@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 import torch
 
-from jobs.config import make_job
-from jobs.tune.adapter import write_adapter
-from jobs.tune.train import Look, Recipe
-from pipeline.adapter import BUNDLED
-from pipeline.engines.merge import own_adapter, prepare_slm, weights_identity
-from pipeline.engines.protocol import load_engine
-from pipeline.engines.weights import identity
-from pipeline.errors import ConfigError, ModelError
-from pipeline.prompt import check_template
-from pipeline.slm import Slm
-from pipeline.tune.attention import NAME, register
-from pipeline.tune.lora import label_logprobs, load_for_training
-from pipeline.tune.tree import grow
+from ragassay.jobs.config import make_job
+from ragassay.jobs.tune.adapter import write_adapter
+from ragassay.jobs.tune.train import Look, Recipe
+from ragassay.pipeline.adapter import BUNDLED
+from ragassay.pipeline.engines.merge import own_adapter, prepare_slm, weights_identity
+from ragassay.pipeline.engines.protocol import load_engine
+from ragassay.pipeline.engines.weights import identity
+from ragassay.pipeline.errors import ConfigError, ModelError
+from ragassay.pipeline.prompt import check_template
+from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.tune.attention import NAME, register
+from ragassay.pipeline.tune.lora import label_logprobs, load_for_training
+from ragassay.pipeline.tune.tree import grow
 
 PROMPT = "{% for p in context %}{{ p }}{% endfor %} {{ question }} {{ sentence }} True?"
 PROMPTS = [[1, 50 + i, 60, 70 + i, 9] for i in range(20)]

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.frequencies import context_frequencies
-from jobs.plan_score import split_batch
-from pipeline import score as score_module
-from pipeline.contain import contain, fault_of
-from pipeline.detectors.config import Detector, Kind
-from pipeline.detectors.frequencies import Frequencies
-from pipeline.detectors.stage import detect_batch
-from pipeline.errors import ConfigError, ModelError
-from pipeline.scorer import SlmScorer
-from pipeline.slm import Slm
-from schemas.columns import Status, logs_schema
+from ragassay.jobs.frequencies import context_frequencies
+from ragassay.jobs.plan_score import split_batch
+from ragassay.pipeline import score as score_module
+from ragassay.pipeline.contain import contain, fault_of
+from ragassay.pipeline.detectors.config import Detector, Kind
+from ragassay.pipeline.detectors.frequencies import Frequencies
+from ragassay.pipeline.detectors.stage import detect_batch
+from ragassay.pipeline.errors import ConfigError, ModelError
+from ragassay.pipeline.scorer import SlmScorer
+from ragassay.pipeline.slm import Slm
+from ragassay.schemas.columns import Status, logs_schema
 from tests.pipeline.test_score import CountingEngine
 
 MARK = "SECRET"
@@ -74,7 +74,9 @@ def split(table: pa.Table) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def scorer(tokenizer: Any) -> SlmScorer:
-    with patch("pipeline.engines.protocol.load_engine", lambda slm, threads: CountingEngine(tokenizer, max_model_len=300)):
+    with patch(
+        "ragassay.pipeline.engines.protocol.load_engine", lambda slm, threads: CountingEngine(tokenizer, max_model_len=300)
+    ):
         return SlmScorer(SLM, ("sentencizer", "en"), threads=1)
 
 
@@ -88,14 +90,14 @@ def detect(table: pa.Table, frequencies: Frequencies) -> pa.Table:
 
 
 FAULTS = {
-    "splitting": "jobs.plan_score.split",
-    "prompts": "pipeline.prompt.PromptBuilder._cut_row",
-    "windows": "pipeline.row_prompts._of_long_row",
-    "digests": "pipeline.score.row_digest",
-    "entities": "pipeline.detectors.detect.find_entities",
-    "known keys": "pipeline.detectors.detect.known_keys",
-    "attribution": "pipeline.detectors.detect._pieces",
-    "novelty": "pipeline.detectors.detect.content_terms",
+    "splitting": "ragassay.jobs.plan_score.split",
+    "prompts": "ragassay.pipeline.prompt.PromptBuilder._cut_row",
+    "windows": "ragassay.pipeline.row_prompts._of_long_row",
+    "digests": "ragassay.pipeline.score.row_digest",
+    "entities": "ragassay.pipeline.detectors.detect.find_entities",
+    "known keys": "ragassay.pipeline.detectors.detect.known_keys",
+    "attribution": "ragassay.pipeline.detectors.detect._pieces",
+    "novelty": "ragassay.pipeline.detectors.detect.content_terms",
 }
 
 
@@ -156,7 +158,7 @@ def test_what_raises_is_found(scorer: SlmScorer, frequencies: Frequencies) -> No
 def test_faults_of_the_run_are_not_a_rows(scorer: SlmScorer) -> None:
     table = split(table_of([{"question": "q", "context": ["c c"], "response": "It opens."}]))
     for error in (ModelError("dead"), OSError(28, "No space left on device"), ImportError("spacy")):
-        with patch("pipeline.scorer.score_rows", side_effect=error), pytest.raises(type(error)):
+        with patch("ragassay.pipeline.scorer.score_rows", side_effect=error), pytest.raises(type(error)):
             scorer(table)
     dead = RuntimeError("CUDA error: an illegal memory access was encountered")
     scorer._known.clear()

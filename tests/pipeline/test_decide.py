@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.aggregate import Mean, Positive, aggregate, make_positive
-from pipeline.errors import FitError
-from pipeline.moments import moments_of
-from pipeline.normalize import Fit, ensemble, fit_member, lowest
-from pipeline.threshold import verdicts
+from ragassay.pipeline.aggregate import Mean, Positive, aggregate, make_positive
+from ragassay.pipeline.errors import FitError
+from ragassay.pipeline.moments import moments_of
+from ragassay.pipeline.normalize import Fit, ensemble, fit_member, lowest
+from ragassay.pipeline.threshold import verdicts
 
 BY_HAND = {  # responses with the sentence scores (1, 2, 4) and (0.5), and one without a sentence
     Mean.HARMONIC: [3 / (1 + 1 / 2 + 1 / 4), 0.5],

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ks_2samp
 
-from pipeline.drift import kolmogorov_smirnov, population_stability
-from pipeline.moments import merge, moments_of
-from schemas.stats import Moments
+from ragassay.pipeline.drift import kolmogorov_smirnov, population_stability
+from ragassay.pipeline.moments import merge, moments_of
+from ragassay.schemas.stats import Moments
 
 numbers = st.lists(st.floats(-100, 100), min_size=1, max_size=60)
 

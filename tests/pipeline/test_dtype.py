@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from jobs.config import Job, make_job, with_dtypes
-from jobs.fingerprint import check_fingerprint, fingerprint
-from pipeline.engines import dtype
-from pipeline.engines.dtype import cpu_dtype_of, dtype_of
-from pipeline.engines.vllm_engine import engine_args
-from pipeline.errors import OutputError
-from pipeline.slm import Slm
+from ragassay.jobs.config import Job, make_job, with_dtypes
+from ragassay.jobs.fingerprint import check_fingerprint, fingerprint
+from ragassay.pipeline.engines import dtype
+from ragassay.pipeline.engines.dtype import cpu_dtype_of, dtype_of
+from ragassay.pipeline.engines.vllm_engine import engine_args
+from ragassay.pipeline.errors import OutputError
+from ragassay.pipeline.slm import Slm
 
 ZEN4 = "flags\t\t: fpu sse2 avx2 avx512f avx512bw avx512_bf16 avx512_vnni\n"
 SAPPHIRE_RAPIDS = "flags\t\t: fpu sse2 avx2 avx512f amx_bf16 amx_tile\n"

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from pipeline.engines.engine_thread import EngineThread
-from pipeline.engines.protocol import EngineOutput
-from pipeline.errors import ModelError
+from ragassay.pipeline.engines.engine_thread import EngineThread
+from ragassay.pipeline.engines.protocol import EngineOutput
+from ragassay.pipeline.errors import ModelError
 
 SECONDS = 0.05
 

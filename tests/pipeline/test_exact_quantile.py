@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.exact_quantile import CELLS, Cells, Cut, add_cells, cells_of, share_cut
+from ragassay.pipeline.exact_quantile import CELLS, Cells, Cut, add_cells, cells_of, share_cut
 
 scores = st.floats(-1e300, 1e300) | st.sampled_from([0.0, -0.0, 0.01, 1.0, float("nan"), float("inf"), float("-inf")])
 partitions = st.lists(st.lists(scores, max_size=40), min_size=1, max_size=5)

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from pipeline.errors import ConfigError, ModelError
-from pipeline.judge import Answer, Judge, ask, check_judge
+from ragassay.pipeline.errors import ConfigError, ModelError
+from ragassay.pipeline.judge import Answer, Judge, ask, check_judge
 from tests.chat_server import Reply, Serve, Server, completion
 from tests.conftest import HANDBOOK, free_port
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from pipeline.detectors.detect import _pieces
-from pipeline.detectors.entities import find_entities, known_keys
-from pipeline.detectors.terms import content_terms, has_word_spaces
-from pipeline.overlap import words
-from pipeline.sentence_ends import line_ends
-from pipeline.split import load_splitter, split
-from pipeline.template import fill
-from pipeline.tune.corrupt import corrupt, rephrase
+from ragassay.pipeline.detectors.detect import _pieces
+from ragassay.pipeline.detectors.entities import find_entities, known_keys
+from ragassay.pipeline.detectors.terms import content_terms, has_word_spaces
+from ragassay.pipeline.overlap import words
+from ragassay.pipeline.sentence_ends import line_ends
+from ragassay.pipeline.split import load_splitter, split
+from ragassay.pipeline.template import fill
+from ragassay.pipeline.tune.corrupt import corrupt, rephrase
 
 SIZE = 10_000
 TIMES = 4

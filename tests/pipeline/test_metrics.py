@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from pipeline.metrics import (
+from ragassay.pipeline.metrics import (
     METRICS,
     MIN_RECALL,
     _metrics_of,

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.moments import merge, moments_of, quantile
-from schemas.stats import Moments
+from ragassay.pipeline.moments import merge, moments_of, quantile
+from ragassay.schemas.stats import Moments
 
 numbers = st.lists(st.floats(-1e6, 1e6, allow_nan=False), min_size=1, max_size=60)
 groups = st.lists(st.lists(st.floats(-1e6, 1e6, allow_nan=False), max_size=30), min_size=1, max_size=6)

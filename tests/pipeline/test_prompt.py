@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import ConfigError, ModelError
-from pipeline.prompt import PADDED_TO, PromptBuilder, check_template, needs_question, plain_tokenizer
-from pipeline.slm import VERIFIER_PROMPT, Slm
+from ragassay.pipeline.errors import ConfigError, ModelError
+from ragassay.pipeline.prompt import PADDED_TO, PromptBuilder, check_template, needs_question, plain_tokenizer
+from ragassay.pipeline.slm import VERIFIER_PROMPT, Slm
 
 CONTROL = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<repo_name>", "<jupyter_code>"]
 

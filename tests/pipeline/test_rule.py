@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from pipeline.aggregate import Mean, Positive
-from pipeline.moments import moments_of
-from pipeline.normalize import Fit, ensemble, fit_detector
-from pipeline.rule import Rule, apply_rule
+from ragassay.pipeline.aggregate import Mean, Positive
+from ragassay.pipeline.moments import moments_of
+from ragassay.pipeline.normalize import Fit, ensemble, fit_detector
+from ragassay.pipeline.rule import Rule, apply_rule
 
 NAN = math.nan
 FITS = {"a": Fit(0.0, 1.0, 4, -9.0), "b": Fit(1.0, 2.0, 4, -9.0)}

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.engines.protocol import EngineOutput
-from pipeline.errors import ModelError
-from pipeline.prompt import PromptBuilder
-from pipeline.row_prompts import Row
-from pipeline.score import STEPS_A_CALL, RowScore, attach, member_values, row_digest, score_rows
-from pipeline.slm import Slm, Value
-from schemas.columns import MEMBER, USAGE
+from ragassay.pipeline.engines.protocol import EngineOutput
+from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.prompt import PromptBuilder
+from ragassay.pipeline.row_prompts import Row
+from ragassay.pipeline.score import STEPS_A_CALL, RowScore, attach, member_values, row_digest, score_rows
+from ragassay.pipeline.slm import Slm, Value
+from ragassay.schemas.columns import MEMBER, USAGE
 
 
 class CountingEngine:

@@ -3,7 +3,7 @@ import sys
 
 CODE = """
 import sys
-from pipeline.split import load_splitter, split
+from ragassay.pipeline.split import load_splitter, split
 nlp = load_splitter("sentencizer", "en")
 assert len(split(nlp, ["One. Two."])[0]) == 2
 assert "torch" not in sys.modules, "spaCy brought torch along"

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.detectors.terms import stop_words
-from pipeline.errors import ConfigError
-from pipeline.split import MAX_SENTENCE_CHARS, load_splitter, split
+from ragassay.pipeline.detectors.terms import stop_words
+from ragassay.pipeline.errors import ConfigError
+from ragassay.pipeline.split import MAX_SENTENCE_CHARS, load_splitter, split
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.windows import Unit, cut_context, pack
+from ragassay.pipeline.windows import Unit, cut_context, pack
 
 
 def words(texts: list[str]) -> list[int]:

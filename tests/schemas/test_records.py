@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.calibration import CalibratedMember, Calibration, Certificate, ProbabilityMap
-from schemas.columns import OUR_NAMES, passthrough_name
-from schemas.manifest import InputFile, Manifest, Run, Verdicts
-from schemas.stats import Moments, PartitionStats
+from ragassay.schemas.calibration import CalibratedMember, Calibration, Certificate, ProbabilityMap
+from ragassay.schemas.columns import OUR_NAMES, passthrough_name
+from ragassay.schemas.manifest import InputFile, Manifest, Run, Verdicts
+from ragassay.schemas.stats import Moments, PartitionStats
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
 moments = st.builds(

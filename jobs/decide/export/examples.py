@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from jobs.decide.export.rows import (
+from ragassay.jobs.decide.export.rows import (
     NEAR_DUPLICATE,
     SCALARS,
     TEXTS,
@@ -19,8 +19,8 @@ from jobs.decide.export.rows import (
     rank,
     reason,
 )
-from pipeline.near_duplicates import Sketch, near_duplicates, sketch_of
-from schemas.columns import SUPPORTED
+from ragassay.pipeline.near_duplicates import Sketch, near_duplicates, sketch_of
+from ragassay.schemas.columns import SUPPORTED
 
 MESSAGE = pa.struct([("role", pa.string()), ("content", pa.string())])
 

@@ -8,14 +8,14 @@ from itertools import chain
 
 from pyarrow import fs as pafs
 
-from jobs.decide.export.examples import EXAMPLES, examples, messages
-from jobs.decide.export.flagged import REVIEW, flagged
-from jobs.decide.export.pairs import pairs
-from jobs.decide.export.rows import Options, Read, Row, Tally, rows
-from jobs.decide.export.write import write_jsonl, write_parquet
-from jobs.partitions import partitions
-from jobs.storage import Folder, open_folder, refuse_inside
-from pipeline.errors import ConfigError, OutputError
+from ragassay.jobs.decide.export.examples import EXAMPLES, examples, messages
+from ragassay.jobs.decide.export.flagged import REVIEW, flagged
+from ragassay.jobs.decide.export.pairs import pairs
+from ragassay.jobs.decide.export.rows import Options, Read, Row, Tally, rows
+from ragassay.jobs.decide.export.write import write_jsonl, write_parquet
+from ragassay.jobs.partitions import partitions
+from ragassay.jobs.storage import Folder, open_folder, refuse_inside
+from ragassay.pipeline.errors import ConfigError, OutputError
 
 
 class Format(StrEnum):

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from jobs.decide.export.rows import NO_FLAGGED_SENTENCE, NOT_SCORED, SCALARS, TEXTS, Options, Read, Row, Tally
-from schemas.columns import SUPPORTED
+from ragassay.jobs.decide.export.rows import NO_FLAGGED_SENTENCE, NOT_SCORED, SCALARS, TEXTS, Options, Read, Row, Tally
+from ragassay.schemas.columns import SUPPORTED
 
 REVIEW = pa.schema(
     [

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from tempfile import TemporaryFile
 
-from jobs.decide.export.rows import (
+from ragassay.jobs.decide.export.rows import (
     NO_CHOSEN,
     NO_QUESTION,
     NO_REJECTED,
@@ -26,7 +26,7 @@ from jobs.decide.export.rows import (
     rank,
     reason,
 )
-from schemas.columns import HALLUCINATED, SUPPORTED
+from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 
 
 @dataclass

@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobs.partitions import batches, hive_path
-from jobs.storage import Folder
-from pipeline.errors import OutputError
-from schemas.columns import HALLUCINATED, SUPPORTED
+from ragassay.jobs.partitions import batches, hive_path
+from ragassay.jobs.storage import Folder
+from ragassay.pipeline.errors import OutputError
+from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 
 TEXT_ROWS = 1024
 """Rows in memory at a time, with their texts; also rows of a row group written."""

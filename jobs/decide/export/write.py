@@ -8,9 +8,9 @@ from itertools import islice
 import pyarrow as pa
 from pyarrow import parquet as pq
 
-from jobs.decide.export.rows import TEXT_ROWS, Row
-from jobs.storage import Folder
-from pipeline.errors import OutputError
+from ragassay.jobs.decide.export.rows import TEXT_ROWS, Row
+from ragassay.jobs.storage import Folder
+from ragassay.pipeline.errors import OutputError
 
 _ESCAPES = {ord(mark): f"\\u{ord(mark):04x}" for mark in "\x85\u2028\u2029"}  # a reader may take them for line ends
 

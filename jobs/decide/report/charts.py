@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jobs.visible import visible
+from ragassay.jobs.visible import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

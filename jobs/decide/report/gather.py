@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet as pq
 
-from jobs.partitions import hive_keys, hive_path, partitions
-from jobs.storage import Folder
-from pipeline.errors import InputError, OutputError
-from pipeline.moments import merge, moments_of
-from pipeline.overlap import words
-from schemas.columns import HALLUCINATED, Status
-from schemas.stats import Moments
+from ragassay.jobs.partitions import hive_keys, hive_path, partitions
+from ragassay.jobs.storage import Folder
+from ragassay.pipeline.errors import InputError, OutputError
+from ragassay.pipeline.moments import merge, moments_of
+from ragassay.pipeline.overlap import words
+from ragassay.schemas.columns import HALLUCINATED, Status
+from ragassay.schemas.stats import Moments
 
 WORST = 50
 EXAMPLES = 3

@@ -1,6 +1,6 @@
 """Log text made short enough to show, and nothing is cut unsaid."""
 
-from jobs.visible import visible
+from ragassay.jobs.visible import visible
 
 LONGEST = 20_000
 

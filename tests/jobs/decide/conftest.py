@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from jobs.config import Job, make_job
-from jobs.partitions import hive_path
-from jobs.run import finalize_job
-from schemas.columns import raw_schema
-from schemas.manifest import SCORED, InputFile, Manifest
+from ragassay.jobs.config import Job, make_job
+from ragassay.jobs.partitions import hive_path
+from ragassay.jobs.run import finalize_job
+from ragassay.schemas.columns import raw_schema
+from ragassay.schemas.manifest import SCORED, InputFile, Manifest
 
 PASSTHROUGH = pa.schema(
     [

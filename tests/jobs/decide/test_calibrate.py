@@ -9,15 +9,15 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from jobs.calibration_file import load_calibration, write_calibration
-from jobs.decide.calibrate import calibrate
-from jobs.decide.labels import LabelSource
-from jobs.run import finalize_job
-from jobs.state import read_manifest
-from jobs.storage import open_folder
-from pipeline.calibration.target import parse_target
-from pipeline.errors import ConfigError, FitError, OutputError
-from schemas.calibration import Calibration
+from ragassay.jobs.calibration_file import load_calibration, write_calibration
+from ragassay.jobs.decide.calibrate import calibrate
+from ragassay.jobs.decide.labels import LabelSource
+from ragassay.jobs.run import finalize_job
+from ragassay.jobs.state import read_manifest
+from ragassay.jobs.storage import open_folder
+from ragassay.pipeline.calibration.target import parse_target
+from ragassay.pipeline.errors import ConfigError, FitError, OutputError
+from ragassay.schemas.calibration import Calibration
 from tests.jobs.conftest import ragassay, read_rows
 
 from .conftest import DAYS, ITEMS, job

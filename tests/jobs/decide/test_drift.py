@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.decide.drift import check_drift
-from jobs.decide.labelled import member_values_of, stats_of
-from jobs.partitions import history
-from jobs.state import read_manifest
-from jobs.storage import open_folder
-from pipeline.moments import moments_of
-from schemas.manifest import Manifest, Verdicts
-from schemas.stats import PartitionStats
+from ragassay.jobs.decide.drift import check_drift
+from ragassay.jobs.decide.labelled import member_values_of, stats_of
+from ragassay.jobs.partitions import history
+from ragassay.jobs.state import read_manifest
+from ragassay.jobs.storage import open_folder
+from ragassay.pipeline.moments import moments_of
+from ragassay.schemas.manifest import Manifest, Verdicts
+from ragassay.schemas.stats import PartitionStats
 from tests.jobs.conftest import ragassay
 
 from .conftest import job

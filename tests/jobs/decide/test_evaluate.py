@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from jobs.decide.evaluate import Evaluation, evaluate
-from jobs.decide.labelled import as_text
-from jobs.decide.labels import LabelSource
-from jobs.state import read_manifest
-from jobs.storage import open_folder
-from pipeline.aggregate import legal_pairs
-from pipeline.errors import InputError, RagassayError
+from ragassay.jobs.decide.evaluate import Evaluation, evaluate
+from ragassay.jobs.decide.labelled import as_text
+from ragassay.jobs.decide.labels import LabelSource
+from ragassay.jobs.state import read_manifest
+from ragassay.jobs.storage import open_folder
+from ragassay.pipeline.aggregate import legal_pairs
+from ragassay.pipeline.errors import InputError, RagassayError
 from tests.chat_server import Serve, completion
 from tests.jobs.conftest import ragassay, read_rows
 

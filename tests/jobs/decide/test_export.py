@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.decide.export.export import Exported, Format, export
-from jobs.storage import Folder, open_folder
-from pipeline.errors import ConfigError, OutputError
-from schemas.columns import HALLUCINATED, SUPPORTED, scored_schema
+from ragassay.jobs.decide.export.export import Exported, Format, export
+from ragassay.jobs.storage import Folder, open_folder
+from ragassay.pipeline.errors import ConfigError, OutputError
+from ragassay.schemas.columns import HALLUCINATED, SUPPORTED, scored_schema
 
 SCHEMA = scored_schema(pa.schema([("tenant", pa.string()), ("partition", pa.string())]))
 DAYS = ("2026-11-20", "2026-11-21")
@@ -120,8 +120,8 @@ def test_json_has_no_infinity(tmp_path: Path) -> None:
 
 
 def test_parquet_holds_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jobs.decide.export.rows.TEXT_ROWS", 2)
-    monkeypatch.setattr("jobs.decide.export.write.TEXT_ROWS", 2)  # more than one batch is read and written
+    monkeypatch.setattr("ragassay.jobs.decide.export.rows.TEXT_ROWS", 2)
+    monkeypatch.setattr("ragassay.jobs.decide.export.write.TEXT_ROWS", 2)  # more than one batch is read and written
     output = write(tmp_path, *some_nights())
     done = export(output, str(tmp_path / "train.parquet"), Format.PARQUET, system="S")
     export(output, str(tmp_path / "train.jsonl"), Format.MESSAGES, system="S")
@@ -193,7 +193,7 @@ def test_dpo_only_clean_chooses_a_clean_response(tmp_path: Path) -> None:
 
 
 def test_an_equal_hash_makes_no_pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jobs.decide.export.pairs.key_of", lambda row: b"same")
+    monkeypatch.setattr("ragassay.jobs.decide.export.pairs.key_of", lambda row: b"same")
     output = write(tmp_path, [row("a", 0.9), row("b", 0.1)])
     with pytest.raises(OutputError, match="no pair"):
         export(output, str(tmp_path / "pairs.jsonl"), Format.DPO)

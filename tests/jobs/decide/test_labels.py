@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.decide.labels import Label, LabelSource, read_reviewed, sentence_truth, to_labels
-from pipeline.errors import InputError
+from ragassay.jobs.decide.labels import Label, LabelSource, read_reviewed, sentence_truth, to_labels
+from ragassay.pipeline.errors import InputError
 
 C, P, W = Label.CORRECT, Label.PARTIAL, Label.WRONG
 

@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from jobs.cli import app
-from jobs.config import Job, make_job
-from jobs.run import finalize_job
+from ragassay.jobs.cli import app
+from ragassay.jobs.config import Job, make_job
+from ragassay.jobs.run import finalize_job
 from tests.jobs.conftest import manifest, read_rows
 
 from .conftest import MIXED, job, raw_row, write_output

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.decide.report.gather import Sentence, _parts, gather
-from jobs.decide.report.text import LONGEST, shortened
-from jobs.storage import open_folder
-from jobs.visible import visible
-from pipeline.errors import InputError
+from ragassay.jobs.decide.report.gather import Sentence, _parts, gather
+from ragassay.jobs.decide.report.text import LONGEST, shortened
+from ragassay.jobs.storage import open_folder
+from ragassay.jobs.visible import visible
+from ragassay.pipeline.errors import InputError
 from tests.jobs.conftest import ragassay, read_rows
 
 from .conftest import DAYS, HOSTILE, ITEMS, job, raw_row, write_output

@@ -8,14 +8,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.config import Columns, Job, make_job
-from jobs.forecast import sample
-from jobs.forecast.forecast import SlmForecast, forecast, seconds_here, seconds_on_gpus, worth_compiling
-from jobs.forecast.sample import read_sample
-from jobs.forecast.tokens import Asked, Counted, block_size, count_stretches
-from jobs.forecast.trial import Trial
-from jobs.logs import LogFile, Logs, find_logs
-from jobs.plan_score import split_batch
+from ragassay.jobs.config import Columns, Job, make_job
+from ragassay.jobs.forecast import sample
+from ragassay.jobs.forecast.forecast import SlmForecast, forecast, seconds_here, seconds_on_gpus, worth_compiling
+from ragassay.jobs.forecast.sample import read_sample
+from ragassay.jobs.forecast.tokens import Asked, Counted, block_size, count_stretches
+from ragassay.jobs.forecast.trial import Trial
+from ragassay.jobs.logs import LogFile, Logs, find_logs
+from ragassay.jobs.plan_score import split_batch
 from tests.conftest import HANDBOOK, example_rows, write_logs
 from tests.jobs.conftest import manifest, ragassay, write_job
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.config import Columns
-from jobs.logs import check_logs, find_logs
-from jobs.logs.footer import TAIL_BYTES, footer_bytes
-from pipeline.errors import InputError
+from ragassay.jobs.config import Columns
+from ragassay.jobs.logs import check_logs, find_logs
+from ragassay.jobs.logs.footer import TAIL_BYTES, footer_bytes
+from ragassay.pipeline.errors import InputError
 from tests.conftest import example_rows, write_logs
 
 

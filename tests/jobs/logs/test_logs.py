@@ -5,9 +5,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.config import Columns
-from jobs.logs import Logs, check_logs, check_row_ids, find_logs, read_logs
-from pipeline.errors import InputError
+from ragassay.jobs.config import Columns
+from ragassay.jobs.logs import Logs, check_logs, check_row_ids, find_logs, read_logs
+from ragassay.pipeline.errors import InputError
 from tests.conftest import example_rows, write_logs
 
 

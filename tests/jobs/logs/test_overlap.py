@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from pyarrow import fs as pafs
 
-from jobs.config import Columns
-from jobs.logs import check_logs, find_logs, refuse_overlap
-from jobs.logs.files import LogFile, Logs
-from jobs.storage import Folder, open_folder
-from pipeline.errors import InputError
+from ragassay.jobs.config import Columns
+from ragassay.jobs.logs import check_logs, find_logs, refuse_overlap
+from ragassay.jobs.logs.files import LogFile, Logs
+from ragassay.jobs.storage import Folder, open_folder
+from ragassay.pipeline.errors import InputError
 from tests.conftest import example_rows, write_logs
 
 from ..conftest import ragassay, write_job

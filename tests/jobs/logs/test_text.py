@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.config import Columns
-from jobs.logs import check_row_ids
-from jobs.logs.text import mended, texts
+from ragassay.jobs.config import Columns
+from ragassay.jobs.logs import check_row_ids
+from ragassay.jobs.logs.text import mended, texts
 
 from .test_logs import load, rows_of
 from .test_types import write

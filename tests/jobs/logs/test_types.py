@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.config import Columns
-from jobs.logs import check_row_ids, check_types
-from jobs.logs.types import always_fits, merge_schemas, plain, plain_type
-from pipeline.errors import InputError
+from ragassay.jobs.config import Columns
+from ragassay.jobs.logs import check_row_ids, check_types
+from ragassay.jobs.logs.types import always_fits, merge_schemas, plain, plain_type
+from ragassay.pipeline.errors import InputError
 
 from .test_logs import load, rows_of
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from jobs.cli import app
-from pipeline.adapter import SETTINGS, WEIGHTS
-from pipeline.engines.protocol import load_engine
-from pipeline.slm import Slm
+from ragassay.jobs.cli import app
+from ragassay.pipeline.adapter import SETTINGS, WEIGHTS
+from ragassay.pipeline.engines.protocol import load_engine
+from ragassay.pipeline.slm import Slm
 from tests.conftest import write_logs
 
 SHORT = ["--pack", "400", "--rank", "2", "--check-every", "2", "--held-out", "0.3", "--learning-rate", "0.01"]

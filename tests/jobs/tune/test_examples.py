@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from jobs.config import Columns
-from jobs.decide.labels import LabelSource
-from jobs.tune.examples import Examples, Group, hold_out, parted, read_examples
-from pipeline.errors import InputError
-from pipeline.prompt import PromptBuilder
-from pipeline.slm import Slm
-from pipeline.split import load_splitter
-from pipeline.tune.loss import Pair, Unit
-from pipeline.tune.tree import size
+from ragassay.jobs.config import Columns
+from ragassay.jobs.decide.labels import LabelSource
+from ragassay.jobs.tune.examples import Examples, Group, hold_out, parted, read_examples
+from ragassay.pipeline.errors import InputError
+from ragassay.pipeline.prompt import PromptBuilder
+from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.split import load_splitter
+from ragassay.pipeline.tune.loss import Pair, Unit
+from ragassay.pipeline.tune.tree import size
 from tests.conftest import write_logs
 
 ROW = {"question": "When does it open?", "context": ["It opens at nine.", "It closes at six."]}

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from jobs.handbook.build import LOGS
-from jobs.tune.leaks import leaks, measured, near
-from jobs.tune.mix import MEASURED, WRITTEN, build, held_out, kept_out
-from jobs.tune.shortcuts import statement_alone, statements_of, table
+from ragassay.jobs.handbook.build import LOGS
+from ragassay.jobs.tune.leaks import leaks, measured, near
+from ragassay.jobs.tune.mix import MEASURED, WRITTEN, build, held_out, kept_out
+from ragassay.jobs.tune.shortcuts import statement_alone, statements_of, table
 
 Built = tuple[pl.DataFrame, dict[str, dict[str, int]]]
 TEST_TEXT = "The harbour master of Fenwick keeps eleven boats and lends none of them to strangers in winter."

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import torch
 
-from jobs.tune.examples import Group
-from jobs.tune.train import Look, Recipe, evaluate, train
-from pipeline.slm import Slm
-from pipeline.tune.lora import load_for_training
-from pipeline.tune.loss import Unit
+from ragassay.jobs.tune.examples import Group
+from ragassay.jobs.tune.train import Look, Recipe, evaluate, train
+from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.tune.lora import load_for_training
+from ragassay.pipeline.tune.loss import Unit
 
 YES, NO = (10,), (20,)
 RECIPE = Recipe(epochs=3, learning_rate=5e-3, rank=4, layers=None, batch=8, pack=100, check_every=5, patience=100)

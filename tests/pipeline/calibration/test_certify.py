@@ -5,7 +5,7 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import binomtest
 
-from pipeline.calibration.certify import certify, lower_bound, rows_needed
+from ragassay.pipeline.calibration.certify import certify, lower_bound, rows_needed
 
 DELTA = 0.1
 TARGET = 0.85

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.calibration.probability import ISOTONIC_ROWS, calibration_error, fit_probability, probabilities
-from pipeline.calibration.weights import fit_weights
-from schemas.calibration import ProbabilityMap
+from ragassay.pipeline.calibration.probability import ISOTONIC_ROWS, calibration_error, fit_probability, probabilities
+from ragassay.pipeline.calibration.weights import fit_weights
+from ragassay.schemas.calibration import ProbabilityMap
 
 
 @pytest.mark.parametrize(("rows", "kind"), [(ISOTONIC_ROWS - 1, "platt"), (4000, "isotonic")])

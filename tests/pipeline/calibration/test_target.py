@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from pipeline.calibration.target import Target, best_precision, find_threshold, parse_target, reached
-from pipeline.errors import ConfigError
+from ragassay.pipeline.calibration.target import Target, best_precision, find_threshold, parse_target, reached
+from ragassay.pipeline.errors import ConfigError
 
 SCORES = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
 GOOD = np.array([False, True, False, True, True, True])

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.detectors import entities
-from pipeline.detectors.entities import DAYS, MONTHS, EntityKind, find_entities, known_keys
+from ragassay.pipeline.detectors import entities
+from ragassay.pipeline.detectors.entities import DAYS, MONTHS, EntityKind, find_entities, known_keys
 
 
 def missing(response: str, context: str) -> list[str]:

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics.pairwise import cosine_similarity
 
-from pipeline.detectors import similarity
-from pipeline.detectors.frequencies import BUCKETS, Frequencies, count, hashed, merge
-from pipeline.detectors.similarity import best_by_terms, best_by_vectors, covered
-from pipeline.detectors.terms import content_terms, has_word_spaces
+from ragassay.pipeline.detectors import similarity
+from ragassay.pipeline.detectors.frequencies import BUCKETS, Frequencies, count, hashed, merge
+from ragassay.pipeline.detectors.similarity import best_by_terms, best_by_vectors, covered
+from ragassay.pipeline.detectors.terms import content_terms, has_word_spaces
 
 words = st.lists(st.sampled_from(["leave", "notice", "badge", "floor", "key", "shift", "tariff"]), max_size=8)
 documents = st.lists(words, min_size=1, max_size=6)

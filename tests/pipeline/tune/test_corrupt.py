@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.detectors.entities import EntityKind, find_entities, known_keys
-from pipeline.tune.corrupt import corrupt, drop_sentences, lead_in, rephrase, synthetic
+from ragassay.pipeline.detectors.entities import EntityKind, find_entities, known_keys
+from ragassay.pipeline.tune.corrupt import corrupt, drop_sentences, lead_in, rephrase, synthetic
 
 CONTEXT = (
     "The reading room opens at 9 a.m. on Monday and closes at 6 p.m. on Friday. Members may borrow twelve books for 30 days. "

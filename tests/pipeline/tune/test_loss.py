@@ -8,11 +8,11 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from pipeline.slm import Slm
-from pipeline.tune.attention import NAME
-from pipeline.tune.lora import label_logprobs, load_for_training
-from pipeline.tune.loss import MARGIN, MASS_WEIGHT, PAIR_WEIGHT, Pair, Unit, places_of, unit_loss
-from pipeline.tune.tree import grow
+from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.tune.attention import NAME
+from ragassay.pipeline.tune.lora import label_logprobs, load_for_training
+from ragassay.pipeline.tune.loss import MARGIN, MASS_WEIGHT, PAIR_WEIGHT, Pair, Unit, places_of, unit_loss
+from ragassay.pipeline.tune.tree import grow
 
 YES, NO = (10, 11), (20,)
 CONTEXT = (1, 500, 501, 502, 503, 504, 505)
