@@ -7,13 +7,13 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ragassay.jobs.job_text import faults, parse
-from ragassay.pipeline.aggregate import NEED_POSITIVE, Mean, Positive
 from ragassay.pipeline.detectors.config import DETECTOR, Detector, Kind
 from ragassay.pipeline.engines.dtype import dtype_of
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.judge import Judge, check_judge
-from ragassay.pipeline.prompt import check_template
-from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.slm.config import Slm
+from ragassay.pipeline.slm.prompt import check_template
+from ragassay.pipeline.verdict.aggregate import NEED_POSITIVE, Mean, Positive
 
 
 class _Section(BaseModel):

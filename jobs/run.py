@@ -7,23 +7,23 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 
-from ragassay.jobs.balance import count_rows
-from ragassay.jobs.checkpoint import CHECKPOINT, CommittedRows, clear_pending, forget_pending
 from ragassay.jobs.config import Job, with_dtypes
-from ragassay.jobs.error_share import worst_share
-from ragassay.jobs.fit import fit_output, fits_of
-from ragassay.jobs.frequencies import ensure_frequencies
-from ragassay.jobs.logs import LogFile, Logs, find_logs, refuse_overlap
-from ragassay.jobs.plan_score import needed_resources, score_files
-from ragassay.jobs.progress import progress
+from ragassay.jobs.input import LogFile, Logs, find_logs, refuse_overlap
+from ragassay.jobs.output.state import State, existing_output, read_manifest
 from ragassay.jobs.ray_session import ray_session
-from ragassay.jobs.register import check_input, refuse_unfinished, register
-from ragassay.jobs.state import State, existing_output, read_manifest
+from ragassay.jobs.score.balance import count_rows
+from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows, clear_pending, forget_pending
+from ragassay.jobs.score.frequencies import ensure_frequencies
+from ragassay.jobs.score.plan import needed_resources, score_files
+from ragassay.jobs.score.progress import progress
+from ragassay.jobs.score.register import check_input, refuse_unfinished, register
 from ragassay.jobs.storage import locked, open_folder
-from ragassay.jobs.verdicts import without_verdict, write_verdicts
+from ragassay.jobs.verdict.error_share import worst_share
+from ragassay.jobs.verdict.fit import fit_output, fits_of
+from ragassay.jobs.verdict.verdicts import without_verdict, write_verdicts
 from ragassay.pipeline.errors import BalanceError
-from ragassay.pipeline.normalize import Fit
-from ragassay.pipeline.prompt import needs_question
+from ragassay.pipeline.slm.prompt import needs_question
+from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.columns import Status
 from ragassay.schemas.manifest import PENDING, SCORED, Run
 

@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from ragassay.pipeline.errors import ModelError
-from ragassay.pipeline.slm import Words
-from ragassay.pipeline.template import check_prompt, render
+from ragassay.pipeline.slm.config import Words
+from ragassay.pipeline.slm.template import check_prompt, render
 
 if TYPE_CHECKING:
     from openai import APIStatusError, OpenAI

@@ -29,8 +29,8 @@ def run(logs: str, output: str, job: dict[str, Any] | str | None = None) -> "Run
     Raises:
         RagassayError: It names what is wrong and the way out; nothing is lost, the same call goes on where it stopped.
     """
+    from ragassay.jobs.cli.console import new_console
     from ragassay.jobs.config import load_job, make_job
-    from ragassay.jobs.console import new_console
     from ragassay.jobs.run import run_job
 
     made = make_job(job) if isinstance(job, dict) else load_job(job)

@@ -63,7 +63,7 @@ class Run:
         seconds: Wall time a step.
         fit: mu, sigma and count a member, and where they come from; mean, policy, epsilon and weights.
         threshold: Value, and where it comes from.
-        drift: What of tonight was compared with history, and what of it drifted (`jobs.decide.drift.DriftCheck`).
+        drift: What of tonight was compared with history, and what of it drifted (`jobs.verdict.drift.DriftCheck`).
         partitions: The partitions it wrote.
         files_skipped: Unreadable files that were left out, with the reason.
         files_touched: Files that were written anew since they were scored, and whose size and footer are the same.

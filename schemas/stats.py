@@ -16,7 +16,7 @@ class Moments:
         m2: Sum of (x - mean)^2.
         low: Smallest number; None when count is 0.
         high: Largest number; None when count is 0.
-        buckets: Log-spaced histogram, bucket -> count (see `pipeline.moments`).
+        buckets: Log-spaced histogram, bucket -> count (see `pipeline.verdict.moments`).
     """
 
     count: int = 0

@@ -10,9 +10,9 @@ import typer
 import yaml
 from pydantic import BaseModel
 
-from ragassay.jobs.cli import app
+from ragassay.jobs.cli.main import app
 from ragassay.jobs.config import Job, load_job
-from ragassay.pipeline.slm import Replicas, Slm
+from ragassay.pipeline.slm.config import Replicas, Slm
 
 REPO = Path(__file__).parent.parent
 PAGES = [REPO / "README.md", *sorted((REPO / "docs").glob("*.md"))]

@@ -14,7 +14,7 @@ from typing import get_args
 import yaml
 
 from ragassay.pipeline.engines.vllm_engine import engine_args, sampling_args
-from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.slm.config import Slm
 
 REPO = Path(__file__).parent.parent
 

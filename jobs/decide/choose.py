@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ragassay.jobs.decide.labelled import Labelled
-from ragassay.pipeline.aggregate import legal_pairs
+from ragassay.pipeline.calibration.metrics import auroc
 from ragassay.pipeline.calibration.weights import fit_weights
-from ragassay.pipeline.metrics import auroc
-from ragassay.pipeline.rule import Rule, apply_rule
+from ragassay.pipeline.verdict.aggregate import legal_pairs
+from ragassay.pipeline.verdict.rule import Rule, apply_rule
 
 FOLDS = 5
 SEED = 20250622

@@ -11,11 +11,11 @@ from pyarrow import parquet as pq
 
 from ragassay.jobs.decide.labelled import member_values_of
 from ragassay.jobs.decide.labels import Label, LabelSource, to_labels
-from ragassay.jobs.partitions import partitions, read_group
+from ragassay.jobs.output.partitions import partitions, read_group
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.detectors.config import DETECTOR, FLAG_BELOW, Kind
 from ragassay.pipeline.errors import InputError, OutputError
-from ragassay.pipeline.slm import Value
+from ragassay.pipeline.slm.config import Value
 from ragassay.schemas.columns import HALLUCINATED
 from ragassay.schemas.manifest import Manifest
 

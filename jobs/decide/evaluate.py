@@ -15,16 +15,16 @@ from ragassay.jobs.decide.choose import calibrated_on_other_half
 from ragassay.jobs.decide.judged import ask_judge
 from ragassay.jobs.decide.labelled import Labelled, fits_of_all, load_labelled, member_values_of, stats_of
 from ragassay.jobs.decide.labels import Label, LabelSource
-from ragassay.jobs.fit import fits_of
 from ragassay.jobs.storage import Folder
-from ragassay.pipeline.aggregate import Mean, Positive, legal_pairs
+from ragassay.jobs.verdict.fit import fits_of
+from ragassay.pipeline.calibration.metrics import Measure, measure
 from ragassay.pipeline.detectors.config import DETECTOR
 from ragassay.pipeline.errors import FitError
 from ragassay.pipeline.judge import Judge
-from ragassay.pipeline.metrics import Measure, measure
-from ragassay.pipeline.moments import moments_of
-from ragassay.pipeline.normalize import Fit, ensemble, fit_detector, fit_member
-from ragassay.pipeline.rule import Rule, apply_rule
+from ragassay.pipeline.verdict.aggregate import Mean, Positive, legal_pairs
+from ragassay.pipeline.verdict.moments import moments_of
+from ragassay.pipeline.verdict.normalize import Fit, ensemble, fit_detector, fit_member
+from ragassay.pipeline.verdict.rule import Rule, apply_rule
 from ragassay.schemas.manifest import Manifest
 
 EVALUATION = "evaluation.json"

@@ -24,16 +24,16 @@ from ragassay.jobs.decide.labels import (
     sentence_truth,
     to_labels,
 )
-from ragassay.jobs.fit import fits_of, known_stats, member_structs, scores_of
-from ragassay.jobs.partitions import hive_keys, hive_path, partitions, read_group
+from ragassay.jobs.output.partitions import hive_keys, hive_path, partitions, read_group
 from ragassay.jobs.storage import Folder
+from ragassay.jobs.verdict.fit import fits_of, known_stats, member_structs, scores_of
+from ragassay.pipeline.calibration.metrics import group_numbers
 from ragassay.pipeline.detectors.config import DETECTOR
 from ragassay.pipeline.errors import InputError, OutputError
-from ragassay.pipeline.metrics import group_numbers
-from ragassay.pipeline.normalize import Fit
 from ragassay.pipeline.overlap import share_in_context, words, words_of
-from ragassay.pipeline.score import member_values
-from ragassay.pipeline.slm import Value
+from ragassay.pipeline.slm.config import Value
+from ragassay.pipeline.slm.score import member_values
+from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.columns import SUPPORTED, Status
 from ragassay.schemas.manifest import Manifest
 from ragassay.schemas.stats import PartitionStats

@@ -9,10 +9,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from ragassay.jobs.decide.compare import Compared, MemberFlags, Suspicion
-from ragassay.jobs.decide.drift import DriftCheck
 from ragassay.jobs.decide.evaluate import Comparison, Evaluation, Slice
 from ragassay.jobs.decide.export.export import Exported
-from ragassay.pipeline.metrics import Measure
+from ragassay.jobs.verdict.drift import DriftCheck
+from ragassay.pipeline.calibration.metrics import Measure
 from ragassay.schemas.calibration import Calibration
 
 COLUMNS = {

@@ -10,7 +10,7 @@ import numpy as np
 from ragassay.jobs.config import Job
 from ragassay.jobs.forecast.tokens import Counted
 from ragassay.jobs.forecast.trial import Trial
-from ragassay.jobs.logs import LogFile, Logs
+from ragassay.jobs.input import LogFile, Logs
 
 RESAMPLES = 400
 LONG_RUN = 1200.0

@@ -14,13 +14,13 @@ from ragassay.jobs.forecast.forecast import Forecast, forecast, seconds_here, se
 from ragassay.jobs.forecast.sample import read_sample
 from ragassay.jobs.forecast.tokens import count_stretches
 from ragassay.jobs.forecast.trial import Trial, try_engines
-from ragassay.jobs.frequencies import context_frequencies
-from ragassay.jobs.logs import Logs, check_types, find_logs
-from ragassay.jobs.plan_score import split_batch
-from ragassay.jobs.register import check_input, check_models
-from ragassay.pipeline.detectors.stage import detect_batch
-from ragassay.pipeline.engines.merge import prepare_slm
-from ragassay.pipeline.prompt import needs_question
+from ragassay.jobs.input import Logs, check_types, find_logs
+from ragassay.jobs.score.frequencies import context_frequencies
+from ragassay.jobs.score.plan import split_batch
+from ragassay.jobs.score.register import check_input, check_models
+from ragassay.pipeline.engines.prepare import prepare_slm
+from ragassay.pipeline.slm.prompt import needs_question
+from ragassay.pipeline.stages.detect import detect_batch
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.jobs.config import Job
-from ragassay.pipeline.engines.merge import load_tokenizer, window_of
+from ragassay.pipeline.engines.prepare import load_tokenizer, window_of
 from ragassay.pipeline.engines.vllm_engine import CPU_BLOCK_SIZE, GPU_BLOCK_SIZE
-from ragassay.pipeline.prefix_tree import PrefixTree
-from ragassay.pipeline.prompt import PromptBuilder
-from ragassay.pipeline.row_prompts import Row, good_rows, prompt_order
-from ragassay.pipeline.score import calls, in_token_order, row_digest
-from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.slm.config import Slm
+from ragassay.pipeline.slm.prefix_tree import PrefixTree
+from ragassay.pipeline.slm.prompt import PromptBuilder
+from ragassay.pipeline.slm.row_prompts import Row, good_rows, prompt_order
+from ragassay.pipeline.slm.score import calls, in_token_order, row_digest
 from ragassay.pipeline.split import load_splitter, split
 from ragassay.pipeline.tune.tree import size
 from ragassay.schemas.columns import Status

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.jobs.config import Job
-from ragassay.jobs.plan_score import LIGHT_CPUS, engine_environment, needed_resources, threads_of
 from ragassay.jobs.ray_session import ray_session
-from ragassay.pipeline.scorer import SlmScorer
+from ragassay.jobs.score.plan import LIGHT_CPUS, engine_environment, needed_resources, threads_of
+from ragassay.pipeline.stages.slm import SlmScorer
 
 FIRST_ROWS = 8
 LONG_ENOUGH = 2.0

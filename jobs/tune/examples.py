@@ -15,7 +15,7 @@ from ragassay.jobs.config import Columns
 from ragassay.jobs.decide.labels import SENTENCE_COLUMNS, Label, LabelSource, sentence_truth, to_labels
 from ragassay.jobs.storage import open_file
 from ragassay.pipeline.errors import InputError
-from ragassay.pipeline.prompt import PromptBuilder
+from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.split import split
 from ragassay.pipeline.tune.corrupt import synthetic
 from ragassay.pipeline.tune.loss import Pair, Unit

@@ -12,12 +12,12 @@ from ragassay.jobs.decide.labels import LabelSource
 from ragassay.jobs.tune.adapter import write_adapter
 from ragassay.jobs.tune.examples import Group, hold_out, parted, read_examples
 from ragassay.jobs.tune.train import CHECKPOINT, Look, Recipe, train
-from ragassay.pipeline.adapter import WEIGHTS
-from ragassay.pipeline.engines.merge import load_tokenizer
+from ragassay.pipeline.engines.prepare import load_tokenizer
 from ragassay.pipeline.engines.weights import MAX_WINDOW
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
-from ragassay.pipeline.prompt import PromptBuilder
-from ragassay.pipeline.slm import TRAINED, VERIFIER_PROMPT, Slm
+from ragassay.pipeline.slm.adapter import WEIGHTS
+from ragassay.pipeline.slm.config import TRAINED, VERIFIER_PROMPT, Slm
+from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.split import load_splitter
 from ragassay.pipeline.tune.lora import load_for_training
 

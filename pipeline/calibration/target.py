@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ragassay.pipeline.calibration.metrics import threshold_above, threshold_below
 from ragassay.pipeline.errors import ConfigError
-from ragassay.pipeline.metrics import threshold_above, threshold_below
 from ragassay.schemas.columns import SUPPORTED
 
 Floats = npt.NDArray[np.float64]

@@ -16,7 +16,7 @@ from ragassay.pipeline.detectors.frequencies import Frequencies, hashed
 from ragassay.pipeline.detectors.similarity import best_by_terms, best_by_vectors, covered
 from ragassay.pipeline.detectors.terms import content_terms, has_word_spaces, stop_words
 from ragassay.pipeline.errors import ConfigError
-from ragassay.pipeline.row_prompts import Row
+from ragassay.pipeline.slm.row_prompts import Row
 from ragassay.pipeline.spacy_import import import_spacy
 
 Floats = npt.NDArray[np.float64]

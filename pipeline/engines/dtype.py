@@ -6,7 +6,7 @@ convert number by number: vLLM's matrices run at a tenth of their float32 rate t
 
 from pathlib import Path
 
-from ragassay.pipeline.slm import Dtype, Slm
+from ragassay.pipeline.slm.config import Dtype, Slm
 
 COMPUTES_BFLOAT16 = ("avx512_bf16", "amx_bf16")
 """Flags of x86 processors that multiply bfloat16."""

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.slm.config import Slm
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ragassay.pipeline.engines.dtype import dtype_of
-from ragassay.pipeline.engines.merge import prepare_slm, window_of
+from ragassay.pipeline.engines.prepare import prepare_slm, window_of
 from ragassay.pipeline.engines.protocol import EngineOutput
 from ragassay.pipeline.errors import ModelError
-from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.slm.config import Slm
 
 TOKENS_PER_BATCH = 8192
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ragassay.pipeline.engines.dtype import dtype_of
-from ragassay.pipeline.engines.merge import prepare_slm, window_of
+from ragassay.pipeline.engines.prepare import prepare_slm, window_of
 from ragassay.pipeline.engines.protocol import EngineOutput
 from ragassay.pipeline.errors import ModelError
-from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.slm.config import Slm
 
 CPU_BLOCK_SIZE = 32  # vLLM's CPU attention takes multiples of 32; small blocks share more of a short context
 GPU_BLOCK_SIZE = 16  # what vLLM takes there, unless an attention kernel wants another

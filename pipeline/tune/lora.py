@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ragassay.pipeline.engines.dtype import dtype_of
-from ragassay.pipeline.engines.merge import own_adapter
+from ragassay.pipeline.engines.prepare import own_adapter
 from ragassay.pipeline.engines.weights import prepare
 from ragassay.pipeline.errors import ModelError
-from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.tune.attention import NAME, blocks_of, register
 from ragassay.pipeline.tune.merged import merge_forward
 from ragassay.pipeline.tune.tree import Tree

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from ragassay.pipeline.engines.protocol import load_engine
-from ragassay.pipeline.prompt import PromptBuilder
-from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.slm.config import Slm
+from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.split import load_splitter, split
 
 HANDBOOK = Path(__file__).parents[2] / "jobs" / "handbook" / "logs"

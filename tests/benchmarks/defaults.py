@@ -1,5 +1,5 @@
 """What the default job should be, chosen on all dev sets but one and tried on that one: `python -m tests.benchmarks.defaults
-OUTPUT [--slm facts] [--write jobs/bundled_calibration.json]`.
+OUTPUT [--slm facts] [--write jobs/verdict/bundled_calibration.json]`.
 
 OUTPUT is a finalised output of `tests.benchmarks.dev_sets`. Members, weight of the SLM, its value, mean and policy are those
 with the highest mean AUROC (of responses, and of sentences where they have labels) over the other sets. Then the threshold: the
@@ -21,14 +21,14 @@ from sklearn.metrics import balanced_accuracy_score, f1_score
 
 from ragassay.jobs.decide.labelled import Labelled, load_labelled, member_values_of
 from ragassay.jobs.decide.labels import LabelSource
-from ragassay.jobs.state import existing_output, read_manifest
-from ragassay.pipeline.aggregate import Mean, Positive
+from ragassay.jobs.output.state import existing_output, read_manifest
+from ragassay.pipeline.calibration.metrics import auroc
 from ragassay.pipeline.calibration.probability import calibration_error, fit_probability, probabilities
 from ragassay.pipeline.detectors.config import DETECTOR
-from ragassay.pipeline.metrics import auroc
-from ragassay.pipeline.normalize import Fit, ensemble
-from ragassay.pipeline.rule import Rule, apply_rule
-from ragassay.pipeline.slm import Value
+from ragassay.pipeline.slm.config import Value
+from ragassay.pipeline.verdict.aggregate import Mean, Positive
+from ragassay.pipeline.verdict.normalize import Fit, ensemble
+from ragassay.pipeline.verdict.rule import Rule, apply_rule
 from ragassay.schemas.calibration import CalibratedMember, Calibration, ProbabilityMap
 
 SETS = ("ragtruth", "handbook", "fever", "nhnet", "summedits", "everyday")

@@ -15,8 +15,8 @@ from typing import Any
 
 from ragassay.pipeline.engines.dtype import cpu_dtype
 from ragassay.pipeline.engines.protocol import load_engine
-from ragassay.pipeline.prompt import PromptBuilder
-from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.slm.config import Slm
+from ragassay.pipeline.slm.prompt import PromptBuilder
 from tests.benchmarks.agreement import HANDBOOK, handbook_prompts
 
 DTYPES = ("bfloat16", "float32")
@@ -51,7 +51,7 @@ def train(slm: Slm, count: int) -> float:
     from ragassay.jobs.config import Columns
     from ragassay.jobs.decide.labels import LabelSource
     from ragassay.jobs.tune.examples import parted, read_examples
-    from ragassay.pipeline.engines.merge import load_tokenizer
+    from ragassay.pipeline.engines.prepare import load_tokenizer
     from ragassay.pipeline.split import load_splitter
     from ragassay.pipeline.tune.lora import load_for_training
     from tests.benchmarks.tuning import PACK, packed

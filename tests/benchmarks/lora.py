@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ragassay.pipeline.adapter import locate_adapter
-from ragassay.pipeline.engines.merge import load_tokenizer, prepare_slm
+from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm
 from ragassay.pipeline.engines.vllm_engine import engine_args, sampling_args, set_environment
 from ragassay.pipeline.engines.weights import prepare
-from ragassay.pipeline.prompt import PromptBuilder
-from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.slm.adapter import locate_adapter
+from ragassay.pipeline.slm.config import Slm
+from ragassay.pipeline.slm.prompt import PromptBuilder
 from tests.benchmarks.agreement import handbook_prompts
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import polars as pl
 
-from ragassay.pipeline.engines.merge import load_tokenizer
-from ragassay.pipeline.prefix_tree import PrefixTree
-from ragassay.pipeline.prompt import PromptBuilder
-from ragassay.pipeline.slm import VERIFIER_PROMPT, Slm
+from ragassay.pipeline.engines.prepare import load_tokenizer
+from ragassay.pipeline.slm.config import VERIFIER_PROMPT, Slm
+from ragassay.pipeline.slm.prefix_tree import PrefixTree
+from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.split import load_splitter, split
 
 BLOCKS = (0, 1, 16, 32)

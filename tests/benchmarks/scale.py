@@ -25,7 +25,7 @@ import psutil
 
 from ragassay.jobs.ray_session import set_ray_environment, start_here
 from ragassay.pipeline.engines.protocol import EngineOutput
-from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.slm.config import Slm
 from tests.benchmarks.agreement import HANDBOOK
 
 SLM = Slm(name="constant")
@@ -36,7 +36,7 @@ class ConstantEngine:
     """Answers at once; its numbers depend on the prompt's length alone."""
 
     def __init__(self, slm: Slm, threads: int) -> None:
-        from ragassay.pipeline.engines.merge import load_tokenizer, window_of
+        from ragassay.pipeline.engines.prepare import load_tokenizer, window_of
 
         self.tokenizer = load_tokenizer(slm)
         self.max_model_len = window_of(slm)
@@ -110,8 +110,8 @@ def run(logs: str, output: str, block_mib: float, result: Any) -> None:
     from rich.console import Console
 
     from ragassay.jobs.config import Job
-    from ragassay.jobs.plan_score import needed_resources
     from ragassay.jobs.run import run_job
+    from ragassay.jobs.score.plan import needed_resources
 
     job = Job(slms=(SLM,), block_mib=block_mib)
     hook = {"worker_process_setup_hook": "tests.benchmarks.scale.use_constant_engine"}
@@ -146,7 +146,7 @@ def in_process(logs: Path, output: Path, block_mib: float) -> dict[str, Any]:
 
 def killed_at(logs: Path, output: Path, block_mib: float, rows: int) -> dict[str, Any]:
     """Start the job and kill it, with all its processes, when so many rows are committed."""
-    from ragassay.jobs.checkpoint import CommittedRows
+    from ragassay.jobs.score.checkpoint import CommittedRows
     from ragassay.jobs.storage import open_folder
 
     started = time.perf_counter()

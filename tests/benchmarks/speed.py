@@ -32,10 +32,10 @@ from ragassay.jobs.config import load_job
 from ragassay.jobs.forecast.tokens import block_size
 from ragassay.pipeline.engines.engine_thread import EngineThread
 from ragassay.pipeline.engines.vllm_engine import openmp_library
-from ragassay.pipeline.prefix_tree import PrefixTree
-from ragassay.pipeline.prompt import PromptBuilder
-from ragassay.pipeline.row_prompts import Prompt, Row, prompts_of_rows
-from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.slm.config import Slm
+from ragassay.pipeline.slm.prefix_tree import PrefixTree
+from ragassay.pipeline.slm.prompt import PromptBuilder
+from ragassay.pipeline.slm.row_prompts import Prompt, Row, prompts_of_rows
 from ragassay.pipeline.split import load_splitter, split
 from tests.benchmarks.agreement import HANDBOOK
 
@@ -71,7 +71,7 @@ def job(logs: Path, slm: Slm) -> dict[str, Figures]:
         config = Path(folder) / "job.yaml"
         config.write_text(yaml.safe_dump({"slms": [slm.model_dump(mode="json", exclude_unset=True)]}))
         started = time.perf_counter()
-        command = [sys.executable, "-m", "ragassay.jobs.cli", "score", str(logs), f"{folder}/out", "--config", str(config)]
+        command = [sys.executable, "-m", "ragassay", "score", str(logs), f"{folder}/out", "--config", str(config)]
         subprocess.run(command, check=True, capture_output=True)
         seconds = time.perf_counter() - started
         run = json.loads(Path(folder, "out", "manifest.json").read_text())["runs"][-1]
@@ -130,7 +130,7 @@ def ray_data_llm(logs: Path, slm: Slm) -> dict[str, Figures]:
     import ray
     from ray.data.llm import build_processor, vLLMEngineProcessorConfig
 
-    from ragassay.pipeline.engines.merge import load_tokenizer, prepare_slm, window_of
+    from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm, window_of
     from ragassay.pipeline.engines.vllm_engine import engine_args, sampling_args
 
     started = time.perf_counter()
@@ -233,7 +233,7 @@ def subset(logs: str, contexts: int | None, folder: Path) -> Path:
 
 def floor(logs: Path, slm: Slm) -> tuple[int, int, int, int]:
     """Different prompts of a log, their tokens, and those of their tree: at the engine's block size, and token by token."""
-    from ragassay.pipeline.engines.merge import load_tokenizer, window_of
+    from ragassay.pipeline.engines.prepare import load_tokenizer, window_of
 
     prompts = sorted(set(prompts_of(logs, slm, PromptBuilder(slm, load_tokenizer(slm)), window_of(slm))))
     lowest, distinct = (sum(map(PrefixTree(block).add, prompts)) for block in (block_size(slm), 1))

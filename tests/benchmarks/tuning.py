@@ -16,9 +16,9 @@ import torch
 from ragassay.jobs.config import Columns
 from ragassay.jobs.decide.labels import LabelSource
 from ragassay.jobs.tune.examples import parted, read_examples
-from ragassay.pipeline.engines.merge import load_tokenizer
-from ragassay.pipeline.prompt import PromptBuilder
-from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.engines.prepare import load_tokenizer
+from ragassay.pipeline.slm.config import Slm
+from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.split import load_splitter
 from ragassay.pipeline.tune.attention import NAME
 from ragassay.pipeline.tune.lora import label_logprobs, load_for_training

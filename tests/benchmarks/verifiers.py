@@ -17,14 +17,14 @@ import polars as pl
 from ragassay.jobs.config import Job, Normalize
 from ragassay.jobs.decide.labelled import Labelled, load_labelled, member_values_of
 from ragassay.jobs.decide.labels import Label, LabelSource
-from ragassay.jobs.fit import fits_of, known_stats
-from ragassay.jobs.state import existing_output, read_manifest
-from ragassay.pipeline.aggregate import Mean, Positive
+from ragassay.jobs.output.state import existing_output, read_manifest
+from ragassay.jobs.verdict.fit import fits_of, known_stats
+from ragassay.pipeline.calibration.metrics import auroc, measure
 from ragassay.pipeline.detectors.config import DETECTOR
-from ragassay.pipeline.metrics import auroc, measure
-from ragassay.pipeline.normalize import Fit, ensemble
-from ragassay.pipeline.rule import Rule, apply_rule
 from ragassay.pipeline.split import load_splitter, split
+from ragassay.pipeline.verdict.aggregate import Mean, Positive
+from ragassay.pipeline.verdict.normalize import Fit, ensemble
+from ragassay.pipeline.verdict.rule import Rule, apply_rule
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ragassay.jobs.partitions import hive_keys, partitions
+from ragassay.jobs.output.partitions import hive_keys, partitions
 from ragassay.jobs.storage import open_folder
 from ragassay.schemas.columns import SUPPORTED
 

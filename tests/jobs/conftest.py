@@ -15,7 +15,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-COMMAND = [sys.executable, "-m", "ragassay.jobs.cli"]
+COMMAND = [sys.executable, "-m", "ragassay"]
 
 
 def environment(**extra: str) -> dict[str, str]:
@@ -67,7 +67,7 @@ def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def here(*args: str | Path) -> subprocess.CompletedProcess[str]:
     """`ragassay` in this process; where it starts Ray, the test wants `one_ray`."""
-    from ragassay.jobs.cli import app
+    from ragassay.jobs.cli.main import app
 
     result = CliRunner(env={"COLUMNS": "200"}).invoke(app, list(map(str, args)))
     assert result.exception is None or isinstance(result.exception, SystemExit), repr(result.exception)

@@ -14,13 +14,13 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from ragassay.jobs.cli import app
+from ragassay.jobs.cli.main import app
 from ragassay.jobs.config import make_job
 from ragassay.jobs.ray_session import ray_session
 from ragassay.jobs.run import run_job
-from ragassay.pipeline.adapter import trained_with
 from ragassay.pipeline.errors import RagassayError
-from ragassay.pipeline.slm import TRAINED
+from ragassay.pipeline.slm.adapter import trained_with
+from ragassay.pipeline.slm.config import TRAINED
 from tests.corpus import rows as odd
 from tests.corpus.inputs import ALONE, REFUSED, Alone, Refused
 from tests.corpus.layouts import BESIDE, CARRIED, DIFFER

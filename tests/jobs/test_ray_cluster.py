@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import ray.util
 
-from ragassay.jobs.engine_metrics import COUNTERS
+from ragassay.jobs.score.engine_metrics import COUNTERS
 from tests.conftest import example_rows, free_port, write_logs
 from tests.jobs.conftest import environment, manifest, ragassay, write_job
 

@@ -10,9 +10,9 @@ import pytest
 from ragassay.jobs import plan_finalize
 from ragassay.jobs import run as job_run
 from ragassay.jobs.config import make_job
-from ragassay.jobs.error_share import refuse_too_many_errors
-from ragassay.jobs.logs import LogFile
+from ragassay.jobs.input import LogFile
 from ragassay.jobs.storage import Folder
+from ragassay.jobs.verdict.error_share import refuse_too_many_errors
 from ragassay.pipeline.errors import RowsError
 from ragassay.schemas.columns import raw_schema
 from ragassay.schemas.manifest import Run

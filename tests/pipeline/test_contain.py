@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragassay.jobs.frequencies import context_frequencies
-from ragassay.jobs.plan_score import split_batch
+from ragassay.jobs.score.frequencies import context_frequencies
+from ragassay.jobs.score.plan import split_batch
 from ragassay.pipeline import score as score_module
 from ragassay.pipeline.contain import contain, fault_of
 from ragassay.pipeline.detectors.config import Detector, Kind
 from ragassay.pipeline.detectors.frequencies import Frequencies
-from ragassay.pipeline.detectors.stage import detect_batch
 from ragassay.pipeline.errors import ConfigError, ModelError
-from ragassay.pipeline.scorer import SlmScorer
-from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.slm.config import Slm
+from ragassay.pipeline.stages.detect import detect_batch
+from ragassay.pipeline.stages.slm import SlmScorer
 from ragassay.schemas.columns import Status, logs_schema
-from tests.pipeline.test_score import CountingEngine
+from tests.pipeline.slm.test_score import CountingEngine
 
 MARK = "SECRET"
 """Stands in the texts for which a part of the program is made to raise."""
@@ -90,10 +90,10 @@ def detect(table: pa.Table, frequencies: Frequencies) -> pa.Table:
 
 
 FAULTS = {
-    "splitting": "ragassay.jobs.plan_score.split",
-    "prompts": "ragassay.pipeline.prompt.PromptBuilder._cut_row",
-    "windows": "ragassay.pipeline.row_prompts._of_long_row",
-    "digests": "ragassay.pipeline.score.row_digest",
+    "splitting": "ragassay.jobs.score.plan.split",
+    "prompts": "ragassay.pipeline.slm.prompt.PromptBuilder._cut_row",
+    "windows": "ragassay.pipeline.slm.row_prompts._of_long_row",
+    "digests": "ragassay.pipeline.slm.score.row_digest",
     "entities": "ragassay.pipeline.detectors.detect.find_entities",
     "known keys": "ragassay.pipeline.detectors.detect.known_keys",
     "attribution": "ragassay.pipeline.detectors.detect._pieces",
@@ -158,7 +158,7 @@ def test_what_raises_is_found(scorer: SlmScorer, frequencies: Frequencies) -> No
 def test_faults_of_the_run_are_not_a_rows(scorer: SlmScorer) -> None:
     table = split(table_of([{"question": "q", "context": ["c c"], "response": "It opens."}]))
     for error in (ModelError("dead"), OSError(28, "No space left on device"), ImportError("spacy")):
-        with patch("ragassay.pipeline.scorer.score_rows", side_effect=error), pytest.raises(type(error)):
+        with patch("ragassay.pipeline.stages.slm.score_rows", side_effect=error), pytest.raises(type(error)):
             scorer(table)
     dead = RuntimeError("CUDA error: an illegal memory access was encountered")
     scorer._known.clear()

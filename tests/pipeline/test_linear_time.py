@@ -13,8 +13,8 @@ from ragassay.pipeline.detectors.entities import find_entities, known_keys
 from ragassay.pipeline.detectors.terms import content_terms, has_word_spaces
 from ragassay.pipeline.overlap import words
 from ragassay.pipeline.sentence_ends import line_ends
+from ragassay.pipeline.slm.template import fill
 from ragassay.pipeline.split import load_splitter, split
-from ragassay.pipeline.template import fill
 from ragassay.pipeline.tune.corrupt import corrupt, rephrase
 
 SIZE = 10_000

@@ -13,7 +13,7 @@ from ragassay.jobs.decide.export.flagged import REVIEW, flagged
 from ragassay.jobs.decide.export.pairs import pairs
 from ragassay.jobs.decide.export.rows import Options, Read, Row, Tally, rows
 from ragassay.jobs.decide.export.write import write_jsonl, write_parquet
-from ragassay.jobs.partitions import partitions
+from ragassay.jobs.output.partitions import partitions
 from ragassay.jobs.storage import Folder, open_folder, refuse_inside
 from ragassay.pipeline.errors import ConfigError, OutputError
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.partitions import batches, hive_path
+from ragassay.jobs.output.partitions import batches, hive_path
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet as pq
 
-from ragassay.jobs.partitions import hive_keys, hive_path, partitions
+from ragassay.jobs.output.partitions import hive_keys, hive_path, partitions
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import InputError, OutputError
-from ragassay.pipeline.moments import merge, moments_of
 from ragassay.pipeline.overlap import words
+from ragassay.pipeline.verdict.moments import merge, moments_of
 from ragassay.schemas.columns import HALLUCINATED, Status
 from ragassay.schemas.stats import Moments
 

@@ -12,14 +12,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ragassay.jobs.decide.compare import Compared
-from ragassay.jobs.decide.drift import DriftCheck
 from ragassay.jobs.decide.evaluate import Evaluation
 from ragassay.jobs.decide.report.charts import MOST_BARS, histogram_chart, shares_chart
 from ragassay.jobs.decide.report.gather import Gathered, Share
 from ragassay.jobs.decide.report.text import shortened
 from ragassay.jobs.decide.tables import compared_tables, compared_text, evaluation_tables, evaluation_text, normalisation_text
+from ragassay.jobs.verdict.drift import DriftCheck
 from ragassay.jobs.visible import visible
-from ragassay.pipeline.moments import quantile, upper_edge
+from ragassay.pipeline.verdict.moments import quantile, upper_edge
 from ragassay.schemas.manifest import Run
 
 HERE = Path(__file__).parent

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from ragassay.jobs.config import Job, make_job
-from ragassay.jobs.partitions import hive_path
+from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.run import finalize_job
 from ragassay.schemas.columns import raw_schema
 from ragassay.schemas.manifest import SCORED, InputFile, Manifest

@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from ragassay.jobs.calibration_file import load_calibration, write_calibration
 from ragassay.jobs.decide.calibrate import calibrate
 from ragassay.jobs.decide.labels import LabelSource
+from ragassay.jobs.output.calibration_file import load_calibration, write_calibration
+from ragassay.jobs.output.state import read_manifest
 from ragassay.jobs.run import finalize_job
-from ragassay.jobs.state import read_manifest
 from ragassay.jobs.storage import open_folder
 from ragassay.pipeline.calibration.target import parse_target
 from ragassay.pipeline.errors import ConfigError, FitError, OutputError

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from ragassay.jobs.cli import app
+from ragassay.jobs.cli.main import app
 from ragassay.jobs.config import Job, make_job
 from ragassay.jobs.run import finalize_job
 from tests.jobs.conftest import manifest, read_rows

@@ -14,8 +14,8 @@ from ragassay.jobs.forecast.forecast import SlmForecast, forecast, seconds_here,
 from ragassay.jobs.forecast.sample import read_sample
 from ragassay.jobs.forecast.tokens import Asked, Counted, block_size, count_stretches
 from ragassay.jobs.forecast.trial import Trial
-from ragassay.jobs.logs import LogFile, Logs, find_logs
-from ragassay.jobs.plan_score import split_batch
+from ragassay.jobs.input import LogFile, Logs, find_logs
+from ragassay.jobs.score.plan import split_batch
 from tests.conftest import HANDBOOK, example_rows, write_logs
 from tests.jobs.conftest import manifest, ragassay, write_job
 

@@ -9,8 +9,8 @@ from ragassay.jobs.config import Columns
 from ragassay.jobs.decide.labels import LabelSource
 from ragassay.jobs.tune.examples import Examples, Group, hold_out, parted, read_examples
 from ragassay.pipeline.errors import InputError
-from ragassay.pipeline.prompt import PromptBuilder
-from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.slm.config import Slm
+from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.split import load_splitter
 from ragassay.pipeline.tune.loss import Pair, Unit
 from ragassay.pipeline.tune.tree import size

@@ -9,7 +9,7 @@ import torch
 
 from ragassay.jobs.tune.examples import Group
 from ragassay.jobs.tune.train import Look, Recipe, evaluate, train
-from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.tune.lora import load_for_training
 from ragassay.pipeline.tune.loss import Unit
 

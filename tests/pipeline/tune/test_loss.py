@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from ragassay.pipeline.slm import Slm
+from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.tune.attention import NAME
 from ragassay.pipeline.tune.lora import label_logprobs, load_for_training
 from ragassay.pipeline.tune.loss import MARGIN, MASS_WEIGHT, PAIR_WEIGHT, Pair, Unit, places_of, unit_loss

@@ -1,0 +1,147 @@
+"""The command line: `ragassay run`, or its steps `score`, `fit` and `finalize`."""
+
+import sys
+from enum import StrEnum
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ragassay.jobs.cli.console import DRIFT_EXIT, our_errors
+from ragassay.jobs.cli.decide import Config, FailOnDrift, Output
+from ragassay.jobs.cli.decide import app as decide
+from ragassay.jobs.cli.plan import app as plan
+from ragassay.jobs.cli.tune import app as tune
+from ragassay.jobs.config import Job, load_job
+
+app = typer.Typer(
+    help="Say of every sentence of every logged RAG answer whether its context supports it.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+app.add_typer(decide)
+app.add_typer(plan)
+app.add_typer(tune)
+
+Input = Annotated[str, typer.Argument(help="Parquet file, folder, glob or object-store URI of logs.")]
+
+
+class BadFile(StrEnum):
+    """What to do with a file that can't be read."""
+
+    STOP = "stop"
+    SKIP = "skip"
+
+
+OnBadFile = Annotated[
+    BadFile | None, typer.Option("--on-bad-file", help="Unreadable Parquet file: stop, or skip it and score the rest.")
+]
+
+
+CalibrationFile = Annotated[
+    str | None,
+    typer.Option("--calibration", help="File of `calibrate`, in place of the job file's normalize, aggregate and threshold."),
+]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ragassay {version('ragassay')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _of_all(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options of no command."""
+
+
+@app.command()
+def run(
+    input_uri: Input,
+    output: Output,
+    config: Config = None,
+    on_bad_file: OnBadFile = None,
+    fail_on_drift: FailOnDrift = False,
+) -> None:
+    """Score what is new, fit, and finalise: logs in, verdicts out."""
+    with our_errors() as console:
+        from ragassay.jobs.cli.summary import print_summary
+        from ragassay.jobs.run import run_job
+        from ragassay.jobs.verdict.error_share import refuse_too_many_errors
+
+        job = _job(config, on_bad_file)
+        done = run_job(job, input_uri, output, console)
+        print_summary(done, output, console)
+        refuse_too_many_errors(job, done, output)
+        if fail_on_drift and any(shift["drifted"] for shift in done.drift.get("shifts", [])):
+            sys.exit(DRIFT_EXIT)
+
+
+@app.command()
+def score(input_uri: Input, output: Output, config: Config = None, on_bad_file: OnBadFile = None) -> None:
+    """Score what is new into OUTPUT/raw; resumes where a broken run stopped."""
+    with our_errors() as console:
+        from ragassay.jobs.cli.summary import print_summary
+        from ragassay.jobs.run import score_job
+        from ragassay.jobs.verdict.error_share import refuse_too_many_errors
+
+        job = _job(config, on_bad_file)
+        done = score_job(job, input_uri, output, console)
+        print_summary(done, output, console)
+        refuse_too_many_errors(job, done, output)
+
+
+@app.command()
+def fit(output: Output, config: Config = None) -> None:
+    """Bring OUTPUT/stats up to date and print mu and sigma of every member."""
+    with our_errors() as console:
+        from ragassay.jobs.cli.summary import print_fit
+        from ragassay.jobs.run import fit_job
+
+        print_fit(fit_job(load_job(config), output), console)
+
+
+@app.command()
+def finalize(output: Output, config: Config = None, calibration: CalibrationFile = None) -> None:
+    """Give every row of OUTPUT/raw a verdict under the job file's settings, or a calibration's; needs no model."""
+    with our_errors() as console:
+        from ragassay.jobs.cli.summary import print_summary
+        from ragassay.jobs.run import finalize_job
+        from ragassay.jobs.verdict.error_share import refuse_too_many_errors
+
+        job = load_job(config)
+        job = job.model_copy(update={"calibration": calibration}) if calibration else job
+        done = finalize_job(job, output, console)
+        print_summary(done, output, console)
+        refuse_too_many_errors(job, done, output)
+
+
+@app.command()
+def prepare(config: Config = None) -> None:
+    """Make the models of a job ready on this machine (a GGUF file is dequantised once)."""
+    with our_errors() as console:
+        from ragassay.pipeline.engines.prepare import prepare_slm
+
+        for slm in load_job(config).slms:
+            console.print(f"{slm.name}: {prepare_slm(slm)}", markup=False)
+
+
+@app.command()
+def demo_logs() -> None:
+    """Print the folder of the bundled logs: everyday RAG answers, and hard ones about a staff handbook."""
+    typer.echo(Path(__file__).parent / "handbook" / "demo")
+
+
+def _job(config: str | None, on_bad_file: BadFile | None) -> Job:
+    job = load_job(config)
+    return job.model_copy(update={"on_bad_file": on_bad_file.value}) if on_bad_file else job
+
+
+if __name__ == "__main__":
+    app()

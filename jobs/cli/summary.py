@@ -1,0 +1,117 @@
+"""The summary table that a run ends with."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ragassay.pipeline.verdict.normalize import Fit
+from ragassay.schemas.manifest import Run
+
+_NAMED = 5  # files that a line names
+
+
+def print_summary(run: Run, output: str, console: Console) -> None:
+    """Print what a run did: rows, sentences, flagged, rows/s, tokens computed and reused, where the output lies."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column()
+    for name, text in _lines(run, output):
+        table.add_row(name, escape(text))
+    console.print(table)
+
+
+def print_fit(fits: Mapping[str, Fit], console: Console) -> None:
+    """Print mu and sigma of every member."""
+    table = Table("member", "mu", "sigma", "sentences")
+    for name, fit in fits.items():
+        table.add_row(name, f"{fit.mu:.6g}", f"{fit.sigma:.6g}", str(fit.count))
+    console.print(table)
+
+
+def drift_text(check: Mapping[str, Any]) -> str:
+    """What drifted, as a line; `check` is a `jobs.verdict.drift.DriftCheck` as the manifest holds it."""
+    if check["note"]:
+        return f"not checked: {check['note']}"
+    drifted = [shift for shift in check["shifts"] if shift["drifted"]]
+    against = f"against {len(check['history'])} earlier partition(s)"
+    if not drifted:
+        return f"none, {against}"
+    return f"{', '.join(_shift_text(shift) for shift in drifted)}; {against}"
+
+
+def _shift_text(shift: Mapping[str, Any]) -> str:
+    name = shift["what"] + (f" of {shift['member']}" if shift["member"] else "")
+    values = f" ({shift['tonight']:.3g}, was {shift['history']:.3g})" if shift["tonight"] is not None else ""
+    return f"{name} {shift['distance']:.3g} > {shift['limit']:g}{values}"
+
+
+def _touched_text(uris: Sequence[str]) -> str:
+    more = f" and {len(uris) - _NAMED} more (files_touched in manifest.json)" if len(uris) > _NAMED else ""
+    return (
+        f"{len(uris)} file(s) not scored again, though written anew since: {', '.join(uris[:_NAMED])}{more}. Size and footer "
+        "are the same. Where answers were changed in place, give the file a new name"
+    )
+
+
+def _busy(used: Mapping[str, float]) -> float:
+    """Share of the time between its first and its last call in which an engine was not waiting for rows."""
+    total = used["engine_seconds"] + used["idle_seconds"]
+    return used["engine_seconds"] / total if total else 1.0
+
+
+def _lines(run: Run, output: str) -> list[tuple[str, str]]:
+    rows = run.rows
+    lines = [
+        (
+            "rows",
+            f"{rows['in']:,} in = {rows['scored']:,} scored + {rows['failed']:,} failed + {rows['skipped']:,} skipped",
+        )
+    ]
+    failed = {status: n for status, n in run.statuses.items() if status != "ok"}
+    if failed:
+        lines.append(("failed", ", ".join(f"{n:,} {status}" for status, n in sorted(failed.items()))))
+    for uri, reason in run.files_skipped.items():
+        lines.append(("file skipped", f"{uri}: {reason}"))
+    if run.files_touched:
+        lines.append(("files touched", _touched_text(run.files_touched)))
+    if run.resumed:
+        lines.append(("resumed", f"{run.resumed:,} rows were committed by an earlier run that broke off"))
+    lines.append(("sentences", f"{run.sentences:,}"))
+    if run.flagged is not None:
+        judged = rows["scored"] or 1
+        share = f" ({run.flagged / judged:.1%} of the scored)" if rows["scored"] else ""
+        if rows["in"] > rows["skipped"]:
+            lines.append(("flagged", f"{run.flagged:,} responses{share}"))
+        else:
+            lines.append(("flagged", "verdicts are of rows that an earlier run scored: `ragassay report` counts them"))
+        tau = run.threshold["value"]
+        lines.append(("threshold", (f"{tau:.6g}: " if tau is not None else "") + run.threshold["source"]))
+        lines.append(
+            (
+                "fit",
+                f"{run.fit['source']}: "
+                + ", ".join(f"{name} mu {fit['mu']:.4g} sigma {fit['sigma']:.4g}" for name, fit in run.fit["members"].items()),
+            )
+        )
+    if run.drift:
+        lines.append(("drift", drift_text(run.drift)))
+    for name, used in run.usage.items():
+        tokens = used["tokens_computed"] + used["tokens_reused"]
+        reused = used["tokens_reused"] / tokens if tokens else 0.0
+        lines.append(
+            (
+                f"tokens {name}",
+                f"{used['tokens_computed']:,.0f} computed, {used['tokens_reused']:,.0f} reused ({reused:.0%}), "
+                f"{used['prompts']:,.0f} prompts, {used['engine_seconds']:.1f} engine seconds"
+                f" ({_busy(used):.0%} busy) in {run.dtypes.get(name, 'an unknown dtype')}",
+            )
+        )
+    seconds = run.seconds.get("score", 0.0)
+    done = rows["scored"] + rows["failed"] - run.resumed
+    if seconds and done > 0:
+        lines.append(("speed", f"{done / seconds:.2f} rows/s ({seconds:.1f} s for {done:,} rows, engine start-up included)"))
+    lines.append(("output", f"{output} (scored/, raw/, stats/, manifest.json)"))
+    return lines

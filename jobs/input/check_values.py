@@ -1,0 +1,135 @@
+"""Checks of an input that have to read whole columns: ids are there and unique, values fit the types they are written as."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from pyarrow import fs as pafs
+from pyarrow import parquet as pq
+
+from ragassay.jobs.config import Columns
+from ragassay.jobs.input.files import LogFile, Logs, by_schema, unreadable_message
+from ragassay.jobs.input.text import id_texts
+from ragassay.jobs.input.types import always_fits, plain
+from ragassay.pipeline.errors import InputError
+from ragassay.schemas.columns import passthrough_name
+
+_READ_ROWS = 1 << 16
+
+
+def check_row_ids(logs: Logs, files: Sequence[LogFile], columns: Columns, keep_bad: bool = False) -> None:
+    """Check that the user's row ids are there and unique over these files.
+
+    Args:
+        logs: The input.
+        files: Those of its files that are to be scored.
+        columns: Our columns' names.
+        keep_bad: Leave a file whose ids can't be read aside: reading it makes its rows `unreadable`.
+
+    Raises:
+        InputError: Ids are missing or occur twice; some are named.
+    """
+    hashes: list[np.ndarray[Any, np.dtype[np.uint64]]] = []
+    nulls = 0
+    unreadable: list[LogFile] = []
+    name = columns.row_id
+    with_ids = [f for f in files if f.schema is not None and name in f.schema.names]
+    for file in with_ids:
+        try:
+            ids = _ids(logs, file, name or "")
+        except InputError:
+            if not keep_bad:
+                raise
+            unreadable.append(file)
+            continue
+        nulls += ids.null_count()
+        hashes.append(ids.hash().to_numpy())
+    if nulls:
+        raise InputError(
+            f"input {logs.uri}: {nulls} rows have no {name!r}: fill it, or set columns.row_id: null to have ids made"
+        )
+    if not hashes:
+        return
+    values, counts = np.unique(np.concatenate(hashes), return_counts=True)
+    suspects = set(values[counts > 1].tolist())
+    if not suspects:
+        return
+    seen: Counter[str] = Counter()
+    for file in (f for f in with_ids if f not in unreadable):
+        ids = _ids(logs, file, name or "")
+        seen.update(ids.filter(ids.hash().is_in(list(suspects))).to_list())
+    twice = {i: n for i, n in seen.items() if n > 1}
+    if twice:
+        examples = ", ".join(f"{i!r} ({n} times)" for i, n in list(twice.items())[:5])
+        raise InputError(
+            f"input {logs.uri}: {len(twice)} ids in column {name!r} are not unique, such as {examples}: "
+            "name another column in columns.row_id, or set it to null to have ids made from file and row"
+        )
+
+
+def check_types(logs: Logs, files: Sequence[LogFile], wanted: pa.Schema) -> None:
+    """Check that no value of the columns that are carried along changes by being written with the type that all files share.
+
+    Args:
+        logs: The input.
+        files: Those of its files that are to be scored.
+        wanted: The columns that are carried along, with the types they are written as.
+
+    Raises:
+        InputError: A value would change, such as an integer above 2^53 as a float; the column is named.
+    """
+    for schema, alike in by_schema(files).items():
+        for field in schema:
+            name = passthrough_name(field.name)
+            if name not in wanted.names or name in logs.partition_keys:
+                continue
+            kind = wanted.field(name).type
+            if always_fits(field.type, kind):
+                continue
+            for file in alike:
+                if not column_fits(logs.fs, file.fs_path, field, kind):
+                    raise InputError(
+                        f"input {logs.uri}: column {field.name!r} is {field.type} in {file.path} and has another type in other "
+                        f"files, and values that {kind}, which would hold both, can't hold: give it one type in all files"
+                    )
+
+
+def column_fits(fs: pafs.FileSystem, path: str, field: pa.Field, kind: pa.DataType) -> bool:
+    """Whether all values of a file's column can be cast to a type, and nothing of them is lost."""
+    known = always_fits(field.type, kind)
+    if known is not None:
+        return known
+    with pq.ParquetFile(path, filesystem=fs) as parquet:
+        for group in range(parquet.metadata.num_row_groups):
+            for array in _arrays_of(parquet, group, field.name):
+                try:
+                    plain(array).cast(kind)
+                except pa.ArrowException:
+                    return False
+    return True
+
+
+def _arrays_of(parquet: pq.ParquetFile, group: int, name: str) -> Iterator[pa.Array]:
+    """A column's values as far as they can be read: what can't be is told where the rows are."""
+    batches = parquet.iter_batches(_READ_ROWS, row_groups=[group], columns=[name])
+    while True:
+        try:
+            batch = next(batches, None)
+        except (OSError, pa.ArrowException):
+            return
+        if batch is None:
+            return
+        yield batch[name]
+
+
+def _ids(logs: Logs, file: LogFile, name: str) -> pl.Series:
+    try:
+        with pq.ParquetFile(file.fs_path, filesystem=logs.fs) as parquet:
+            arrays = [id_texts(batch[name])[0] for batch in parquet.iter_batches(_READ_ROWS, columns=[name])]
+        return pl.Series(name, pa.chunked_array(arrays, pa.string()), dtype=pl.String)
+    except (OSError, pa.ArrowException) as error:
+        reason = f"column {name!r}: {error}"
+        raise InputError(unreadable_message([file.uri], reason)) from error

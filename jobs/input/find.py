@@ -1,0 +1,127 @@
+"""Find the Parquet files that an input names, and read their footers."""
+
+import re
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+from urllib.parse import unquote
+
+from pyarrow import fs as pafs
+
+from ragassay.jobs.input.files import LogFile, Logs
+from ragassay.jobs.input.footer import read_footers
+from ragassay.jobs.input.glob import WILDCARD, glob_pattern, split_glob
+from ragassay.jobs.input.walk import walk
+from ragassay.jobs.storage import open_folder, real_path
+from ragassay.pipeline.errors import InputError
+
+_HIVE = re.compile(r"^([^=/]+)=([^/]*)$")
+_NAMED = 5  # files that a message names
+
+
+def find_logs(uri: str) -> Logs:
+    """Find the Parquet files of an input and read their footers.
+
+    Args:
+        uri: A file, a folder (searched below), a glob, on a disk or an object store.
+
+    Returns:
+        The files, readable or not; columns are not checked yet.
+
+    Raises:
+        InputError: There is nothing, or no Parquet file, at that place, or it can't be read.
+    """
+    try:
+        return _find(uri)
+    except OSError as error:
+        raise InputError(f"input {uri!r} can't be read: {error}") from error
+
+
+def _find(uri: str) -> Logs:
+    path, mark, options = uri.partition("?") if "://" in uri else (uri, "", "")
+    start, rest = split_glob(path, lambda place: _exists(_uri(place) + mark + options))
+    folder = open_folder(_uri(start) + mark + options)
+    fs, base = folder.fs, folder.root
+    pattern, any_name = _patterns(base, (unquote(rest) if "://" in uri else rest).rstrip("/")) if rest else (None, None)
+    folders: dict[str, str] = {}
+    named = fs.get_file_info(base)
+    mine: list[pafs.FileInfo] = []
+    if named.type == pafs.FileType.File:
+        mine, base = [named], base.rpartition("/")[0]
+    elif named.type == pafs.FileType.Directory:
+        below = walk(fs, base)
+        folders = below.folders
+        mine = [info for info in below.files if pattern is None or pattern.fullmatch(info.path)]
+    else:
+        raise InputError(f"input {uri!r}: the folder {base} does not exist" if rest else f"input {uri!r} does not exist")
+    found = mine if named.type == pafs.FileType.File else [info for info in mine if _is_parquet(info.path)]
+    if not found:
+        raise InputError(f"input {uri!r} holds no .parquet file{_others([info.path for info in mine])}")
+    roots = [base, real_path(fs, base)]
+    files = read_footers(fs, [_log_file(info, roots, uri) for info in found])
+    readable = [f for f in files if f.error is None]
+    return Logs(uri, fs, readable, [f for f in files if f.error is not None], folders, pattern, any_name)
+
+
+def _patterns(base: str, glob: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What a glob below a folder means: the files that match it, and all that lies below folders that do. And what it would
+    mean by other names of its last part: a `**` anything."""
+    exact = glob_pattern(base, glob)
+    above, slash, last = glob.rpartition("/")
+    wide = "**" if "**" in glob else above + slash + "*" if WILDCARD.search(last) else glob
+    return re.compile(f"(?:{exact.pattern})(?:/.*)?"), glob_pattern(base, wide)
+
+
+def _uri(path: str) -> str:
+    """A path as it is; a URI with brackets encoded, which people write as they are and URIs can't have."""
+    scheme, sign, address = path.partition("://")
+    host, slash, place = address.partition("/")
+    return scheme + sign + host + slash + place.replace("[", "%5B").replace("]", "%5D") if sign else path
+
+
+def _exists(uri: str) -> bool:
+    try:
+        folder = open_folder(uri)
+        return bool(folder.fs.get_file_info(folder.root).type != pafs.FileType.NotFound)
+    except (InputError, OSError):  # a bucket can't be called `logs-*`
+        return False
+
+
+def _is_parquet(path: str) -> bool:
+    return path.lower().endswith(".parquet")
+
+
+def _others(names: Sequence[str]) -> str:
+    """What to say of files that are passed over for their names."""
+    if not names:
+        return "; files and folders whose names begin with _ or a dot are passed over"
+    shown = ", ".join(repr(PurePosixPath(name).name) for name in names[:_NAMED])
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"; it holds {shown}{more}: write logs as Parquet, and let their names end in .parquet"
+
+
+def _log_file(info: pafs.FileInfo, roots: Sequence[str], uri: str) -> LogFile:
+    """A file, before its footer is read."""
+    path = _stable_path(info.path, roots)
+    hive = [match.groups() for match in map(_HIVE.match, path.split("/")[:-1]) if match]
+    scheme = uri.partition("://")[0] + "://" if "://" in uri else ""
+    size = info.size if info.type == pafs.FileType.File else 0  # a link can lead nowhere
+    # A key stays as it is written: so it is written and read below OUTPUT too, where values alone are encoded.
+    partition = tuple((key, unquote(value)) for key, value in hive)
+    return LogFile(path, scheme + info.path, info.path, size, partition, mtime=info.mtime_ns)
+
+
+def _stable_path(path: str, roots: Sequence[str]) -> str:
+    """Path of a file below the input's root. Hive folders above the place the user named count too, and those that it links
+    to, so that `logs/`, `logs/dt=1/` and a link to it give a file the same path, and its rows the same ids.
+
+    Args:
+        path: The file's path.
+        roots: The input's root, as it was named and as it is.
+    """
+    below = path[len(roots[0]) :].strip("/")
+    for above in roots:
+        parts = above.split("/")
+        first_hive = next((i for i, part in enumerate(parts) if _HIVE.match(part)), None)
+        if first_hive is not None:
+            return "/".join([*parts[first_hive:], below])
+    return below

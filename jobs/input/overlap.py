@@ -1,0 +1,37 @@
+"""An output folder and its input must lie apart, or the next night reads verdicts as logs."""
+
+from ragassay.jobs.input.files import Logs
+from ragassay.jobs.storage import Folder, is_hidden, real_path
+from ragassay.pipeline.errors import InputError
+
+
+def refuse_overlap(logs: Logs, output: Folder) -> None:
+    """Refuse an output folder that lies in its input, or holds a part of it; links are followed.
+
+    A place that is passed over when the input is searched, such as `logs/_audit`, or that its glob does not mean, is none.
+
+    Raises:
+        InputError: It does.
+    """
+    if type(logs.fs) is not type(output.fs):
+        return
+    root = real_path(output.fs, output.root)
+    inside = [f.uri for f in (*logs.files, *logs.unreadable) if real_path(logs.fs, f.fs_path).startswith(root + "/")]
+    if inside:
+        raise InputError(f"input {logs.uri} holds files of the output folder, such as {inside[0]}: give an OUTPUT outside it")
+    above = [folder for folder in logs.folders if f"{root}/".startswith(f"{folder.rstrip('/')}/")]
+    if not above:
+        return
+    nearest = max(above, key=len)
+    below = root[len(nearest) :].strip("/")
+    if below and is_hidden(below):
+        return
+    named = "/".join(filter(None, [logs.folders[nearest].rstrip("/"), below]))
+    places = {f.partition_path for f in logs.files}
+    ours = ["/".join(filter(None, [named, d, place, "part-0.parquet"])) for d in ("raw", "scored") for place in places]
+    means = logs.pattern is not None and any(map(logs.pattern.fullmatch, [f"{named}/frequencies.parquet", *ours]))
+    if logs.pattern is None or means or (logs.any_name is not None and any(map(logs.any_name.fullmatch, ours))):
+        raise InputError(
+            f"output {output.uri} lies in the input {logs.uri}, and the next run would read it as logs: "
+            "give an OUTPUT outside it"
+        )

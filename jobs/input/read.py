@@ -1,0 +1,124 @@
+"""Read Parquet logs as rows of the `logs` schema."""
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs as pafs
+from pyarrow import parquet as pq
+
+from ragassay.jobs.config import Columns
+from ragassay.jobs.input.files import LogFile, unreadable_message
+from ragassay.jobs.input.text import as_lists, id_texts, mended, texts
+from ragassay.jobs.input.types import is_list, plain
+from ragassay.pipeline.errors import InputError
+from ragassay.schemas.columns import LOGS, Status, logs_schema, passthrough_name
+
+READ_ROWS = 256  # rows decoded at a time, so that a row group of a million rows never stands in memory whole
+
+
+def read_logs(
+    fs: pafs.FileSystem,
+    file: LogFile,
+    number: int,
+    groups: Sequence[int],
+    columns: Columns,
+    passthrough: pa.Schema,
+    keep_bad: bool,
+) -> Iterator[pa.Table]:
+    """Read row groups of a file as rows of the `logs` schema.
+
+    A row with bytes that are no UTF-8 in a column of text has the status unreadable.
+
+    Args:
+        fs: File system.
+        file: The file.
+        number: Its number in the manifest: upper half of `row_key`.
+        groups: Row groups to read.
+        columns: Our columns' names in it.
+        passthrough: The columns that are carried along.
+        keep_bad: Rows in data pages that can't be read become rows with status unreadable, so that none is lost.
+
+    Yields:
+        Tables of the schema `logs_schema(passthrough)`, in file order.
+
+    Raises:
+        InputError: A data page can't be read, and `keep_bad` is not set.
+    """
+    with pq.ParquetFile(file.fs_path, filesystem=fs, page_checksum_verification=True, pre_buffer=False) as parquet:
+        sizes = (parquet.metadata.row_group(g).num_rows for g in range(parquet.metadata.num_row_groups))
+        starts = list(accumulate(sizes, initial=0))
+        for group in groups:
+            row, end = starts[group], starts[group + 1]
+            try:
+                for batch in parquet.iter_batches(READ_ROWS, row_groups=[group]):
+                    yield _to_logs(batch, file, number, row, columns, passthrough)
+                    row += batch.num_rows
+            except (OSError, pa.ArrowException) as error:
+                if not keep_bad:
+                    raise InputError(unreadable_message([file.uri], str(error))) from error
+                for start in range(row, end, READ_ROWS):
+                    yield _unreadable(file, number, range(start, min(end, start + READ_ROWS)), str(error), passthrough)
+
+
+def group_sizes(fs: pafs.FileSystem, file: LogFile) -> list[int]:
+    """Rows of each row group of a file, by its footer."""
+    with pq.ParquetFile(file.fs_path, filesystem=fs) as parquet:
+        return [parquet.metadata.row_group(group).num_rows for group in range(file.row_groups)]
+
+
+def _to_logs(
+    batch: pa.RecordBatch, file: LogFile, number: int, first_row: int, columns: Columns, passthrough: pa.Schema
+) -> pa.Table:
+    size, names = batch.num_rows, set(batch.schema.names)
+    rows = range(first_row, first_row + size)
+    faults: dict[int, str] = {}
+
+    def without_faults(name: str, found: tuple[pa.Array, list[int]]) -> pa.Array:
+        array, bad = found
+        faults.update((row, name) for row in bad if row not in faults)
+        return array
+
+    def text(name: str) -> pa.Array:
+        return without_faults(name, texts(batch[name])) if name in names else pa.nulls(size, pa.string())
+
+    context = text(columns.context)
+    data: dict[str, Any] = {
+        "row_key": pa.array([number << 32 | row for row in rows], type=pa.int64()),
+        "row_id": (
+            without_faults(columns.row_id, id_texts(batch[columns.row_id]))
+            if columns.row_id is not None and columns.row_id in names
+            else pa.array([f"{file.path}#{row}" for row in rows])
+        ),
+        "question": text(columns.question),
+        "context": context if is_list(context.type) else as_lists(context),
+        "response": text(columns.response),
+    }
+    values = dict(file.partition)
+    source = {passthrough_name(name): name for name in batch.schema.names}
+    for f in passthrough:
+        if f.name in values:
+            data[f.name] = pa.array([values[f.name]] * size, type=f.type)
+        elif f.name in source:
+            data[f.name] = without_faults(source[f.name], mended(plain(batch[source[f.name]]).cast(f.type)))
+        else:
+            data[f.name] = pa.nulls(size, f.type)
+    data["status"] = pa.array([Status.UNREADABLE.value if row in faults else Status.OK.value for row in range(size)])
+    data["error"] = pa.array(
+        [f"column {faults[row]!r} holds bytes that are no UTF-8" if row in faults else None for row in range(size)], pa.string()
+    )
+    return pa.table(data, schema=logs_schema(passthrough))
+
+
+def _unreadable(file: LogFile, number: int, rows: range, error: str, passthrough: pa.Schema) -> pa.Table:
+    size = len(rows)
+    values = dict(file.partition)
+    data: dict[str, Any] = {f.name: pa.nulls(size, f.type) for f in [*LOGS, *passthrough]}
+    data["row_key"] = pa.array([number << 32 | row for row in rows], type=pa.int64())
+    data["row_id"] = pa.array([f"{file.path}#{row}" for row in rows])
+    data["status"] = pa.array([Status.UNREADABLE.value] * size)
+    data["error"] = pa.array([f"data page can't be read: {error.splitlines()[0]}"] * size)
+    for key, value in values.items():
+        data[key] = pa.array([value] * size, type=pa.string())
+    return pa.table(data, schema=logs_schema(passthrough))

@@ -1,0 +1,1 @@
+"""The output folder: its manifest, its lock, its partitions, and what its scores depend on."""

@@ -1,0 +1,71 @@
+"""Calibration files: write one, read one, and refuse it for scores that it was not fitted to."""
+
+from ragassay.jobs.output.fingerprint import differences
+from ragassay.jobs.storage import Folder, file_of, open_file, refuse_inside
+from ragassay.pipeline.errors import ConfigError
+from ragassay.pipeline.verdict.aggregate import Mean, Positive
+from ragassay.pipeline.verdict.normalize import Fit
+from ragassay.pipeline.verdict.rule import Rule
+from ragassay.schemas.calibration import Calibration
+from ragassay.schemas.manifest import Manifest
+
+
+def load_calibration(uri: str, manifest: Manifest, values: dict[str, str]) -> Calibration:
+    """Read a calibration for the scores of an output folder.
+
+    Args:
+        uri: Path or URI of the file.
+        manifest: The output folder's; its scores must have the fingerprint that the calibration was fitted under.
+        values: Member -> which of its numbers the job uses.
+
+    Raises:
+        ConfigError: It can't be read, or it belongs to other scores.
+    """
+    folder, name = open_file(uri)
+    try:
+        text = folder.read(name)
+        if text is None:
+            raise ConfigError(f"calibration {uri} does not exist: make one with `ragassay calibrate OUTPUT --label COLUMN`")
+        calibration = Calibration.from_json(text)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"calibration {uri} can't be read: {error}") from error
+    found = {name: member.value for name, member in calibration.members.items()}
+    faults = [
+        f"  {where}: {then} then, {now} now" for where, then, now in differences(calibration.fingerprint, manifest.fingerprint)
+    ]
+    if found != values:
+        faults.append(f"  members: {found} then, {values} now")
+    if faults:
+        raise ConfigError(f"calibration {uri} was fitted to other scores; calibrate anew:\n" + "\n".join(faults))
+    return calibration
+
+
+def write_calibration(calibration: Calibration, output: Folder, to: str | None) -> str:
+    """Write a calibration; one that stands in its place is kept beside it, under its id.
+
+    Args:
+        calibration: What to write.
+        output: The output folder that it was fitted to.
+        to: Path or URI of the file; None is calibration.json in the output folder.
+
+    Returns:
+        Where it was written.
+    """
+    folder, name = open_file(to) if to else (output, "calibration.json")
+    refuse_inside(output, file_of(folder, name), folder.uri_of(name))
+    old = folder.read(name)
+    if old is not None:
+        try:
+            before = Calibration.from_json(old).calibration_id
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConfigError(f"{folder.uri_of(name)} exists and is no calibration: name another file") from error
+        folder.write(f"{name.removesuffix('.json')}-{before}.json", old)
+    folder.write(name, calibration.to_json())
+    return folder.uri_of(name)
+
+
+def rule_of(calibration: Calibration) -> Rule:
+    """How the calibration turns values into scores."""
+    fits = {name: Fit(m.mu, m.sigma, m.count, m.low) for name, m in calibration.members.items()}
+    weights = {name: m.weight for name, m in calibration.members.items()}
+    return Rule(fits, Mean(calibration.mean), Positive(calibration.positive), calibration.epsilon, weights)

@@ -1,0 +1,103 @@
+"""What scores depend on. An output folder holds scores of one fingerprint only."""
+
+from typing import Any
+
+from ragassay.jobs.config import Job
+from ragassay.pipeline.detectors.config import Detector, Kind
+from ragassay.pipeline.engines.prepare import weights_identity
+from ragassay.pipeline.errors import OutputError
+from ragassay.pipeline.spacy_import import import_spacy
+from ragassay.schemas.columns import METHOD_VERSION, SCHEMA_VERSION
+
+_SCORING = (
+    "name", "revision", "engine", "dtype", "quantization", "system", "prompt", "chat", "supported", "unsupported",
+    "whole_response", "max_model_len", "value",
+)  # fmt: skip
+
+
+def fingerprint(job: Job) -> dict[str, Any]:
+    """Everything that a score in `raw/` depends on, part by part: models, prompts, splitter, columns, schema version.
+
+    Raises:
+        ModelError: A model can't be found.
+    """
+    spacy = import_spacy()
+    splitter = {"name": job.splitter.name, "language": job.splitter.language, "spacy": spacy.__version__}
+    if spacy.util.is_package(job.splitter.name):
+        splitter["pipeline"] = spacy.util.get_package_version(job.splitter.name) or ""
+    slms = {
+        slm.name: {"weights": weights_identity(slm), **slm.model_dump(mode="json", include=set(_SCORING))} for slm in job.slms
+    }
+    return {
+        "schema": SCHEMA_VERSION,
+        "method": METHOD_VERSION,
+        "columns": job.columns.model_dump(),
+        "splitter": splitter,
+        "order": [slm.name for slm in job.slms],
+        "slms": slms,
+        "detectors": {detector.name: _detector(detector) for detector in job.detectors},
+    }
+
+
+def _detector(detector: Detector) -> dict[str, Any]:
+    parts = {"kind": detector.kind.value}
+    if detector.kind is Kind.HYBRID:
+        parts["entity_share"] = f"{detector.entity_share:g}"
+    if detector.uses_entities:
+        parts["ner"] = detector.ner or "rules"
+    if detector.uses_similarity:
+        parts["similarity"] = detector.similarity
+        if detector.similarity == "embedding":
+            parts["model"] = detector.model
+    return parts
+
+
+def check_fingerprint(then: dict[str, Any], now: dict[str, Any], output: str) -> None:
+    """Refuse to add scores of another fingerprint to an output folder.
+
+    Raises:
+        OutputError: They differ; each part that does is named, but for another version's folder, where no setting helps.
+    """
+    method = then.get("method")
+    if method != now["method"]:
+        raise OutputError(
+            f"output {output} was written by another version of this program (method {method}, not {now['method']}): "
+            "score its logs anew into another OUTPUT"
+        )
+    found = differences(then, now)
+    if found:
+        lines = [f"  {where}: was {_short(a)}, is {_short(b)}" for where, a, b in found]
+        raise OutputError(
+            "\n".join(
+                [
+                    f"output {output} holds scores made under other settings:",
+                    *lines,
+                    *_dtype_advice(found),
+                    "Take the settings back, or give another OUTPUT for the new ones",
+                ]
+            )
+        )
+
+
+def _dtype_advice(found: list[tuple[str, Any, Any]]) -> list[str]:
+    """`dtype: auto` may mean another type on another machine, though no setting changed: then nothing else differs."""
+    if not all(where.endswith(".dtype") for where, _, _ in found):
+        return []
+    then = {was for _, was, _ in found if isinstance(was, str)}
+    advice = "this machine takes another dtype than the one that the folder was begun on: set dtype: {} to go on in it"
+    return [advice.format(" or ".join(sorted(then)))] if then else []
+
+
+def differences(then: Any, now: Any, where: str = "") -> list[tuple[str, Any, Any]]:
+    """The parts in which two fingerprints differ: name, value then, value now."""
+    if isinstance(then, dict) and isinstance(now, dict):
+        found = []
+        for key in sorted(then.keys() | now.keys()):
+            found += differences(then.get(key), now.get(key), f"{where}.{key}" if where else key)
+        return found
+    return [] if then == now else [(where, then, now)]
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "…"

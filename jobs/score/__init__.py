@@ -1,0 +1,1 @@
+"""Plan 1, `score`: logs -> sentences -> members' values -> raw Parquet, resumable."""

@@ -1,0 +1,89 @@
+"""Document frequencies of an output folder: counted once, on its first run's contexts, and the same for every later night.
+
+A detector's value of a row must not depend on what else was logged that night, nor on where a broken run went on: so they are
+counted before the first row is scored, kept in `frequencies.parquet`, and never counted again.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from itertools import islice
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import fs as pafs
+from pyarrow import parquet as pq
+
+from ragassay.jobs.config import Columns, Job
+from ragassay.jobs.input import LogFile, Logs, read_logs
+from ragassay.jobs.score.plan import DRIVER_CPUS
+from ragassay.jobs.storage import Folder
+from ragassay.pipeline.contain import contain_one
+from ragassay.pipeline.detectors.frequencies import BUCKETS, Frequencies, count, merge
+from ragassay.pipeline.detectors.terms import content_terms
+
+FREQUENCIES = "frequencies.parquet"
+SAMPLE_ROWS = 20_000
+"""Rows whose contexts are counted, spread over the files of the first run."""
+
+
+def ensure_frequencies(job: Job, logs: Logs, files: Mapping[int, LogFile], output: Folder) -> Frequencies:
+    """The output folder's document frequencies; counted now if it has none.
+
+    Args:
+        job: The job.
+        logs: The input.
+        files: Number in the manifest -> file that is about to be scored.
+        output: The output folder.
+    """
+    import ray
+
+    known = read_frequencies(output)
+    if known is not None:
+        return known
+    share = max(1, SAMPLE_ROWS // max(1, len(files)))
+    remote = ray.remote(num_cpus=DRIVER_CPUS)(file_frequencies)
+    tasks = [
+        remote.remote(logs.fs, file, number, job.columns, job.splitter.language, share, job.on_bad_file == "skip")
+        for number, file in files.items()
+    ]
+    total = merge(ray.get(task) for task in tasks)
+    if not total.documents:  # of a first night without any context: the next one's count
+        return total
+    full = np.flatnonzero(total.counts)
+    table = pa.table({"bucket": full, "documents": total.counts[full]}).replace_schema_metadata(
+        {"documents": str(total.documents)}
+    )
+    path = output.path(FREQUENCIES)
+    with output.fs.open_output_stream(f"{path}.part") as stream:
+        pq.write_table(table, stream)
+    output.fs.move(f"{path}.part", path)
+    return total
+
+
+def read_frequencies(output: Folder) -> Frequencies | None:
+    """The frequencies that an output folder holds; None where there are none."""
+    path = output.path(FREQUENCIES)
+    if output.fs.get_file_info(path).type != pafs.FileType.File:
+        return None
+    table = pq.read_table(path, filesystem=output.fs, partitioning=None)
+    counts = np.zeros(BUCKETS, dtype=np.int64)
+    counts[table["bucket"].to_numpy()] = table["documents"].to_numpy()
+    return Frequencies(int(table.schema.metadata[b"documents"]), counts)
+
+
+def file_frequencies(
+    fs: pafs.FileSystem, file: LogFile, number: int, columns: Columns, language: str, rows: int, keep_bad: bool
+) -> Frequencies:
+    """Document frequencies of the passages in a file's first rows; a passage is a document, however often it was retrieved."""
+    tables = read_logs(fs, file, number, range(file.row_groups), columns, pa.schema([]), keep_bad)
+    contexts = (context for table in tables for context in table["context"].to_pylist())
+    return context_frequencies(islice(contexts, rows), language)
+
+
+def context_frequencies(contexts: Iterable[list[str | None] | None], language: str) -> Frequencies:
+    """Document frequencies of the different passages of contexts."""
+    passages = {passage for context in contexts for passage in context or [] if passage}
+
+    terms = partial(content_terms, language=language)
+    # One whose words can't be told counts as empty: the detectors say so of its rows.
+    return count(contain_one(terms, passage, lambda _: []) for passage in sorted(passages))

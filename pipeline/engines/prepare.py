@@ -1,0 +1,115 @@
+"""Merge an SLM's adapter into its weights, once, so that every engine serves plain weights and both give the same P(yes)."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from ragassay.pipeline.engines.weights import MAX_WINDOW, digest, identity, made_once, prepare
+from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.slm.adapter import CONFIG, WEIGHTS, locate_adapter, trained_with
+from ragassay.pipeline.slm.config import Slm
+
+
+def prepare_slm(slm: Slm) -> str:
+    """Make an SLM ready for an engine: its model, with its adapter merged in if it has one.
+
+    Returns:
+        A Hugging Face folder, or a hub id.
+
+    Raises:
+        ModelError: Model or adapter is unknown, can't be read, or the one does not belong to the other.
+    """
+    model = prepare(slm.model)
+    if slm.adapter is None:
+        return model
+    adapter = own_adapter(slm)
+    name = f"{Path(model).name}-{adapter.name}-{_merged_key(slm)}"
+    try:
+        return str(made_once(name, lambda folder: _merge(slm, model, adapter, folder)))
+    except Exception as error:
+        raise ModelError(
+            f"SLM {slm.name!r}: adapter {slm.adapter!r} can't be merged into {slm.model!r}: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _merged_key(slm: Slm) -> str:
+    """Short hash of what goes into merged weights: folders of one name may hold different models."""
+    parts = json.dumps([weights_identity(slm), slm.revision], sort_keys=True)
+    return hashlib.sha256(parts.encode()).hexdigest()[:12]
+
+
+def own_adapter(slm: Slm) -> Path:
+    """Folder of an SLM's adapter.
+
+    Raises:
+        ModelError: There is none, or it belongs to another model.
+    """
+    folder = locate_adapter(slm.adapter or "")
+    base = trained_with(str(folder)).get("base")
+    if base is not None and base != (found := identity(slm.model)):
+        raise ModelError(
+            f"SLM {slm.name!r}: adapter {slm.adapter!r} was trained on another model than {slm.model!r}: {base}, not {found}. "
+            "Where you know that they are the same, take base out of its slm.json"
+        )
+    return folder
+
+
+def load_tokenizer(slm: Slm) -> Any:
+    """Load an SLM's Hugging Face tokenizer.
+
+    Raises:
+        ModelError: Its model is unknown or can't be loaded.
+    """
+    from transformers import AutoTokenizer
+
+    model = prepare(slm.model)
+    try:
+        return AutoTokenizer.from_pretrained(model, revision=slm.revision, trust_remote_code=slm.trust_remote_code)
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ModelError(
+            f"SLM {slm.name!r}: model {slm.model!r} is unknown or can't be loaded ({reason}). Give a hub id that this machine "
+            "reaches, a local folder, a GGUF file, or 'embedded'"
+        ) from error
+
+
+def window_of(slm: Slm) -> int:
+    """Tokens that an SLM's engine has room for: as its config says, else as its model's, at most `MAX_WINDOW`.
+
+    Raises:
+        ModelError: The model's config can't be read.
+    """
+    if slm.max_model_len:
+        return slm.max_model_len
+    from transformers import AutoConfig
+
+    try:
+        config = AutoConfig.from_pretrained(
+            prepare(slm.model), revision=slm.revision, trust_remote_code=slm.trust_remote_code
+        ).get_text_config()
+    except Exception as error:
+        raise ModelError(f"SLM {slm.name!r}: the config of model {slm.model!r} can't be read: {error}") from error
+    return min(int(config.max_position_embeddings), MAX_WINDOW)
+
+
+def weights_identity(slm: Slm) -> dict[str, Any]:
+    """What tells an SLM's weights from others: those of its model, and of its adapter."""
+    found: dict[str, Any] = dict(identity(slm.model))
+    if slm.adapter is not None:
+        folder = locate_adapter(slm.adapter)
+        found["adapter"] = {name: digest(folder / name) for name in (WEIGHTS, CONFIG)}
+    return found
+
+
+def _merge(slm: Slm, model: str, adapter: Path, folder: Path) -> None:
+    """W + (alpha / r) B A, computed in float32 and kept in bfloat16."""
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    options = {"revision": slm.revision, "trust_remote_code": slm.trust_remote_code}
+    base = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32, **options)
+    merged = PeftModel.from_pretrained(base, str(adapter)).merge_and_unload()
+    merged.to(torch.bfloat16).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(model, **options).save_pretrained(folder)

@@ -1,0 +1,165 @@
+"""The prompts of one row: every sentence in every window of its context, and what makes a row impossible to ask about."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+import pyarrow as pa
+
+from ragassay.pipeline.contain import contain, contain_one, fault_of
+from ragassay.pipeline.sentence_ends import Span
+from ragassay.pipeline.slm.config import Slm
+from ragassay.pipeline.slm.prompt import Encoded, PromptBuilder
+from ragassay.pipeline.slm.windows import cut_context
+from ragassay.schemas.columns import Status
+
+MIN_CONTEXT_TOKENS = 32
+"""A window with less room than this for context is no window: the row is `too_long`."""
+
+SLACK = 8
+"""Tokens kept free a passage, for what a passage costs beyond its own tokens (a line break, a merge at its edge)."""
+
+Prompt = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row to score: texts of the sentences, with the question and the passages they are judged by."""
+
+    question: str
+    context: list[str]
+    response: str
+    sentences: list[str]
+
+
+def good_rows(table: pa.Table) -> tuple[list[int], list[Row]]:
+    """The rows of a table whose status is ok: their places in it, and their texts without empty passages."""
+    places = [i for i, status in enumerate(table["status"].to_pylist()) if status == Status.OK]
+    picked = table.select(["question", "context", "response", "sentences"]).take(pa.array(places, pa.int64())).to_pylist()
+    return places, [
+        Row(r["question"] or "", [p for p in r["context"] if p], r["response"], [s["text"] for s in r["sentences"]])
+        for r in picked
+    ]
+
+
+def prompt_order(row: Row) -> tuple[list[str], str]:
+    """Key by which rows that share a prefix stand together: those over one context, and among them those to one question."""
+    return row.context, row.question
+
+
+@dataclass
+class RowPrompts:
+    """Prompts of one row.
+
+    Attributes:
+        prompts: For each text (sentences, then the whole response if it is asked about) its prompt in every window.
+        windows: Windows of the context.
+        whole: Whether the whole response is the last text.
+        status: ok, or what makes the row impossible to ask about; prompts are empty then, and
+        error: says why.
+        note: What is missing in a row that can.
+    """
+
+    prompts: list[list[Prompt]] = field(default_factory=list)
+    windows: int = 0
+    whole: bool = False
+    status: Status = Status.OK
+    error: str | None = None
+    note: str | None = None
+
+
+def prompts_of_rows(
+    rows: Sequence[Row], slm: Slm, builder: PromptBuilder, limit: int, sentences_of: Callable[[str], list[Span]]
+) -> Iterator[RowPrompts]:
+    """All prompts of rows: encoded together, put together one row at a time, since they hold a context as often as sentences.
+
+    Args:
+        rows: Rows with at least one sentence each.
+        slm: The SLM's config.
+        builder: Its prompts.
+        limit: Tokens that a prompt may have.
+        sentences_of: Splits a passage that is longer than the window.
+
+    Yields:
+        One entry a row.
+    """
+    texts = [[*row.sentences, *([row.response] if slm.whole_response else [])] for row in rows]
+    asked = [(row.question, row.context, judged) for row, judged in zip(rows, texts, strict=True)]
+    encoded: list[list[Encoded | RowPrompts]] = contain(
+        len(rows), lambda some: [*builder.encode(asked[some])], lambda _, error: [_failed(error)]
+    )
+
+    def plan(place: tuple[int, Encoded | RowPrompts]) -> RowPrompts:
+        i, one = place
+        if isinstance(one, RowPrompts):
+            return one
+        if _length(one) <= limit:
+            return _of_windows([one], slm)
+        return _of_long_row(rows[i], texts[i], one, slm, builder, limit, sentences_of)
+
+    for place in enumerate(chain.from_iterable(encoded)):
+        yield contain_one(plan, place, _failed)
+
+
+def _failed(error: Exception) -> RowPrompts:
+    return RowPrompts(status=Status.ERROR, error=f"prompts: {fault_of(error)}")
+
+
+def _of_windows(encoded: Sequence[Encoded], slm: Slm) -> RowPrompts:
+    by_text = zip(*(window.prompts() for window in encoded), strict=True)
+    return RowPrompts(list(map(list, by_text)), windows=len(encoded), whole=slm.whole_response)
+
+
+def _of_long_row(
+    row: Row,
+    texts: list[str],
+    whole: Encoded,
+    slm: Slm,
+    builder: PromptBuilder,
+    limit: int,
+    sentences_of: Callable[[str], list[Span]],
+) -> RowPrompts:
+    """A row that does not fit the window as it is; `whole` is what it would be."""
+    windows = _windows(row, texts, whole, builder, limit, sentences_of)
+    if windows:
+        return _of_windows(windows, slm)
+    named = f"SLM {slm.name!r}: "
+    if slm.whole_response:
+        without = whole._replace(tails=whole.tails[:-1])
+        windows = _windows(row, row.sentences, without, builder, limit, sentences_of)
+        if windows:
+            note = f"{named}the whole response does not fit its window of {limit + 1} tokens, so response_score is null"
+            return replace(_of_windows(windows, slm), whole=False, note=note)
+    return RowPrompts(
+        status=Status.TOO_LONG,
+        error=f"{named}question and sentence leave no room for context in its window of {limit + 1} tokens",
+    )
+
+
+def _windows(
+    row: Row,
+    texts: list[str],
+    whole: Encoded,
+    builder: PromptBuilder,
+    limit: int,
+    sentences_of: Callable[[str], list[Span]],
+) -> list[Encoded]:
+    """The prompts in each window of the context; none where a text leaves no room for context."""
+
+    def encode(windows: Sequence[Sequence[str]]) -> list[Encoded]:
+        return builder.encode([(row.question, window, texts) for window in windows])
+
+    windows, encoded = [row.context], [whole]
+    budget = limit - _length(encode([[""]])[0])
+    while any(_length(window) > limit for window in encoded):
+        room = budget - SLACK * max(len(window) for window in windows)
+        if room < MIN_CONTEXT_TOKENS:
+            return []
+        windows = cut_context(row.context, room, count=builder.count, sentences=sentences_of, token_ends=builder.token_ends)
+        encoded = encode(windows)
+        budget -= max(1, budget // 10)
+    return encoded
+
+
+def _length(encoded: Encoded) -> int:
+    return len(encoded.head) + max(len(tail) for tail in encoded.tails)

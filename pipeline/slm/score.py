@@ -1,0 +1,241 @@
+"""Score sentences with one SLM: log P(yes) and log P(no) of every sentence, given question and context (eq. 3).
+
+Pure functions from rows to results; `pipeline.stages.slm` is the actor around them.
+"""
+
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from secrets import token_bytes
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ragassay.pipeline.contain import contain_one, fault_of
+from ragassay.pipeline.engines.protocol import Engine
+from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.sentence_ends import Span
+from ragassay.pipeline.slm.config import Slm, Value
+from ragassay.pipeline.slm.prompt import PromptBuilder
+from ragassay.pipeline.slm.row_prompts import Prompt, Row, RowPrompts, prompt_order, prompts_of_rows
+from ragassay.schemas.columns import MEMBER, USAGE, Status
+
+LOWEST = -1e4
+"""log P below it is set to it: a probability that rounds to 0 must not make an infinite score."""
+
+STEPS_A_CALL = 64
+"""An engine call gets prompts of about so many engine steps' tokens, shared ones counted every time. It bounds the memory that
+prompts take, whatever the size of a block, and is long enough that its last, half-empty step does not matter."""
+
+
+ENCODED_ROWS = 256
+"""Rows that are given to the tokenizer at once: enough for all of its threads."""
+
+
+@dataclass
+class RowScore:
+    """What an SLM says of a row; `status` and `error` say why it can't be scored, and everything else is empty then.
+
+    `note` says what is missing in a row that is scored.
+    """
+
+    log_p_yes: list[float] = field(default_factory=list)
+    log_p_no: list[float] = field(default_factory=list)
+    response_score: float | None = None
+    windows: int = 0
+    prompts: int = 0
+    tokens_computed: int = 0
+    tokens_reused: int = 0
+    engine_seconds: float = 0.0
+    idle_seconds: float = 0.0
+    status: Status = Status.OK
+    error: str | None = None
+    note: str | None = None
+
+    def repeated(self) -> "RowScore":
+        """The same result for a repeated row, which cost nothing."""
+        return replace(self, prompts=0, tokens_computed=0, tokens_reused=0, engine_seconds=0.0, idle_seconds=0.0)
+
+
+def member_values(value: Value, log_p_yes: npt.ArrayLike, log_p_no: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """The number that is normalised, from log P(yes) and log P(no); see `pipeline.slm.config.Slm.value`."""
+    yes, no = np.asarray(log_p_yes, dtype=np.float64), np.asarray(log_p_no, dtype=np.float64)
+    match value:
+        case Value.P_YES:
+            return np.asarray(np.exp(yes))
+        case Value.P_YES_SHARE:
+            return np.asarray(np.exp(yes - np.logaddexp(yes, no)))
+        case Value.LOG_ODDS:
+            return yes - no
+
+
+def row_digest(row: Row) -> bytes:
+    """16 bytes that are the same for rows with the same question, context and response."""
+    digest = blake2b(digest_size=16)
+    for text in (row.question, row.response, *row.context):
+        digest.update(text.encode(errors="surrogatepass") + b"\0")
+    return digest.digest()
+
+
+def score_rows(
+    rows: Sequence[Row],
+    slm: Slm,
+    builder: PromptBuilder,
+    engine: Engine,
+    sentences_of: Callable[[str], list[Span]],
+    known: MutableMapping[bytes, RowScore] | None = None,
+) -> list[RowScore]:
+    """Score rows with as few engine calls as memory allows.
+
+    A repeated row (same question, context and response) is scored once, and so is an identical prompt within a call. Prompts
+    are sent in the order of their tokens, so that all sentences of a response, and all responses to the same context, stand
+    together and share their prefix. A sentence's score is its best window's.
+
+    Args:
+        rows: Rows with at least one sentence each.
+        slm: The SLM's config.
+        builder: Its prompts.
+        engine: Its engine.
+        sentences_of: Splits a passage that is longer than the window.
+        known: Digest of a row -> its result, from before; the new ones are added.
+
+    Returns:
+        One result a row, in order.
+
+    Raises:
+        ModelError: The engine gave NaN.
+    """
+    known = {} if known is None else known
+    digests = [contain_one(row_digest, row, lambda _: token_bytes()) for row in rows]
+    found = {digest: score for digest in digests if (score := known.get(digest))}  # another thread may drop it meanwhile
+    new = {digest: row for digest, row in zip(digests, rows, strict=True) if digest not in found}
+    ordered = sorted(new.items(), key=lambda item: prompt_order(item[1]))
+    scores = (
+        score
+        for call in calls([row for _, row in ordered], slm, builder, engine.max_model_len - 1, sentences_of)
+        for score in _ask(call, slm, builder, engine)
+    )
+    fresh = dict(zip((digest for digest, _ in ordered), scores, strict=True))
+    free = {digest: score.repeated() for digest, score in (found | fresh).items()}
+    known.update((digest, free[digest]) for digest, score in fresh.items() if score.status is not Status.ERROR)
+    return [fresh.pop(digest, free[digest]) for digest in digests]
+
+
+def calls(
+    rows: Sequence[Row], slm: Slm, builder: PromptBuilder, limit: int, sentences_of: Callable[[str], list[Span]]
+) -> Iterator[list[RowPrompts]]:
+    """The prompts of rows, of as many at a time as one engine call takes; see `STEPS_A_CALL`."""
+    room = STEPS_A_CALL * slm.max_num_batched_tokens
+    call: list[RowPrompts] = []
+    tokens = 0
+    for start in range(0, len(rows), ENCODED_ROWS):
+        for prompts in prompts_of_rows(rows[start : start + ENCODED_ROWS], slm, builder, limit, sentences_of):
+            size = sum(len(prompt) for text in prompts.prompts for prompt in text)
+            if call and tokens + size > room:
+                yield call
+                call, tokens = [], 0
+            call.append(prompts)
+            tokens += size
+    if call:
+        yield call
+
+
+def in_token_order(plans: Sequence[RowPrompts]) -> dict[Prompt, int]:
+    """The different prompts of a call, in the order they are sent -> the row that is charged for each."""
+    owner: dict[Prompt, int] = {}
+    for i, plan in enumerate(plans):
+        for text in plan.prompts:
+            for prompt in text:
+                owner.setdefault(prompt, i)
+    return dict(sorted(owner.items()))
+
+
+def _ask(plans: Sequence[RowPrompts], slm: Slm, builder: PromptBuilder, engine: Engine) -> list[RowScore]:
+    """One engine call."""
+    owner = in_token_order(plans)
+    prompts = list(owner)
+    if not prompts:
+        return [RowScore(status=plan.status, error=plan.error) for plan in plans]
+    output = engine.label_logprobs(prompts, [*builder.yes, *builder.no])
+    if np.isnan(output.logprobs).any():
+        raise ModelError(f"SLM {slm.name!r} gave NaN for a prompt: try dtype float32; its scores can't be trusted")
+    logprobs = np.maximum(output.logprobs, LOWEST)
+    yes = np.logaddexp.reduce(logprobs[:, : len(builder.yes)], axis=1)
+    no = np.logaddexp.reduce(logprobs[:, len(builder.yes) :], axis=1)
+    values = member_values(slm.value, yes, no)
+    place = {prompt: i for i, prompt in enumerate(prompts)}
+
+    def read(plan: RowPrompts) -> RowScore:
+        result = RowScore(status=plan.status, error=plan.error, note=plan.note, windows=plan.windows)
+        best = [max((place[p] for p in text), key=lambda i: values[i]) for text in plan.prompts]
+        if plan.whole:
+            result.response_score = float(values[best.pop()])
+        result.log_p_yes = [float(yes[i]) for i in best]
+        result.log_p_no = [float(no[i]) for i in best]
+        return result
+
+    def failed(error: Exception) -> RowScore:
+        return RowScore(status=Status.ERROR, error=f"SLM {slm.name!r}: {fault_of(error)}")
+
+    # One by one: a fault behind the engine must not have its work done again for other rows.
+    results = [contain_one(read, plan, failed) for plan in plans]
+    total = max(1, int(output.tokens_computed.sum()))
+    for prompt, computed, reused in zip(prompts, output.tokens_computed, output.tokens_reused, strict=True):
+        result = results[owner[prompt]]
+        result.prompts += 1
+        result.tokens_computed += int(computed)
+        result.tokens_reused += int(reused)
+        result.engine_seconds += output.seconds * float(computed) / total
+        result.idle_seconds += output.idle_seconds * float(computed) / total
+    return results
+
+
+def attach(table: pa.Table, slm: Slm, places: Sequence[int], results: Sequence[RowScore]) -> pa.Table:
+    """Add one SLM's results to a batch of rows.
+
+    Args:
+        table: Rows with `sentences`, `members`, `usage`, `context_windows`, `status`, `error`.
+        slm: The SLM.
+        places: Row number of each result.
+        results: One result a row that was sent to the SLM.
+
+    Returns:
+        The table with `members` and `usage` one entry longer in the rows scored; rows that could not be scored have a status
+        and an error, and no members.
+    """
+    columns = {name: table[name].to_pylist() for name in ("members", "usage", "context_windows", "status", "error")}
+    for i, result in zip(places, results, strict=True):
+        if result.status is not Status.OK:
+            columns["status"][i], columns["error"][i] = result.status.value, result.error
+            columns["members"][i] = columns["context_windows"][i] = None
+            continue
+        values = member_values(slm.value, result.log_p_yes, result.log_p_no)
+        columns["members"][i].append(
+            {
+                "name": slm.name,
+                "sentence_scores": values.tolist(),
+                "response_score": result.response_score,
+                "log_p_yes": result.log_p_yes,
+                "log_p_no": result.log_p_no,
+            }
+        )
+        columns["usage"][i].append(
+            {
+                "name": slm.name,
+                "prompts": result.prompts,
+                "tokens_computed": result.tokens_computed,
+                "tokens_reused": result.tokens_reused,
+                "engine_seconds": result.engine_seconds,
+                "idle_seconds": result.idle_seconds,
+            }
+        )
+        columns["context_windows"][i] = max(columns["context_windows"][i] or 0, result.windows)
+        if result.note:
+            columns["error"][i] = "; ".join(filter(None, [columns["error"][i], result.note]))
+    types = {"members": pa.list_(MEMBER), "usage": pa.list_(USAGE), "context_windows": pa.int32()}
+    for name, values_of_rows in columns.items():
+        field_type = types.get(name, pa.string())
+        column = pa.array(values_of_rows, type=field_type)
+        table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), column)
+    return table

@@ -1,0 +1,89 @@
+"""The actor that holds one SLM's engine and scores batches of rows."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from ragassay.pipeline.contain import contain, fault_of, with_status
+from ragassay.pipeline.engines.engine_thread import EngineThread
+from ragassay.pipeline.engines.protocol import EngineOutput
+from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.sentence_ends import Span
+from ragassay.pipeline.slm.config import Slm
+from ragassay.pipeline.slm.prompt import PromptBuilder
+from ragassay.pipeline.slm.row_prompts import good_rows
+from ragassay.pipeline.slm.score import RowScore, attach, score_rows
+from ragassay.schemas.columns import Status
+
+REMEMBERED_ROWS = 50_000
+"""Rows whose results an actor remembers, for their repetitions in later batches: about 50 MB."""
+
+
+class SlmScorer:
+    """Actor: holds one SLM's engine, on a thread of its own, and scores batches of rows.
+
+    Two batches may be under way at once: while the engine is busy with one, the other is tokenised and waits, so that the
+    engine never does.
+    """
+
+    def __init__(
+        self,
+        slm: Slm,
+        splitter: tuple[str, str],
+        threads: int,
+        metrics: Callable[[str], Callable[[EngineOutput], None]] | None = None,
+    ) -> None:
+        """Load the engine.
+
+        Args:
+            slm: The SLM's config.
+            splitter: Name and language of the splitter, for passages longer than the window.
+            threads: CPU threads of this replica.
+            metrics: Makes, from the SLM's name, what is told of every engine call.
+        """
+        from ragassay.pipeline.engines.protocol import load_engine
+        from ragassay.pipeline.split import load_splitter, split
+
+        self._slm = slm
+        self._fault: ModelError | None = None
+        try:
+            self._engine = EngineThread(lambda: load_engine(slm, threads), metrics and metrics(slm.name))
+            self._builder = PromptBuilder(slm, self._engine.tokenizer)
+            self._engine.warm_up([*self._builder.yes, *self._builder.no])
+        except ModelError as error:
+            # Ray passes on only the text of what a constructor raises; a call's error arrives as what it is.
+            self._fault = error
+        nlp: list[Any] = []
+
+        def sentences_of(text: str) -> list[Span]:
+            if not nlp:
+                nlp.append(load_splitter(*splitter))
+            return split(nlp[0], [text])[0]
+
+        self._sentences_of = sentences_of
+        self._known: OrderedDict[bytes, RowScore] = OrderedDict()
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Score the rows whose status is ok; leave the others as they are.
+
+        Raises:
+            ModelError: The model could not be loaded, or gave NaN.
+        """
+        if self._fault:
+            raise self._fault
+        places, rows = good_rows(table)
+        results = score_rows(rows, self._slm, self._builder, self._engine, self._sentences_of, self._known)
+        while len(self._known) > REMEMBERED_ROWS:
+            self._known.popitem(last=False)
+        of_place = dict(zip(places, results, strict=True))
+
+        def attached(some: slice) -> pa.Table:
+            mine = [place for place in range(some.start, some.stop) if place in of_place]
+            return attach(table[some], self._slm, [place - some.start for place in mine], [of_place[p] for p in mine])
+
+        def failed(place: int, error: Exception) -> pa.Table:
+            return with_status(table.slice(place, 1), Status.ERROR, f"SLM {self._slm.name!r}: {fault_of(error)}")
+
+        return pa.concat_tables(contain(table.num_rows, attached, failed))

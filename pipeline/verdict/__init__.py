@@ -1,0 +1,1 @@
+"""From values to verdicts: moments, normalise, ensemble, aggregate, threshold, drift."""

@@ -1,0 +1,52 @@
+"""How far two distributions are apart, from their mergeable sketches alone (buckets 1 % wide, see `moments`)."""
+
+import numpy as np
+import numpy.typing as npt
+
+from ragassay.schemas.stats import Moments
+
+Floats = npt.NDArray[np.float64]
+
+PSI_BINS = 10
+PSI_FLOOR = 1e-4
+"""Share that an empty bin counts as, so that the logarithm stays finite."""
+
+
+def population_stability(now: Moments, history: Moments) -> float:
+    """Population stability index over the history's deciles, >= 0; by custom 0.1 is small and 0.25 a shift.
+
+        PSI = sum_b (p_b - q_b) ln(p_b / q_b)
+
+    p and q are the shares of tonight and of history in each bin. A bucket that holds more than one decile is a bin of its own:
+    what lies below it is as far from history as what lies above.
+
+    Raises:
+        ValueError: One of the two holds nothing.
+    """
+    p, q = _shares(now, history)
+    ends = np.searchsorted(np.cumsum(q), np.arange(1, PSI_BINS) / PSI_BINS - 1e-12)
+    crowded, deciles = np.unique(ends, return_counts=True)
+    starts = np.unique([0, *crowded[deciles > 1], *(crowded[crowded < len(q) - 1] + 1)])
+    p, q = (np.maximum(np.add.reduceat(shares, starts), PSI_FLOOR) for shares in (p, q))
+    return float(((p - q) * np.log(p / q)).sum())
+
+
+def kolmogorov_smirnov(now: Moments, history: Moments) -> float:
+    """Kolmogorov-Smirnov distance: the largest gap between the two distribution functions, at the buckets' edges; 0 to 1.
+
+    Raises:
+        ValueError: One of the two holds nothing.
+    """
+    p, q = _shares(now, history)
+    return float(np.abs(np.cumsum(p) - np.cumsum(q)).max())
+
+
+def _shares(now: Moments, history: Moments) -> tuple[Floats, Floats]:
+    """Share of each in every bucket that either has, in ascending order."""
+    if not (now.count and history.count):
+        raise ValueError("no numbers to compare")
+    buckets = sorted(now.buckets.keys() | history.buckets.keys())
+    return (
+        np.array([now.buckets.get(b, 0) / now.count for b in buckets]),
+        np.array([history.buckets.get(b, 0) / history.count for b in buckets]),
+    )

@@ -1,0 +1,109 @@
+"""Bad input through the command line: one clear message, exit code 1, no traceback, and nothing written."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from ragassay.jobs.cli.main import app
+from tests.conftest import example_rows, write_logs
+
+GOOD = example_rows(2)
+
+
+def fails(*args: str | Path) -> str:
+    result = CliRunner().invoke(app, [str(a) for a in args])
+    assert result.exit_code == 1, result.output
+    assert "Traceback" not in result.output
+    assert result.output.startswith("error: ")
+    return result.output
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    return write_logs(tmp_path / "logs" / "a.parquet", GOOD)
+
+
+def job(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "job.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_missing_columns(tmp_path: Path) -> None:
+    path = write_logs(tmp_path / "a.parquet", [{"query": "q", "answer": "a"}])
+    said = fails("run", path, tmp_path / "out")
+    assert "'question'" in said and "'context'" in said and "'response'" in said and "it has query, answer" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_unreadable_file(tmp_path: Path, logs: Path) -> None:
+    (logs.parent / "b.parquet").write_text("no parquet")
+    assert "b.parquet can't be read as Parquet" in fails("run", logs.parent, tmp_path / "out")
+
+
+def test_only_unreadable_files(tmp_path: Path) -> None:
+    (tmp_path / "b.parquet").write_text("no parquet")
+    assert "none of its 1 files" in fails("run", tmp_path, tmp_path / "out", "--on-bad-file", "skip")
+
+
+def test_empty_input(tmp_path: Path, logs: Path) -> None:
+    assert "does not exist" in fails("run", tmp_path / "nowhere", tmp_path / "out")
+    (tmp_path / "empty").mkdir()
+    assert "no .parquet file" in fails("run", tmp_path / "empty", tmp_path / "out")
+    import pyarrow.parquet as pq
+
+    pq.write_table(pq.read_table(logs).slice(0, 0), tmp_path / "empty" / "a.parquet")
+    assert "holds no rows" in fails("run", tmp_path / "empty", tmp_path / "out")
+
+
+def test_doubled_ids(tmp_path: Path) -> None:
+    path = write_logs(tmp_path / "a.parquet", [{**r, "row_id": "same"} for r in GOOD])
+    assert "'same' (2 times)" in fails("run", path, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("slm", "says"),
+    [
+        ("{name: m, model: no/such-model}", "'no/such-model' is unknown or can't be loaded"),
+        ("{name: m, model: ./nowhere}", "no such file or folder"),
+        ("{name: m, model: README.md}", "no .gguf file"),
+        ("{name: m, model: tests}", "without config.json"),
+        ("{name: m, supported: [Jawohlja]}", "no single token for any of ['Jawohlja']"),
+    ],
+)
+def test_unknown_model_and_labels(tmp_path: Path, logs: Path, slm: str, says: str) -> None:
+    assert says in fails("run", logs, tmp_path / "out", "--config", job(tmp_path, f"slms: [{slm}]"))
+
+
+def test_broken_gguf(tmp_path: Path, logs: Path) -> None:
+    (tmp_path / "m.gguf").write_bytes(b"GGUF but no more")
+    said = fails("run", logs, tmp_path / "out", "--config", job(tmp_path, f"slms: [{{name: m, model: {tmp_path}/m.gguf}}]"))
+    assert "m.gguf can't be read" in said
+
+
+def test_unknown_splitter(tmp_path: Path, logs: Path) -> None:
+    assert "'xx_no'" in fails("run", logs, tmp_path / "out", "--config", job(tmp_path, "splitter: {name: xx_no}"))
+
+
+def test_foreign_and_missing_output(tmp_path: Path, logs: Path) -> None:
+    foreign = write_logs(tmp_path / "foreign" / "a.parquet", example_rows(1)).parent
+    assert "holds Parquet files but no manifest.json" in fails("run", logs, foreign)
+    assert "give an OUTPUT outside it" in fails("run", logs, logs.parent)
+    assert "does not exist" in fails("finalize", tmp_path / "nowhere")
+    assert "does not exist" in fails("fit", tmp_path / "nowhere")
+
+
+def test_bad_job_file(tmp_path: Path, logs: Path) -> None:
+    assert "thresold" in fails("run", logs, tmp_path / "out", "--config", job(tmp_path, "thresold: 1"))
+
+
+def test_too_many_gpus(tmp_path: Path, logs: Path) -> None:
+    config = job(tmp_path, "slms: [{name: m, replicas: {num_gpus: 3}}]")
+    assert "needs 3 GPUs at once and Ray has 0" in fails("run", logs, tmp_path / "out", "--config", config)
+
+
+def test_version_and_completion() -> None:
+    shown = CliRunner().invoke(app, ["--version"])
+    assert shown.exit_code == 0 and shown.output.startswith("ragassay 0.")
+    assert "--show-completion" in CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200"}).output

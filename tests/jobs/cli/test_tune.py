@@ -1,0 +1,94 @@
+"""`ragassay tune` from a labelled log to an adapter that an SLM can name; and what it refuses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from ragassay.jobs.cli.main import app
+from ragassay.pipeline.engines.protocol import load_engine
+from ragassay.pipeline.slm.adapter import SETTINGS, WEIGHTS
+from ragassay.pipeline.slm.config import Slm
+from tests.conftest import write_logs
+
+SHORT = ["--pack", "400", "--rank", "2", "--check-every", "2", "--held-out", "0.3", "--learning-rate", "0.01"]
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    rows: list[dict[str, Any]] = []
+    for n in range(24):
+        context = [f"Room {n} opens at {n % 12 + 1} o'clock."]
+        rows += [
+            {"question": "When?", "context": context, "response": f"Room {n} opens then.", "label": "correct"},
+            {"question": "When?", "context": context, "response": f"Hall {n} never opens.", "label": "wrong"},
+        ]
+    return write_logs(tmp_path / "logs.parquet", rows)
+
+
+def tune(*args: str | Path) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["tune", *map(str, args)])
+    assert "Traceback" not in result.output, result.output
+    return result.exit_code, result.output
+
+
+def test_from_logs_to_an_adapter(logs: Path, tiny_model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAGASSAY_HOME", str(tmp_path / "home"))
+    out = tmp_path / "adapter"
+    code, said = tune(logs, "--base", tiny_model, "--out", out, *SHORT)
+    assert code == 0, said
+    assert "24 supported, 24 unsupported" in said
+    assert "held out" in said and "AUROC" in said
+    assert {p.name for p in out.iterdir()} == {WEIGHTS, SETTINGS, "adapter_config.json", "training.json", "README.md"}
+    training = json.loads((out / "training.json").read_text())
+    assert training["recipe"]["rank"] == 2
+    assert training["looks"][-1]["tokens"] > 0
+    prompts = [[1, 50, 60, 70 + i] for i in range(4)]
+    torch.set_num_threads(1)
+    plain, tuned = (
+        load_engine(Slm(name="a", model=tiny_model, engine="transformers", adapter=adapter), 1).label_logprobs(
+            prompts, [10, 20]
+        )
+        for adapter in (None, str(out))
+    )
+    assert abs(plain.logprobs - tuned.logprobs).max() > 1e-3
+
+    code, said = tune(logs, "--base", tiny_model, "--out", out, *SHORT)
+    assert code == 1 and "holds a finished adapter" in said
+
+    further = tmp_path / "further"
+    code, said = tune(logs, "--base", tiny_model, "--adapter", out, "--out", further, *SHORT, "--learning-rate", "0")
+    assert code == 0, said
+    assert (further / WEIGHTS).read_bytes() == (out / WEIGHTS).read_bytes(), "with a rate of 0 it is what it went on from"
+    first, second = (json.loads((folder / "training.json").read_text()) for folder in (out, further))
+    assert second["before"] == [first] and "before" not in first
+
+
+def test_an_slm_of_a_job_file_is_trained_under_its_own_prompt(logs: Path, tiny_model: str, tmp_path: Path) -> None:
+    prompt = "{% for p in context %}{{ p }}{% endfor %} {{ question }} {{ sentence }} Right?"
+    job = tmp_path / "job.yaml"
+    job.write_text(
+        json.dumps({"slms": [{"name": "one"}, {"name": "two", "model": tiny_model, "prompt": prompt, "chat": False}]})
+    )
+    out = tmp_path / "adapter"
+    assert tune(logs, "--config", job, "--slm", "two", "--out", out, *SHORT)[0] == 0
+    assert json.loads((out / SETTINGS).read_text())["prompt"] == prompt
+    code, said = tune(logs, "--config", job, "--out", tmp_path / "b")
+    assert code == 1 and "has 2 SLMs: name one with --slm" in said
+    code, said = tune(logs, "--config", job, "--slm", "three", "--out", tmp_path / "b")
+    assert code == 1 and "no SLM 'three'; it has one, two" in said
+
+
+def test_what_it_refuses(tiny_model: str, tmp_path: Path) -> None:
+    row = {"question": "q", "context": ["c"], "response": "r", "label": "correct"}
+    logs = write_logs(tmp_path / "one.parquet", [row, {**row, "response": "s", "label": "wrong"}])
+    code, said = tune(logs, "--base", tiny_model, "--out", tmp_path / "a")
+    assert code == 1 and "have no labels of both kinds" in said
+    code, said = tune(tmp_path / "none.parquet", "--base", tiny_model, "--out", tmp_path / "a")
+    assert code == 1 and "none.parquet" in said
+    code, said = tune(logs, "--base", "nowhere/", "--out", tmp_path / "a")
+    assert code == 1 and "is unknown" in said
+    assert not (tmp_path / "a").exists()

@@ -1,0 +1,174 @@
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ragassay.jobs.config import Columns
+from ragassay.jobs.input import Logs, check_logs, check_row_ids, find_logs, read_logs
+from ragassay.pipeline.errors import InputError
+from tests.conftest import example_rows, write_logs
+
+
+def load(uri: Path | str, columns: Columns = Columns(), question_needed: bool = True) -> Logs:  # noqa: B008
+    logs = find_logs(str(uri))
+    check_logs(logs, columns, question_needed)
+    return logs
+
+
+def rows_of(logs: Logs, columns: Columns = Columns()) -> list[dict[str, Any]]:  # noqa: B008
+    tables = [
+        table
+        for number, file in enumerate(logs.files)
+        for table in read_logs(logs.fs, file, number, range(file.row_groups), columns, logs.passthrough, False)
+    ]
+    return pa.concat_tables(tables).to_pylist()
+
+
+@pytest.fixture
+def hive(tmp_path: Path) -> Path:
+    root = tmp_path / "logs"
+    write_logs(root / "dt=2026-11-01" / "a.parquet", example_rows(3))
+    write_logs(root / "dt=2026-11-02" / "a.parquet", example_rows(2, start=3), row_group_size=1)
+    write_logs(root / "dt=2026-11-02" / "_hidden" / "b.parquet", example_rows(1))
+    return root
+
+
+def test_a_row_has_the_same_id_however_its_file_was_named(hive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = [r["row_id"] for r in rows_of(load(hive))]
+    assert ids == [f"dt=2026-11-01/a.parquet#{i}" for i in range(3)] + [f"dt=2026-11-02/a.parquet#{i}" for i in range(2)]
+    monkeypatch.chdir(hive.parent)
+    for name in (
+        "logs/dt=2026-11-02",
+        "logs/dt=2026-11-02/a.parquet",
+        "logs/dt=*-02/*.parquet",
+        "logs/**/dt=2026-11-02/?.parquet",
+    ):
+        assert [r["row_id"] for r in rows_of(load(name))] == ids[3:]
+
+
+def test_partition_keys_and_other_columns_are_carried(hive: Path) -> None:
+    logs = load(hive)
+    assert logs.partition_keys == ["dt"]
+    row = rows_of(logs)[4]
+    assert row["dt"] == "2026-11-02" and row["tenant"] == "tenant-1" and row["status"] == "ok"
+    assert row["row_key"] == (1 << 32) + 1
+
+
+def test_column_mapping_and_a_context_of_one_string(tmp_path: Path) -> None:
+    path = write_logs(tmp_path / "a.parquet", [{"q": "Q?", "docs": "One text.", "answer": "A.", "question": "mine", "id": 7}])
+    columns = Columns(question="q", context="docs", response="answer", row_id="id")
+    (row,) = rows_of(load(path, columns), columns)
+    assert (row["question"], row["context"], row["response"], row["row_id"]) == ("Q?", ["One text."], "A.", "7")
+    assert row["input_question"] == "mine"
+
+
+def test_columns_that_differ_between_files_are_merged(tmp_path: Path) -> None:
+    base = example_rows(1)[0]
+    write_logs(tmp_path / "a.parquet", [{**base, "n": 1, "only_a": None}])
+    write_logs(tmp_path / "b.parquet", [{**base, "n": 2.5, "only_b": "x"}])
+    rows = rows_of(load(tmp_path))
+    assert [(r["n"], r["only_a"], r["only_b"]) for r in rows] == [(1.0, None, None), (2.5, None, "x")]
+
+
+def test_string_kinds_are_all_read(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "question": pa.array(["Q?"]).dictionary_encode(),
+            "context": pa.array([["p1", "p2"]], pa.large_list(pa.large_string())),
+            "response": pa.array(["A."], pa.large_string()),
+        }
+    )
+    pq.write_table(table, tmp_path / "a.parquet")
+    (row,) = rows_of(load(tmp_path))
+    assert (row["question"], row["context"], row["response"]) == ("Q?", ["p1", "p2"], "A.")
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (
+            [{"query": "q", "docs": ["c"], "answer": "a"}],
+            r"no column 'question' .*'context' .*'response' .*it has query, docs, answer",
+        ),
+        ([{"question": 1, "context": ["c"], "response": "a"}], "'question' .* must be a string, and is int64"),
+        (
+            [{"question": "q", "context": [{"t": "c"}], "response": "a"}],
+            "'context' .* must be a string or a list of strings",
+        ),
+        ([{"question": 1, "context": ["c"], "response": 2.0}], r"(?s)2 fault.*'question'.*'response'"),
+    ],
+)
+def test_every_wrong_column_is_named_at_once(tmp_path: Path, rows: list[dict[str, Any]], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        load(write_logs(tmp_path / "a.parquet", rows))
+
+
+def test_question_may_be_missing_where_no_prompt_uses_it(tmp_path: Path) -> None:
+    path = write_logs(tmp_path / "a.parquet", [{"context": "c", "response": "a"}])
+    assert rows_of(load(path, question_needed=False))[0]["question"] is None
+
+
+def test_partition_keys_must_agree(tmp_path: Path) -> None:
+    write_logs(tmp_path / "dt=1" / "a.parquet", example_rows(1))
+    write_logs(tmp_path / "b.parquet", example_rows(1))
+    with pytest.raises(InputError, match="different partition keys"):
+        load(tmp_path)
+
+
+def test_types_that_do_not_fit_are_an_error(tmp_path: Path) -> None:
+    base = example_rows(1)[0]
+    write_logs(tmp_path / "a.parquet", [{**base, "n": 1}])
+    write_logs(tmp_path / "b.parquet", [{**base, "n": "one"}])
+    with pytest.raises(InputError, match="types that don't fit together"):
+        load(tmp_path)
+
+
+def test_doubled_and_missing_ids_are_named(tmp_path: Path) -> None:
+    rows = [{**r, "row_id": f"id-{i % 3}"} for i, r in enumerate(example_rows(4))]
+    write_logs(tmp_path / "a.parquet", rows[:2])
+    write_logs(tmp_path / "b.parquet", rows[2:])
+    logs = load(tmp_path)
+    with pytest.raises(InputError, match=r"1 ids in column 'row_id' are not unique, such as 'id-0' \(2 times\)"):
+        check_row_ids(logs, logs.files, Columns())
+    check_row_ids(logs, logs.files, Columns(row_id=None))
+    write_logs(tmp_path / "b.parquet", [{**rows[2], "row_id": None}])
+    logs = load(tmp_path)
+    with pytest.raises(InputError, match="1 rows have no 'row_id'"):
+        check_row_ids(logs, logs.files, Columns())
+
+
+@pytest.mark.parametrize(
+    ("place", "says"), [("nowhere", "does not exist"), ("", r"no \.parquet file"), ("*.parquet", r"no \.parquet")]
+)
+def test_nothing_there(tmp_path: Path, place: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        find_logs(str(tmp_path / place) if place else str(tmp_path))
+
+
+def test_unreadable_files_are_told_apart(tmp_path: Path) -> None:
+    write_logs(tmp_path / "a.parquet", example_rows(2))
+    (tmp_path / "b.parquet").write_bytes(b"PAR1 not really")
+    logs = find_logs(str(tmp_path))
+    assert [f.path for f in logs.files] == ["a.parquet"]
+    assert [f.path for f in logs.unreadable] == ["b.parquet"] and logs.unreadable[0].error
+
+
+def test_a_broken_data_page_loses_no_row(tmp_path: Path) -> None:
+    path = write_logs(
+        tmp_path / "a.parquet", example_rows(600), row_group_size=300, compression="none", write_page_checksum=True
+    )
+    column = pq.ParquetFile(path).metadata.row_group(1).column(2)  # the responses of the second row group
+    data = bytearray(path.read_bytes())
+    middle = (column.dictionary_page_offset or column.data_page_offset) + column.total_compressed_size // 2
+    data[middle : middle + 8] = b"\xff" * 8
+    path.write_bytes(data)
+    logs = load(path)
+    file = logs.files[0]
+    with pytest.raises(InputError, match=r"a\.parquet can't be read .*--on-bad-file skip"):
+        list(read_logs(logs.fs, file, 0, range(2), Columns(), logs.passthrough, False))
+    tables = list(read_logs(logs.fs, file, 0, range(2), Columns(), logs.passthrough, True))
+    rows = pa.concat_tables(tables).to_pylist()
+    assert [r["row_key"] for r in rows] == list(range(600))
+    assert {r["status"] for r in rows[:300]} == {"ok"} and {r["status"] for r in rows[300:]} == {"unreadable"}

@@ -1,0 +1,96 @@
+"""OUTPUT and INPUT must lie apart: said at the first run, before anything is written."""
+
+from pathlib import Path
+
+import pytest
+from pyarrow import fs as pafs
+
+from ragassay.jobs.config import Columns
+from ragassay.jobs.input import check_logs, find_logs, refuse_overlap
+from ragassay.jobs.input.files import LogFile, Logs
+from ragassay.jobs.storage import Folder, open_folder
+from ragassay.pipeline.errors import InputError
+from tests.conftest import example_rows, write_logs
+
+from ..conftest import ragassay, write_job
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    write_logs(tmp_path / "logs" / "dt=1" / "a.parquet", example_rows(1))
+    write_logs(tmp_path / "in" / "logs" / "east" / "dt=1" / "a.parquet", example_rows(1))
+    (tmp_path / "link").symlink_to("logs")
+    (tmp_path / "far").mkdir()
+    (tmp_path / "logs" / "far").symlink_to(tmp_path / "far")
+    return tmp_path
+
+
+def refuse(root: Path, source: str, output: str) -> None:
+    logs = find_logs(f"{root}/{source}")
+    check_logs(logs, Columns(), question_needed=True)
+    refuse_overlap(logs, open_folder(output.replace("ROOT", str(root)) if "ROOT" in output else f"{root}/{output}"))
+
+
+@pytest.mark.parametrize(
+    ("source", "output"),
+    [
+        ("logs", "logs"),
+        ("logs", "logs/audit"),
+        ("logs", "logs/dt=1/audit"),
+        ("logs", "link/audit"),
+        ("link", "logs/audit"),
+        ("logs", "logs/dt=1/../audit"),
+        ("logs", "far/audit"),
+        ("logs", "file://ROOT/logs/audit"),
+        ("logs/**/*.parquet", "logs/audit"),
+        ("**/*.parquet", "audit"),
+        ("logs/dt=1", "logs"),
+        ("logs/dt=1/a.parquet", "."),
+        ("link", "logs/dt=1"),
+        ("logs/**/[ab]*.parquet", "logs/audit"),
+        ("logs/**/a.parquet", "logs/x/y"),
+        ("logs/*", "logs/audit"),
+        ("in/*/*/dt=1/[ab].parquet", "in/audit"),
+        ("logs/dt=1/a.parquet", "link"),
+    ],
+)
+def test_they_may_not_overlap(root: Path, source: str, output: str) -> None:
+    with pytest.raises(InputError, match="give an OUTPUT outside it"):
+        refuse(root, source, output)
+
+
+@pytest.mark.parametrize(
+    ("source", "output"),
+    [
+        ("logs", "audit"),
+        ("logs", "logs-audit"),
+        ("logs", "logs/_audit"),
+        ("logs", "logs/.work/audit"),
+        ("logs/dt=1", "logs/audit"),
+        ("logs/dt=*/a.parquet", "logs/audit"),
+        ("logs/dt=1/a.parquet", "logs/dt=1/audit"),
+        ("*/*/*.parquet", "audit"),
+        ("logs/dt=1/**/a.parquet", "logs/audit"),
+        ("logs/d*", "logs/audit"),
+        ("logs/*/a.parquet", "logs/audit"),
+    ],
+)
+def test_places_that_are_not_read_are_free(root: Path, source: str, output: str) -> None:
+    refuse(root, source, output)
+
+
+def test_prefixes_of_an_object_store() -> None:
+    fs = pafs._MockFileSystem()
+    file = LogFile("a.parquet", "mock://b/logs/a.parquet", "b/logs/a.parquet", 1, ())
+    logs = Logs("mock://b/logs", fs, [file], folders={"b/logs": "b/logs"})
+    for path in ("b/logs", "b/logs/out", "b"):
+        with pytest.raises(InputError, match="OUTPUT outside it"):
+            refuse_overlap(logs, Folder(fs, path, f"mock://{path}"))
+    for path in ("b/logs2", "b/out", "b/logs/_out"):
+        refuse_overlap(logs, Folder(fs, path, f"mock://{path}"))
+
+
+def test_the_first_run_says_so_and_writes_nothing(root: Path) -> None:
+    job = write_job(root / "job.yaml", slms=[], detectors=[{"name": "novelty", "kind": "novelty"}])
+    done = ragassay("run", root / "logs", root / "logs" / "audit", "--config", job)
+    assert done.returncode == 1 and "OUTPUT outside it" in done.stderr and not (root / "logs" / "audit").exists()

@@ -1,0 +1,36 @@
+"""A partition has one name: in the input, in the manifest, and below `raw/`."""
+
+import tempfile
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragassay.jobs.input import find_logs
+from ragassay.jobs.output.partitions import hive_keys, hive_path, partitions
+from ragassay.jobs.storage import open_folder
+from tests.conftest import example_rows, write_logs
+
+letters = st.characters(codec="utf-8", exclude_characters="/=\0", exclude_categories=["Cs"])
+names = st.text(letters, min_size=1, max_size=8).filter(lambda name: name[0] not in "._")
+values = st.text(st.characters(codec="utf-8", exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
+
+
+@settings(max_examples=40)
+@given(names, names.map(lambda name: quote(name, safe="")), values)
+def test_what_a_folder_is_called_comes_back_from_raw(plain: str, encoded: str, value: str) -> None:
+    for key in {plain, encoded}:
+        with tempfile.TemporaryDirectory() as root:
+            write_logs(Path(root) / "logs" / f"{key}={quote(value, safe=' ')}" / "a.parquet", example_rows(1))
+            (file,) = find_logs(f"{root}/logs").files
+            assert file.partition == ((key, value),)
+            table = pa.table({"n": [1], key: [value]})
+            ds.write_dataset(
+                [table], f"{root}/out/raw", format="parquet", partitioning=[key], partitioning_flavor="hive",
+                basename_template="x-{i}.parquet",
+            )  # fmt: skip
+            (place,) = partitions(open_folder(f"{root}/out"), "raw")
+            assert hive_path(place) == file.partition_path and hive_keys(place) == {key: value}

@@ -1,0 +1,156 @@
+"""An adapter is served as it was trained: its prompt comes with it, and merging it changes P(yes) as it should."""
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ragassay.jobs.config import make_job
+from ragassay.jobs.tune.adapter import write_adapter
+from ragassay.jobs.tune.train import Look, Recipe
+from ragassay.pipeline.engines.prepare import own_adapter, prepare_slm, weights_identity
+from ragassay.pipeline.engines.protocol import load_engine
+from ragassay.pipeline.engines.weights import identity
+from ragassay.pipeline.errors import ConfigError, ModelError
+from ragassay.pipeline.slm.adapter import BUNDLED
+from ragassay.pipeline.slm.config import Slm
+from ragassay.pipeline.slm.prompt import check_template
+from ragassay.pipeline.tune.attention import NAME, register
+from ragassay.pipeline.tune.lora import label_logprobs, load_for_training
+from ragassay.pipeline.tune.tree import grow
+
+PROMPT = "{% for p in context %}{{ p }}{% endfor %} {{ question }} {{ sentence }} True?"
+PROMPTS = [[1, 50 + i, 60, 70 + i, 9] for i in range(20)]
+LABELS = [10, 20]
+
+
+@pytest.fixture(scope="module")
+def adapter(tiny_model: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random adapter of the tiny model."""
+    folder = tmp_path_factory.mktemp("adapters") / "verifier"
+    slm = Slm(
+        name="tiny", model=tiny_model, dtype="float32", prompt=PROMPT, chat=False, supported=("No",), unsupported=("Yes",)
+    )
+    model = load_for_training(slm, rank=4, layers=None, seed=1)
+    with torch.no_grad():
+        for parameter in (p for p in model.parameters() if p.requires_grad):
+            parameter.normal_(std=0.1)
+    look = Look(step=1, tokens=100, labels=10, seconds=1.0, train_loss=0.6, loss=0.7, auroc=0.6)
+    write_adapter(model, slm, Recipe(rank=4, layers=None), {"supported": 5, "unsupported": 5}, "logs.parquet", [look], folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAGASSAY_HOME", str(tmp_path / "home"))
+
+
+def test_an_slm_is_asked_as_its_adapter_was_trained(tiny_model: str, adapter: Path) -> None:
+    slm = Slm(name="a", model=tiny_model, adapter=str(adapter))
+    assert (slm.prompt, slm.chat, slm.supported, slm.unsupported) == (PROMPT, False, ("No",), ("Yes",))
+    assert Slm.model_validate(slm.model_dump()) == slm
+
+
+def test_merged_weights_give_what_the_adapter_gives(tiny_model: str, adapter: Path) -> None:
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    def odds(slm: Slm) -> np.ndarray:
+        logprobs = load_engine(slm, 1).label_logprobs(PROMPTS, LABELS).logprobs
+        return logprobs[:, 0] - logprobs[:, 1]
+
+    register()
+    base = AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.float32, attn_implementation=NAME)
+    unmerged = PeftModel.from_pretrained(base, str(adapter)).float()
+    with torch.inference_mode():
+        found = label_logprobs(unmerged, grow(PROMPTS), LABELS[:1], LABELS[1:]).numpy()
+    plain = odds(Slm(name="a", model=tiny_model, engine="transformers", dtype="float32"))
+    merged = odds(Slm(name="a", model=tiny_model, engine="transformers", dtype="float32", adapter=str(adapter)))
+    expected = found[:, 0] - found[:, 1]
+    assert np.abs(plain - expected).mean() > 1, "the adapter must change something for the comparison to mean anything"
+    assert np.abs(merged - expected).max() < 0.05 * np.abs(plain - expected).mean()  # weights are kept in bfloat16
+
+
+def test_merging_happens_once(tiny_model: str, adapter: Path) -> None:
+    slm = Slm(name="a", model=tiny_model, adapter=str(adapter))
+    first = Path(prepare_slm(slm))
+    made = (first / "model.safetensors").stat().st_mtime_ns
+    assert prepare_slm(slm) == str(first)
+    assert (first / "model.safetensors").stat().st_mtime_ns == made
+    assert (first / "tokenizer.json").exists()
+
+
+def test_the_fingerprint_knows_the_adapter(tiny_model: str, adapter: Path) -> None:
+    plain, tuned = Slm(name="a", model=tiny_model), Slm(name="a", model=tiny_model, adapter=str(adapter))
+    assert weights_identity(plain).items() < weights_identity(tuned).items()
+
+
+def test_nothing_of_this_machine_is_in_an_adapter(adapter: Path, tiny_model: str) -> None:
+    for path in adapter.iterdir():
+        if path.suffix != ".safetensors":
+            assert str(Path.home()) not in path.read_text().replace(tiny_model, "")
+
+
+def test_another_prompt_is_refused(adapter: Path) -> None:
+    with pytest.raises(ConfigError, match="trained with another prompt: leave prompt out"):
+        make_job({"slms": [{"name": "a", "adapter": str(adapter), "prompt": "{{ context[0] }} {{ sentence }}"}]})
+
+
+def test_another_model_is_refused(adapter: Path) -> None:
+    with pytest.raises(ModelError, match="trained on another model than 'embedded'"):
+        prepare_slm(Slm(name="a", adapter=str(adapter)))
+
+
+def test_an_unknown_adapter_is_named() -> None:
+    with pytest.raises(ModelError, match="adapter 'nowhere' is unknown"):
+        make_job({"slms": [{"name": "a", "adapter": "nowhere"}]})
+
+
+def test_the_bundled_adapters_say_how_they_are_asked() -> None:
+    for folder in BUNDLED.iterdir():
+        slm = Slm(name="a", adapter=folder.name)
+        check_template(slm)
+        assert own_adapter(slm) == folder
+        assert "Licences".lower() in (folder / "README.md").read_text().lower()
+
+
+def other_tensors(model: str, folder: Path) -> Path:
+    """A copy of a model with one number changed in the middle of its weights: same names, same sizes."""
+    shutil.copytree(model, folder)
+    path = folder / "model.safetensors"
+    weights = bytearray(path.read_bytes())
+    assert len(weights) > 4 << 20
+    weights[len(weights) // 2] ^= 1
+    path.write_bytes(bytes(weights))
+    return folder
+
+
+def test_tensors_anywhere_in_a_file_tell_weights_apart(tiny_model: str, tmp_path: Path) -> None:
+    other = other_tensors(tiny_model, tmp_path / "other")
+    assert identity(tiny_model) != identity(str(other))
+    assert identity(tiny_model) == identity(tiny_model)
+    before = identity(str(other))
+    os.utime(other / "model.safetensors")
+    assert identity(str(other)) == before  # read anew, and the same
+
+
+def test_weights_are_read_once_for_their_identity(tiny_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = identity(tiny_model)
+    monkeypatch.setattr(hashlib, "file_digest", lambda *_: pytest.fail("read again"))
+    assert identity(tiny_model) == first
+
+
+def test_two_models_of_one_name_share_no_merged_weights(tiny_model: str, adapter: Path, tmp_path: Path) -> None:
+    other = other_tensors(tiny_model, tmp_path / "elsewhere" / Path(tiny_model).name)
+    loose = tmp_path / "loose"
+    shutil.copytree(adapter, loose)
+    settings = json.loads((loose / "slm.json").read_text())
+    del settings["base"]  # an adapter that does not say what it was trained on
+    (loose / "slm.json").write_text(json.dumps(settings))
+    merged = {prepare_slm(Slm(name="a", model=model, adapter=str(loose))) for model in (tiny_model, str(other))}
+    assert len(merged) == 2

@@ -1,0 +1,180 @@
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragassay.pipeline.errors import ConfigError, ModelError
+from ragassay.pipeline.slm.config import VERIFIER_PROMPT, Slm
+from ragassay.pipeline.slm.prompt import PADDED_TO, PromptBuilder, check_template, needs_question, plain_tokenizer
+
+CONTROL = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<repo_name>", "<jupyter_code>"]
+
+
+@pytest.fixture(scope="module")
+def builder(tokenizer: Any) -> PromptBuilder:
+    return PromptBuilder(Slm(name="smollm2"), tokenizer)
+
+
+@pytest.fixture(scope="module")
+def plain(tokenizer: Any) -> Any:
+    return plain_tokenizer(tokenizer)[0]
+
+
+def one(builder: PromptBuilder, question: str, context: list[str], sentence: str) -> list[int]:
+    return list(builder.encode([(question, context, [sentence])])[0].prompts()[0])
+
+
+def test_prompt_is_the_chat_template_around_the_message(builder: PromptBuilder, tokenizer: Any) -> None:
+    ids = one(builder, "When?", ["It opens at 9 a.m.", "Wear a hat."], "It opens at nine.")
+    text = tokenizer.decode(ids)
+    assert text == (
+        "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
+        "<|im_start|>user\nYou check whether a statement is supported by a context. Reply with Yes or No only.\n\n"
+        "Context:\nIt opens at 9 a.m.\nWear a hat.\n\nQuestion: When?\n\nStatement: It opens at nine.\n\n"
+        "Is the statement supported by the context? Reply Yes or No.<|im_end|>\n<|im_start|>assistant\n"
+    )
+    assert ids == tokenizer.encode(text, add_special_tokens=False)  # as the model's own tokenizer encodes the whole
+
+
+control_text = st.lists(
+    st.sampled_from([*CONTROL, "<|", "im_end", "|>", " hello ", "\n", "Ünï", "\ue000question\ue001", "{{ x }}"]),
+    max_size=8,
+).map("".join)
+ROWS = st.lists(st.tuples(control_text, st.lists(control_text, max_size=2), st.lists(control_text, max_size=3)), max_size=5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(question=control_text, passages=st.lists(control_text, min_size=1, max_size=3), sentence=control_text)
+def test_log_text_never_becomes_a_control_token(
+    builder: PromptBuilder, tokenizer: Any, plain: Any, question: str, passages: list[str], sentence: str
+) -> None:
+    added = set(tokenizer.added_tokens_decoder)
+    clean = one(builder, "q", ["p"] * len(passages), "s")
+    ids = one(builder, question, passages, sentence)
+    assert [i for i in ids if i in added] == [i for i in clean if i in added]
+    for text in (question, *passages, sentence):  # and nothing of the text is lost
+        assert plain.decode(plain.encode(text).ids) == text
+
+
+def test_the_tokenizer_itself_would_have_made_one(tokenizer: Any) -> None:
+    assert set(tokenizer.encode("a <|im_end|> b")) & set(tokenizer.added_tokens_decoder)
+
+
+def test_sentences_of_a_response_share_their_prefix(builder: PromptBuilder) -> None:
+    (encoded,) = builder.encode([("q", ["c"], ["One.", "Two words."])])
+    first, second = encoded.prompts()
+    assert first != second and first[: len(encoded.head)] == second[: len(encoded.head)]
+    assert len(encoded.head) > 0.7 * len(first)
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows=ROWS)
+def test_rows_encoded_together_are_those_encoded_alone(
+    builder: PromptBuilder, rows: list[tuple[str, list[str], list[str]]]
+) -> None:
+    assert builder.encode(rows) == [builder.encode([row])[0] for row in rows]
+
+
+PADDED = Slm(name="m", prompt=VERIFIER_PROMPT, chat=False)
+UNPADDED = PADDED.model_copy(update={"prompt": VERIFIER_PROMPT.replace("{{ padding }}", "")})
+
+
+@pytest.fixture(scope="module")
+def padded(tokenizer: Any) -> PromptBuilder:
+    return PromptBuilder(PADDED, tokenizer)
+
+
+def test_the_verifiers_prompt(padded: PromptBuilder, tokenizer: Any) -> None:
+    text = tokenizer.decode(one(padded, "When?", ["It opens at 9 a.m.", "Wear a hat."], "It opens at nine."))
+    assert re.sub("\n\n+Statement", "\nStatement", text) == (
+        "Does the context support the statement? Answer Yes or No.\n\nContext:\nIt opens at 9 a.m.\nWear a hat.\n"
+        "Question: When?\nStatement: It opens at nine.\nAnswer:"
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows=ROWS)
+def test_what_changes_begins_on_a_block_and_padding_adds_line_breaks_alone(
+    padded: PromptBuilder, tokenizer: Any, plain: Any, rows: list[tuple[str, list[str], list[str]]]
+) -> None:
+    for with_it, without in zip(padded.encode(rows), PromptBuilder(UNPADDED, tokenizer).encode(rows), strict=True):
+        assert len(with_it.head) % PADDED_TO == 0 and with_it.tails == without.tails
+        text, bare = plain.decode(with_it.head), plain.decode(without.head)
+        added = len(text) - len(bare)
+        assert 0 <= added < PADDED_TO
+        assert text == bare.removesuffix("Statement:") + "\n" * added + "Statement:"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["{{ padding }}{{ context | join }}{{ padding }}{{ sentence }}", "{{ context | join }}{{ sentence }}{{ padding }}"],
+)
+def test_padding_stands_once_before_the_sentence(prompt: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape("{{ padding }} may stand once in the prompt, before {{ sentence }}")):
+        check_template(Slm(name="m", prompt=prompt))
+
+
+def test_a_model_without_a_line_break_of_its_own_is_refused(tokenizer: Any) -> None:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    words = Tokenizer(models.WordLevel({"[UNK]": 0, "Yes": 1, "No": 2}, unk_token="[UNK]"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    with pytest.raises(ModelError, match=re.escape("no single token for a line break: take {{ padding }} out")):
+        PromptBuilder(PADDED, PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]"))
+
+
+def test_labels_are_all_single_token_spellings(builder: PromptBuilder, tokenizer: Any) -> None:
+    assert {tokenizer.decode([i]) for i in builder.yes} == {"Yes", "yes", " Yes", " yes"}  # YES is two tokens here
+    assert {tokenizer.decode([i]).strip().lower() for i in builder.no} == {"no"}
+
+
+def test_a_model_without_the_word_is_refused(tokenizer: Any) -> None:
+    with pytest.raises(ModelError, match="no single token for any of \\['Jawohlja'\\]"):
+        PromptBuilder(Slm(name="m", supported=("Jawohlja",)), tokenizer)
+
+
+def test_prompt_without_chat_template(tokenizer: Any) -> None:
+    slm = Slm(name="m", chat=False, prompt="Doc: {{ context | join(' ') }}\nClaim: {{ sentence }}\nAnswer:")
+    builder = PromptBuilder(slm, tokenizer)
+    ids = one(builder, "unused", ["a b", "c"], "d.")
+    assert tokenizer.decode(ids) == "Doc: a b c\nClaim: d.\nAnswer:"
+    assert not builder.needs_question and needs_question(Slm(name="x"))
+
+
+def test_system_message_is_the_users(tokenizer: Any) -> None:
+    ids = one(PromptBuilder(Slm(name="m", system="Judge."), tokenizer), "q", ["c"], "s")
+    assert tokenizer.decode(ids).startswith("<|im_start|>system\nJudge.<|im_end|>")
+
+
+@pytest.mark.parametrize("prompt", ["no sentence", "{{ sentence }} and {{ sentence }}"])
+def test_prompt_needs_the_sentence_once(prompt: str) -> None:
+    with pytest.raises(ConfigError, match="exactly once"):
+        check_template(Slm(name="m", prompt=prompt))
+
+
+@pytest.mark.parametrize(
+    ("prompt", "says"),
+    [
+        ("{{ contexts }} {{ sentence }}", "contexts"),
+        ("{{ question }} {{ sentence }}", "all passages"),
+        ("{{ context[0] }} {{ sentence }}", "all passages"),
+        ("{{ context | join }} {{ question | upper }} {{ sentence }}", "may not change or cut"),
+        ("{{ context | join }} {{ 'a' + 1 }} {{ sentence }}", "no valid template"),
+    ],
+)
+def test_prompt_holds_every_text_whole(prompt: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        check_template(Slm(name="m", prompt=prompt))
+
+
+def test_labels_beyond_ascii_are_the_right_token(tokenizer: Any) -> None:
+    assert {tokenizer.decode([i]) for i in PromptBuilder(Slm(name="m", supported=("é",)), tokenizer).yes} == {"é", " é"}
+
+
+@pytest.mark.parametrize("prompt", ["{{ sentence", "{{ sentence.__class__.__mro__ }}", "{% for p in context %}{{ sentence }}"])
+def test_prompt_is_sandboxed_and_checked(prompt: str) -> None:
+    with pytest.raises(ConfigError):
+        check_template(Slm(name="m", prompt=prompt))

@@ -1,0 +1,218 @@
+"""The scoring stage around an engine, with an engine whose numbers are a known function of the prompt."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragassay.pipeline.engines.protocol import EngineOutput
+from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.slm.config import Slm, Value
+from ragassay.pipeline.slm.prompt import PromptBuilder
+from ragassay.pipeline.slm.row_prompts import Row
+from ragassay.pipeline.slm.score import STEPS_A_CALL, RowScore, attach, member_values, row_digest, score_rows
+from ragassay.schemas.columns import MEMBER, USAGE
+
+
+class CountingEngine:
+    """Honest implementation of the protocol without a model: log P depends on the prompt alone, as a real engine's does."""
+
+    def __init__(self, tokenizer: Any, max_model_len: int = 4096) -> None:
+        self.tokenizer = tokenizer
+        self.max_model_len = max_model_len
+        self.calls: list[list[tuple[int, ...]]] = []
+
+    def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
+        assert all(0 < len(p) < self.max_model_len for p in prompts)
+        self.calls.append([tuple(p) for p in prompts])
+        logits = np.array([[np.sin(hash(tuple(p)) % 1000 + label) for label in labels] for p in prompts])
+        lengths = np.array([len(p) for p in prompts])
+        return EngineOutput(logits - 5.0, lengths - lengths // 2, lengths // 2)
+
+
+@pytest.fixture(scope="module")
+def slm() -> Slm:
+    return Slm(name="m", system="s")
+
+
+@pytest.fixture(scope="module")
+def builder(slm: Slm, tokenizer: Any) -> PromptBuilder:
+    return PromptBuilder(slm, tokenizer)
+
+
+def row(i: int = 0, context: list[str] | None = None, sentences: list[str] | None = None) -> Row:
+    sentences = sentences or [f"Shop {i} opens.", "It closes."]
+    return Row("When?", context or [f"Shop {i} is open."], " ".join(sentences), sentences)
+
+
+def no_split(text: str) -> list[tuple[int, int]]:
+    return [(0, len(text))]
+
+
+def test_scores_do_not_depend_on_neighbours_or_order(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
+    rows = [row(i) for i in range(5)]
+    engine = CountingEngine(tokenizer)
+    together = score_rows(rows, slm, builder, engine, no_split)
+    backwards = score_rows(rows[::-1], slm, builder, engine, no_split)[::-1]
+    alone = [score_rows([r], slm, builder, engine, no_split)[0] for r in rows]
+    for a, b, c in zip(together, backwards, alone, strict=True):
+        assert a.log_p_yes == b.log_p_yes == c.log_p_yes and a.log_p_no == b.log_p_no == c.log_p_no
+
+
+def test_identical_prompts_are_sent_once_and_counted_once(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
+    engine = CountingEngine(tokenizer)
+    results = score_rows([row(1), row(1), row(2)], slm, builder, engine, no_split)
+    (sent,) = engine.calls
+    assert len(sent) == len(set(sent)) == 4
+    assert results[0].log_p_yes == results[1].log_p_yes
+    assert [r.prompts for r in results] == [2, 0, 2]
+    assert sum(r.tokens_computed + r.tokens_reused for r in results) == sum(map(len, sent))
+
+
+def test_prompts_that_share_a_context_stand_together(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
+    engine = CountingEngine(tokenizer)
+    score_rows([row(1), row(2), row(1, sentences=["Else.", "More."])], slm, builder, engine, no_split)
+    first = builder.encode([("When?", ["Shop 1 is open."], ["Else."])])[0].head
+    same = [list(p[: len(first)]) == first for p in engine.calls[0]]
+    assert sum(same) == 4 and same in ([True] * 4 + [False] * 2, [False] * 2 + [True] * 4)
+
+
+def test_long_context_takes_the_best_window(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
+    passages = [f"Passage {i}: " + "the shop is open. " * 10 for i in range(8)]
+    engine = CountingEngine(tokenizer, max_model_len=256)
+    (result,) = score_rows([row(1, context=passages)], slm, builder, engine, no_split)
+    assert result.windows > 1 and len(engine.calls[0]) == 2 * result.windows
+    values = {}
+    for prompt in engine.calls[0]:
+        out = engine.label_logprobs([prompt], [*builder.yes, *builder.no]).logprobs[0]
+        yes, no = (np.logaddexp.reduce(x) for x in np.split(out, [len(builder.yes)]))
+        sentence = tokenizer.decode(prompt).split("Statement: ")[1].split("\n")[0]
+        values.setdefault(sentence, []).append(yes - no)
+    got = member_values(Value.LOG_ODDS, result.log_p_yes, result.log_p_no)
+    assert got.tolist() == pytest.approx([max(values["Shop 1 opens."]), max(values["It closes."])])
+
+
+def test_windows_of_a_tokenizer_that_puts_a_space_before_any_text() -> None:
+    """Like SentencePiece models': the prompt can't be cut before the sentence, and long contexts get windows all the same."""
+    from tokenizers import Tokenizer, models, normalizers
+    from transformers import PreTrainedTokenizerFast
+
+    words = ["<unk>", "▁", "Yes", "No", *map(chr, range(33, 127))]
+    backend = Tokenizer(models.BPE({word: i for i, word in enumerate(words)}, [], unk_token="<unk>"))
+    backend.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>")
+    slm = Slm(name="m", chat=False, prompt="{{ context | join(' ') }} Claim: {{ sentence }} True?")
+    builder = PromptBuilder(slm, tokenizer)
+    engine = CountingEngine(tokenizer, max_model_len=200)
+    long = [f"Passage {i} is open on all days but 😀 Sunday." for i in range(12)]
+    short, cut = score_rows([row(1), row(2, context=long)], slm, builder, engine, no_split)
+    assert (short.error, cut.error) == (None, None)
+    assert short.windows == 1 and cut.windows > 3 and len(cut.log_p_yes) == 2
+
+
+def test_no_room_for_context_is_an_error_of_the_row_alone(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
+    engine = CountingEngine(tokenizer, max_model_len=200)
+    good, bad = score_rows([row(1), row(2, sentences=["word " * 300])], slm, builder, engine, no_split)
+    assert good.error is None and len(good.log_p_yes) == 2
+    assert bad.error and "no room for context" in bad.error and bad.log_p_yes == []
+
+
+def test_whole_response_is_scored_too_and_says_when_it_does_not_fit(builder: PromptBuilder, tokenizer: Any) -> None:
+    slm = Slm(name="m", system="s", whole_response=True)
+    engine = CountingEngine(tokenizer, max_model_len=256)
+    short, long = score_rows([row(1), row(2, sentences=["word " * 30] * 8)], slm, builder, engine, no_split)
+    assert short.response_score is not None and len(short.log_p_yes) == 2 and short.note is None
+    assert long.response_score is None and len(long.log_p_yes) == 8 and "response_score is null" in (long.note or "")
+
+
+def test_nan_is_an_error_not_a_score(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
+    class Broken(CountingEngine):
+        def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
+            out = super().label_logprobs(prompts, labels)
+            return EngineOutput(out.logprobs * np.nan, out.tokens_computed, out.tokens_reused)
+
+    with pytest.raises(ModelError, match="NaN"):
+        score_rows([row()], slm, builder, Broken(tokenizer), no_split)
+
+
+def test_values() -> None:
+    yes, no = np.log([0.6, 0.1]), np.log([0.2, 0.1])
+    assert member_values(Value.P_YES, yes, no) == pytest.approx([0.6, 0.1])
+    assert member_values(Value.P_YES_SHARE, yes, no) == pytest.approx([0.75, 0.5])
+    assert member_values(Value.LOG_ODDS, yes, no) == pytest.approx([np.log(3), 0])
+
+
+def test_attach_appends_one_member_and_leaves_failed_rows(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
+    table = pa.table(
+        {
+            "members": pa.array([[], None, []], pa.list_(MEMBER)),
+            "usage": pa.array([[], None, []], pa.list_(USAGE)),
+            "context_windows": pa.nulls(3, pa.int32()),
+            "status": ["ok", "no_context", "ok"],
+            "error": pa.array([None, "why", None], pa.string()),
+        }
+    )
+    engine = CountingEngine(tokenizer, max_model_len=200)
+    results = score_rows([row(1), row(2, sentences=["word " * 300])], slm, builder, engine, no_split)
+    got = attach(table, slm, [0, 2], results).to_pylist()
+    assert [r["status"] for r in got] == ["ok", "no_context", "too_long"]
+    assert len(got[0]["members"]) == len(got[0]["usage"]) == 1 and got[0]["context_windows"] == 1
+    assert got[1]["members"] is None and got[1]["error"] == "why"
+    assert got[2]["members"] is None and "no room" in got[2]["error"]
+
+
+def test_a_call_holds_a_bounded_number_of_tokens(builder: PromptBuilder, tokenizer: Any) -> None:
+    small = Slm(name="m", system="s", max_num_batched_tokens=64)  # 4,096 tokens a call
+    engine = CountingEngine(tokenizer)
+    rows = [row(i % 7, sentences=[f"Sentence {i}.", "It closes."]) for i in range(60)]
+    results = score_rows(rows, small, builder, engine, no_split)
+    assert len(engine.calls) > 1
+    assert all(sum(map(len, call)) <= STEPS_A_CALL * 64 for call in engine.calls)
+    alone = [score_rows([r], small, builder, CountingEngine(tokenizer), no_split)[0] for r in rows]
+    assert [r.log_p_yes for r in results] == [a.log_p_yes for a in alone]
+
+
+def test_a_row_larger_than_a_call_is_a_call(builder: PromptBuilder, tokenizer: Any) -> None:
+    small = Slm(name="m", system="s", max_num_batched_tokens=64)
+    engine = CountingEngine(tokenizer)
+    big = row(1, sentences=[f"Sentence number {i} is about the shop." for i in range(100)])
+    results = score_rows([row(2), big, row(3)], small, builder, engine, no_split)
+    assert [len(r.log_p_yes) for r in results] == [2, 100, 2]
+
+
+def test_repeated_rows_are_scored_once_over_batches_and_cost_nothing(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
+    engine = CountingEngine(tokenizer)
+    known: dict[bytes, RowScore] = {}
+    first = score_rows([row(1), row(2), row(1)], slm, builder, engine, no_split, known)
+    again = score_rows([row(2), row(3), row(2)], slm, builder, engine, no_split, known)
+    sent = [prompt for call in engine.calls for prompt in call]
+    assert len(sent) == len(set(sent)) == 6
+    assert again[0] == again[2] == first[1].repeated()
+    assert [r.prompts for r in (*first, *again)] == [2, 2, 0, 0, 2, 0]
+    assert sum(r.tokens_computed + r.tokens_reused for r in (*first, *again)) == sum(map(len, sent))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=12), st.integers(0, 12)
+)
+def test_repetition_and_order_change_no_score(
+    slm: Slm, builder: PromptBuilder, tokenizer: Any, picks: list[tuple[int, int, int]], cut: int
+) -> None:
+    rows = [Row(f"When {q}?", [f"Shop {c} is open."], f"It opens {r}.", [f"It opens {r}."]) for q, c, r in picks]
+    known: dict[bytes, RowScore] = {}
+    engine = CountingEngine(tokenizer)
+    got = [s for part in (rows[:cut], rows[cut:]) for s in score_rows(part, slm, builder, engine, no_split, known)]
+    alone = [score_rows([r], slm, builder, CountingEngine(tokenizer), no_split)[0] for r in rows]
+    assert [(g.log_p_yes, g.log_p_no) for g in got] == [(a.log_p_yes, a.log_p_no) for a in alone]
+    sent = [prompt for call in engine.calls for prompt in call]
+    assert len(sent) == len(set(sent)) == len(set(picks)) == sum(g.prompts for g in got)
+
+
+def test_rows_differ_by_where_a_text_ends() -> None:
+    one, other = Row("a", ["b", "c"], "r", ["r"]), Row("a", ["b\nc"], "r", ["r"])
+    swapped = Row("a", ["r"], "b", ["b"])
+    assert len({row_digest(x) for x in (one, other, swapped, Row("ab", ["c"], "r", ["r"]))}) == 4

@@ -1,0 +1,65 @@
+import re
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragassay.pipeline.slm.windows import Unit, cut_context, pack
+
+
+def words(texts: list[str]) -> list[int]:
+    return [len(re.findall(r"\S+", text)) for text in texts]
+
+
+def ends(text: str) -> list[int]:
+    return [m.end() for m in re.finditer(r"\S+", text)]
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    return [m.span() for m in re.finditer(r"[^.\s][^.]*\.?", text)]
+
+
+def cut(context: list[str], budget: int) -> list[list[str]]:
+    return cut_context(context, budget, count=words, sentences=sentences, token_ends=ends)
+
+
+def test_what_fits_stays_whole() -> None:
+    assert cut(["a b", "c"], 3) == [["a b", "c"]]
+
+
+def test_whole_passages_with_one_shared() -> None:
+    assert cut(["a b", "c", "d e", "f"], 4) == [["a b", "c"], ["c", "d e", "f"]]
+
+
+def test_long_passages_are_cut_at_sentences_then_at_tokens() -> None:
+    assert cut(["a b. c d. e f."], 4) == [["a b. c d. "], ["c d. e f."]]
+    assert cut(["a b c d e"], 2) == [["a b"], [" c d"], [" e"]]
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["aa", "b.", "ccc", "d. e"]), min_size=1, max_size=30).map(" ".join),
+        min_size=1,
+        max_size=6,
+    ),
+    st.integers(1, 20),
+)
+def test_every_word_is_in_a_window_and_every_window_fits(context: list[str], budget: int) -> None:
+    windows = cut(context, budget)
+    assert all(sum(words(window)) <= budget for window in windows)
+    joined = " ".join(" ".join(window) for window in windows)
+    for passage in context:
+        for word in passage.split():
+            assert word in joined
+    flat = [w for window in windows for text in window for w in text.split()]
+    everything = iter(flat)
+    assert all(any(w == x for x in everything) for passage in context for w in passage.split())  # in order, none lost
+
+
+@given(st.lists(st.integers(1, 10), min_size=1, max_size=40), st.integers(10, 30))
+def test_pack_takes_every_unit_in_order(sizes: list[int], budget: int) -> None:
+    units = [Unit(i, 0, 1, size) for i, size in enumerate(sizes)]
+    windows = pack(units, budget)
+    assert list(dict.fromkeys(u for w in windows for u in w)) == units
+    assert all(sum(u.tokens for u in w) <= budget for w in windows)
+    assert all(len(set(a) & set(b)) <= 1 for a, b in pairwise(windows))
