@@ -9,15 +9,17 @@ from rich.console import Console
 
 from ragassay.jobs.config import Job, with_dtypes
 from ragassay.jobs.input import LogFile, Logs, find_logs, refuse_overlap
+from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.state import State, existing_output, read_manifest
 from ragassay.jobs.ray_session import ray_session
+from ragassay.jobs.resources import needed_resources
 from ragassay.jobs.score.balance import count_rows
 from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows, clear_pending, forget_pending
 from ragassay.jobs.score.frequencies import ensure_frequencies
-from ragassay.jobs.score.plan import needed_resources, score_files
+from ragassay.jobs.score.plan import score_files
 from ragassay.jobs.score.progress import progress
 from ragassay.jobs.score.register import check_input, refuse_unfinished, register
-from ragassay.jobs.storage import locked, open_folder
+from ragassay.jobs.storage import open_folder
 from ragassay.jobs.verdict.error_share import worst_share
 from ragassay.jobs.verdict.fit import fit_output, fits_of
 from ragassay.jobs.verdict.verdicts import without_verdict, write_verdicts

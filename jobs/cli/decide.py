@@ -11,10 +11,11 @@ from pyarrow.fs import FileType
 
 from ragassay.jobs.cli.console import DRIFT_EXIT, our_errors
 from ragassay.jobs.config import load_job
-from ragassay.jobs.decide.export.export import Format
+from ragassay.jobs.decide.export.run import Format
 from ragassay.jobs.decide.labels import LabelSource
+from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.state import existing_output, read_manifest
-from ragassay.jobs.storage import Folder, file_of, locked, open_file, refuse_inside
+from ragassay.jobs.storage import Folder, file_of, open_file, refuse_inside
 from ragassay.pipeline.errors import ConfigError, OutputError
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 from ragassay.schemas.manifest import Manifest
@@ -237,7 +238,7 @@ def export(
 ) -> None:
     """Write what passed as fine-tuning data, preference pairs, or what was flagged for reviewers."""
     with our_errors() as console, _opened(output) as (folder, _):
-        from ragassay.jobs.decide.export.export import export as run_export
+        from ragassay.jobs.decide.export.run import export as run_export
         from ragassay.jobs.decide.tables import print_export
 
         done = run_export(

@@ -31,8 +31,8 @@ def plan(
     """Tell what a job will take: rows, tokens, reuse, time here and on GPUs, and what should be mended first."""
     began = time.perf_counter()
     with our_errors() as console:
-        from ragassay.jobs.forecast.plan import Gpus
-        from ragassay.jobs.forecast.plan import plan as run_plan
+        from ragassay.jobs.forecast.run import Gpus
+        from ragassay.jobs.forecast.run import plan as run_plan
 
         if (gpus is None) != (gpu_tokens_per_second is None):
             raise ConfigError("--gpus and --gpu-tokens-per-second go together: a throughput that nobody measured is a guess")

@@ -57,9 +57,9 @@ def tune(
 ) -> None:
     """Train a LoRA adapter for an SLM on labelled responses; `adapter: OUT` in a job file then judges with it."""
     with our_errors() as console:
+        from ragassay.jobs.tune.run import UNTUNED, job_slm
+        from ragassay.jobs.tune.run import tune as run_tune
         from ragassay.jobs.tune.train import Recipe
-        from ragassay.jobs.tune.tune import UNTUNED, job_slm
-        from ragassay.jobs.tune.tune import tune as run_tune
 
         job = load_job(config)
         source = label_source(label, None, true_means, ignore_label, sentence_labels, None)

@@ -7,18 +7,20 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from ragassay.jobs.decide.choose import SEED, Bools, Choice, Floats, Ints, choose, fitted_rule, folds_of, half_of
+from ragassay.jobs.decide.choose import SEED, Choice, choose, fitted_rule, folds_of, half_of
 from ragassay.jobs.decide.evaluate import stored_rule
 from ragassay.jobs.decide.labelled import Labelled, fits_of_all, load_labelled, member_values_of
 from ragassay.jobs.decide.labels import LabelSource
 from ragassay.jobs.output.partitions import batches, partitions
 from ragassay.jobs.storage import Folder
-from ragassay.jobs.verdict.finalize import Settings, score_cells, score_moments
-from ragassay.jobs.verdict.fit import scores_of
+from ragassay.jobs.verdict.finalize import score_cells, score_moments
+from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.certify import certify, rows_needed
 from ragassay.pipeline.calibration.probability import calibration_error, fit_probability, probabilities
 from ragassay.pipeline.calibration.target import Target, best_precision, find_threshold, reached
 from ragassay.pipeline.errors import ConfigError, FitError
+from ragassay.pipeline.members import scores_of
+from ragassay.pipeline.stages.finalize import Settings
 from ragassay.pipeline.verdict.exact_quantile import share_cut
 from ragassay.pipeline.verdict.moments import merge
 from ragassay.pipeline.verdict.rule import Rule, apply_rule

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from ragassay.jobs.decide.labelled import Labelled
+from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import auroc
 from ragassay.pipeline.calibration.weights import fit_weights
 from ragassay.pipeline.verdict.aggregate import legal_pairs
@@ -16,10 +16,6 @@ FOLDS = 5
 SEED = 20250622
 HELPS = 3.5
 """Another rule replaces the stored one if its AUROC over held-out folds is better by so many standard errors."""
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ragassay.jobs.config import Normalize
 from ragassay.jobs.decide.choose import calibrated_on_other_half
@@ -17,6 +16,7 @@ from ragassay.jobs.decide.labelled import Labelled, fits_of_all, load_labelled, 
 from ragassay.jobs.decide.labels import Label, LabelSource
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.fit import fits_of
+from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import Measure, measure
 from ragassay.pipeline.detectors.config import DETECTOR
 from ragassay.pipeline.errors import FitError
@@ -31,9 +31,6 @@ EVALUATION = "evaluation.json"
 EVALUATION_VERSION = 1
 RESAMPLES = 1000
 HISTOGRAM_BINS = 40
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -297,9 +294,7 @@ def _compare(name: str, rows: Labelled, mine: Bools, scores: Mapping[str, Floats
     return Comparison(name, int((mine & good).sum()), int((mine & ~good).sum()), lines)
 
 
-def _measure(
-    score: Floats, good: Bools, groups: npt.NDArray[np.int64], passed: Bools | None, resamples: int
-) -> dict[str, Measure]:
+def _measure(score: Floats, good: Bools, groups: Ints, passed: Bools | None, resamples: int) -> dict[str, Measure]:
     if good.all() or not good.any():
         return {}
     return measure(score, good, np.unique(groups, return_inverse=True)[1], passed=passed, resamples=resamples)

@@ -6,17 +6,17 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ragassay.jobs.decide.labelled import Labelled
 from ragassay.jobs.storage import Folder
+from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.judge import Judge, ask
 
 CHUNK = 256
 """Answers are written after so many, so that what breaks off loses little."""
 
 
-def ask_judge(judge: Judge, rows: Labelled, output: Folder) -> npt.NDArray[np.float64]:
+def ask_judge(judge: Judge, rows: Labelled, output: Folder) -> Floats:
     """P(supported) of every response by a served judge; NaN where it gave none.
 
     Answers stand in OUTPUT/judge/NAME.json under a hash of judge and texts, errors too. What has a value is not asked again.

@@ -26,10 +26,12 @@ from ragassay.jobs.decide.labels import (
 )
 from ragassay.jobs.output.partitions import hive_keys, hive_path, partitions, read_group
 from ragassay.jobs.storage import Folder
-from ragassay.jobs.verdict.fit import fits_of, known_stats, member_structs, scores_of
+from ragassay.jobs.verdict.fit import fits_of, known_stats
+from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import group_numbers
 from ragassay.pipeline.detectors.config import DETECTOR
 from ragassay.pipeline.errors import InputError, OutputError
+from ragassay.pipeline.members import member_structs, scores_of
 from ragassay.pipeline.overlap import share_in_context, words, words_of
 from ragassay.pipeline.slm.config import Value
 from ragassay.pipeline.slm.score import member_values
@@ -37,8 +39,6 @@ from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.columns import SUPPORTED, Status
 from ragassay.schemas.manifest import Manifest
 from ragassay.schemas.stats import PartitionStats
-
-Floats = npt.NDArray[np.float64]
 
 READ = ("row_id", "status", "score", "threshold", "verdict", "question", "context", "response", "sentences", "members")
 
@@ -72,12 +72,12 @@ class Labelled:
     """
 
     labels: list[Label]
-    groups: npt.NDArray[np.int64]
+    groups: Ints
     grouped_by: str
     score: Floats
-    passed: npt.NDArray[np.bool_]
+    passed: Bools
     thresholds: Floats
-    counts: npt.NDArray[np.int64]
+    counts: Ints
     values: dict[str, Floats]
     shares: Floats
     whole: dict[str, Floats]
@@ -94,7 +94,7 @@ class Labelled:
     unmatched: int
 
     @property
-    def good(self) -> npt.NDArray[np.bool_]:
+    def good(self) -> Bools:
         """Whether each response is correct; partial is not."""
         return np.array([label is Label.CORRECT for label in self.labels])
 
@@ -348,7 +348,7 @@ def _groups(table: pa.Table, group: str | None, contexts: Sequence[Sequence[str 
     return [f"row {row_id}" if item is None else f"item {item}" for item, row_id in rows]
 
 
-def _gather_members(parts: _Parts, batch: pa.RecordBatch, values: dict[str, str], counts: npt.NDArray[np.int64]) -> None:
+def _gather_members(parts: _Parts, batch: pa.RecordBatch, values: dict[str, str], counts: Ints) -> None:
     """Values of whole responses, and the SLMs' own P(supported)."""
     shares = []
     for name, member in member_structs(batch, list(values)).items():

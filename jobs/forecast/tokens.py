@@ -10,10 +10,11 @@ import pyarrow as pa
 from ragassay.jobs.config import Job
 from ragassay.pipeline.engines.prepare import load_tokenizer, window_of
 from ragassay.pipeline.engines.vllm_engine import CPU_BLOCK_SIZE, GPU_BLOCK_SIZE
+from ragassay.pipeline.rows import Row, good_rows
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prefix_tree import PrefixTree
 from ragassay.pipeline.slm.prompt import PromptBuilder
-from ragassay.pipeline.slm.row_prompts import Row, good_rows, prompt_order
+from ragassay.pipeline.slm.row_prompts import prompt_order
 from ragassay.pipeline.slm.score import calls, in_token_order, row_digest
 from ragassay.pipeline.split import load_splitter, split
 from ragassay.pipeline.tune.tree import size

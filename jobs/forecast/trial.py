@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ragassay.jobs.config import Job
 from ragassay.jobs.ray_session import ray_session
-from ragassay.jobs.score.plan import LIGHT_CPUS, engine_environment, needed_resources, threads_of
+from ragassay.jobs.resources import LIGHT_CPUS, engine_environment, needed_resources, threads_of
 from ragassay.pipeline.stages.slm import SlmScorer
 
 FIRST_ROWS = 8

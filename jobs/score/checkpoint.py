@@ -4,18 +4,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from ragassay.jobs.input import LogFile, group_sizes
 from ragassay.jobs.storage import READERS, Folder
+from ragassay.pipeline.arrays import Ints
 
 CHECKPOINT = "_checkpoint"
 _PENDING, _COMMITTED = ".pending.parquet", ".parquet"  # the second is the end of both
-
-Keys = npt.NDArray[np.int64]
 
 
 class CommittedRows:
@@ -71,7 +69,7 @@ def forget_pending(output: Folder) -> None:
             output.fs.delete_file(path)
 
 
-def open_groups(output: Folder, fs: pafs.FileSystem, files: Mapping[int, LogFile]) -> dict[int, dict[int, Keys]]:
+def open_groups(output: Folder, fs: pafs.FileSystem, files: Mapping[int, LogFile]) -> dict[int, dict[int, Ints]]:
     """Row groups of input files that hold rows which are not committed; the others need not be read again.
 
     Args:
@@ -91,7 +89,7 @@ def open_groups(output: Folder, fs: pafs.FileSystem, files: Mapping[int, LogFile
     }
 
 
-def without_committed(tables: Iterable[pa.Table], committed: Keys) -> Iterator[pa.Table]:
+def without_committed(tables: Iterable[pa.Table], committed: Ints) -> Iterator[pa.Table]:
     """Log rows that are not committed.
 
     Args:
@@ -109,7 +107,7 @@ def without_committed(tables: Iterable[pa.Table], committed: Keys) -> Iterator[p
             yield left
 
 
-def _open_groups(fs: pafs.FileSystem, file: LogFile, first: int, committed: Keys) -> dict[int, Keys]:
+def _open_groups(fs: pafs.FileSystem, file: LogFile, first: int, committed: Ints) -> dict[int, Ints]:
     """Open row groups of one file, whose first row has this `row_key`, and their committed rows.
 
     These are copies: a view would keep the keys of all files in memory.
@@ -131,8 +129,8 @@ def _committed_files(output: Folder) -> list[str]:
     return [path for path in _checkpoint_files(output) if not path.endswith(_PENDING)]
 
 
-def _read_keys(output: Folder, paths: Sequence[str]) -> Iterable[Keys]:
-    def keys(path: str) -> Keys:
+def _read_keys(output: Folder, paths: Sequence[str]) -> Iterable[Ints]:
+    def keys(path: str) -> Ints:
         found: pa.ChunkedArray = pq.read_table(path, filesystem=output.fs, partitioning=None)["row_key"]
         return np.asarray(found.to_numpy(), dtype=np.int64)
 

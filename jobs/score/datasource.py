@@ -8,14 +8,15 @@ import pyarrow as pa
 
 from ragassay.jobs.config import Job
 from ragassay.jobs.input import LogFile, Logs, read_logs
-from ragassay.jobs.score.checkpoint import Keys, without_committed
+from ragassay.jobs.score.checkpoint import without_committed
 from ragassay.jobs.score.context_order import cluster_by_context
+from ragassay.pipeline.arrays import Ints
 
 MAX_TASKS = 64
 """Read tasks of one file: enough to read a huge one in parallel."""
 
 
-def open_rows(job: Job, logs: Logs, files: Mapping[int, LogFile], groups: Mapping[int, Mapping[int, Keys]]) -> Any:
+def open_rows(job: Job, logs: Logs, files: Mapping[int, LogFile], groups: Mapping[int, Mapping[int, Ints]]) -> Any:
     """A Ray datasource over the rows of the files that are not committed.
 
     Args:
@@ -59,7 +60,7 @@ def open_rows(job: Job, logs: Logs, files: Mapping[int, LogFile], groups: Mappin
     return LogsSource()
 
 
-def _put(committed: Keys) -> Any:
+def _put(committed: Ints) -> Any:
     """A reference to keys in Ray's object store, since a read task has no room for many; None for none."""
     import ray
 

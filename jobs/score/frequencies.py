@@ -15,7 +15,7 @@ from pyarrow import parquet as pq
 
 from ragassay.jobs.config import Columns, Job
 from ragassay.jobs.input import LogFile, Logs, read_logs
-from ragassay.jobs.score.plan import DRIVER_CPUS
+from ragassay.jobs.resources import DRIVER_CPUS
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.contain import contain_one
 from ragassay.pipeline.detectors.frequencies import BUCKETS, Frequencies, count, merge

@@ -19,10 +19,10 @@ from ragassay.jobs.input import (
 )
 from ragassay.jobs.output.fingerprint import check_fingerprint, fingerprint
 from ragassay.jobs.output.partitions import hive_path, partitions
+from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
 from ragassay.jobs.output.state import State
 from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows
 from ragassay.jobs.storage import Folder
-from ragassay.jobs.verdict.fit import merged_passthrough, raw_schemas
 from ragassay.pipeline.detectors.detect import load_ner
 from ragassay.pipeline.detectors.embedding import load_encoder
 from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm

@@ -7,17 +7,16 @@ import sys
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold
 
+from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.overlap import share_in_context, words, words_of
 
 FOLDS = 5
-Floats = npt.NDArray[np.float64]
 
 
 def statement_alone(statements: Sequence[str], supported: Sequence[bool], groups: Sequence[int]) -> Floats:

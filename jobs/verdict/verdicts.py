@@ -10,14 +10,15 @@ from ragassay.jobs.config import Job
 from ragassay.jobs.output.calibration_file import load_calibration, rule_of
 from ragassay.jobs.output.partitions import history, hive_path, partitions
 from ragassay.jobs.output.state import State
-from ragassay.jobs.score.plan import DRIVER_CPUS
+from ragassay.jobs.resources import DRIVER_CPUS
 from ragassay.jobs.score.register import refuse_unfinished
 from ragassay.jobs.verdict.bundled_calibration import bundled_calibration, speaks_of
 from ragassay.jobs.verdict.drift import check_drift
 from ragassay.jobs.verdict.error_share import worst_share
-from ragassay.jobs.verdict.finalize import Finalized, Settings, finalize_partition, score_cells
+from ragassay.jobs.verdict.finalize import Finalized, finalize_partition, score_cells
 from ragassay.jobs.verdict.fit import fit_output, fits_of
 from ragassay.pipeline.errors import BalanceError
+from ragassay.pipeline.stages.finalize import Settings
 from ragassay.pipeline.verdict.exact_quantile import Cells, share_cut
 from ragassay.pipeline.verdict.rule import Rule
 from ragassay.schemas.calibration import Calibration

@@ -11,12 +11,9 @@ Clopper and Pearson (1934, Biometrika 26) at level delta is at least p.
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from ragassay.pipeline.arrays import Bools, Floats
 from ragassay.schemas.calibration import Certificate
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 CANDIDATES = 50
 

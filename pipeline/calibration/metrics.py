@@ -8,10 +8,8 @@ take the other class as the positive one, as the published detectors do.
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+from ragassay.pipeline.arrays import Bools, Floats, Ints
 
 METRICS = (
     "auroc",
@@ -44,7 +42,7 @@ class Measure:
 
 
 def measure(
-    scores: Floats, good: Bools, groups: npt.NDArray[np.int64], *, passed: Bools | None = None, resamples: int, seed: int = 0
+    scores: Floats, good: Bools, groups: Ints, *, passed: Bools | None = None, resamples: int, seed: int = 0
 ) -> dict[str, Measure]:
     """All metrics of one score.
 
@@ -107,12 +105,12 @@ def threshold_above(scores: Floats, score: float) -> float:
     return min(float((score + higher.min()) / 2), float(np.nextafter(higher.min(), -np.inf))) if len(higher) else float(score)
 
 
-def group_numbers(keys: list[str]) -> npt.NDArray[np.int64]:
+def group_numbers(keys: list[str]) -> Ints:
     """Number of each key among the different ones."""
     return np.unique(np.array(keys, dtype=object), return_inverse=True)[1].astype(np.int64)
 
 
-def resampling_weights(groups: npt.NDArray[np.int64], resamples: int, seed: int) -> Floats:
+def resampling_weights(groups: Ints, resamples: int, seed: int) -> Floats:
     """How often each row stands in each bootstrap resample of whole groups: array (resamples, rows)."""
     size = int(groups.max()) + 1
     drawn = np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), size=resamples)
@@ -139,9 +137,7 @@ def counts_at_thresholds(scores: Floats, good: Bools, weights: Floats) -> tuple[
     return np.cumsum(ordered * good[order], axis=1)[:, last], np.cumsum(ordered * ~good[order], axis=1)[:, last]
 
 
-def _resampled(
-    scores: Floats, good: Bools, groups: npt.NDArray[np.int64], passed: Bools | None, resamples: int, seed: int
-) -> dict[str, Floats]:
+def _resampled(scores: Floats, good: Bools, groups: Ints, passed: Bools | None, resamples: int, seed: int) -> dict[str, Floats]:
     """Every metric in every resample that holds both classes."""
     parts: dict[str, list[Floats]] = {}
     size = max(1, 4_000_000 // len(scores))  # resamples at a time, so that the arrays stay near 32 MB

@@ -1,13 +1,10 @@
 """From response scores to the probability that a response is supported: Platt's sigmoid, or isotonic regression."""
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
+from ragassay.pipeline.arrays import Bools, Floats
 from ragassay.schemas.calibration import ProbabilityMap
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 ISOTONIC_ROWS = 1000
 """Isotonic regression overfits on fewer rows than this (Niculescu-Mizil and Caruana 2005), so Platt's two numbers do it."""

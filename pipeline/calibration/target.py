@@ -4,14 +4,11 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from ragassay.pipeline.arrays import Bools, Floats
 from ragassay.pipeline.calibration.metrics import threshold_above, threshold_below
 from ragassay.pipeline.errors import ConfigError
 from ragassay.schemas.columns import SUPPORTED
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 FORMS = "precision>=0.95, recall>=0.9, f1, flagged=0.1 (no labels needed) or mean (of the history's scores; no labels needed)"
 

@@ -1,11 +1,8 @@
 """Weights of the members in the ensemble, by logistic regression on their z-scores."""
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-
+from ragassay.pipeline.arrays import Bools, Floats
 
 LEAST = 0.01
 """Share that every member keeps at least: a sentence that only this member can judge must not be left without a score."""

@@ -7,8 +7,8 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ragassay.pipeline.arrays import Floats, Ints
 from ragassay.pipeline.detectors.config import Detector, Kind
 from ragassay.pipeline.detectors.embedding import load_encoder
 from ragassay.pipeline.detectors.entities import Entity, EntityKind, Key, find_entities, known_keys
@@ -16,11 +16,8 @@ from ragassay.pipeline.detectors.frequencies import Frequencies, hashed
 from ragassay.pipeline.detectors.similarity import best_by_terms, best_by_vectors, covered
 from ragassay.pipeline.detectors.terms import content_terms, has_word_spaces, stop_words
 from ragassay.pipeline.errors import ConfigError
-from ragassay.pipeline.slm.row_prompts import Row
+from ragassay.pipeline.rows import Row
 from ragassay.pipeline.spacy_import import import_spacy
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 NAME_LABELS = frozenset(("PERSON", "PER", "ORG", "GPE", "LOC", "FAC", "PRODUCT", "EVENT", "WORK_OF_ART", "NORP", "LAW", "MISC"))
 """Entity labels of spaCy's pipelines that are names; numbers and dates are found by rules, which bring them to one form."""

@@ -7,7 +7,8 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from ragassay.pipeline.arrays import Floats, Ints
 
 BUCKETS = 1 << 18
 
@@ -22,10 +23,10 @@ class Frequencies:
     """
 
     documents: int
-    counts: npt.NDArray[np.int64]
+    counts: Ints
 
     @cached_property
-    def idf(self) -> npt.NDArray[np.float64]:
+    def idf(self) -> Floats:
         """Inverse document frequency of each bucket, as scikit-learn smooths it: ln((1 + N) / (1 + df)) + 1."""
         return np.asarray(np.log((1 + self.documents) / (1 + self.counts)) + 1.0)
 

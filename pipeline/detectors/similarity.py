@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ragassay.pipeline.arrays import Floats, Ints
 from ragassay.pipeline.detectors.frequencies import Frequencies
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 Encode = Callable[[list[str]], npt.NDArray[np.float32]]
 """Texts -> unit vectors, one a text."""

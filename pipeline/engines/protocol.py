@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from ragassay.pipeline.arrays import Floats, Ints
 from ragassay.pipeline.slm.config import Slm
 
 
@@ -22,9 +20,9 @@ class EngineOutput:
         idle_seconds: how long the engine had waited for it since the call before; `EngineThread` fills both.
     """
 
-    logprobs: npt.NDArray[np.float64]
-    tokens_computed: npt.NDArray[np.int64]
-    tokens_reused: npt.NDArray[np.int64]
+    logprobs: Floats
+    tokens_computed: Ints
+    tokens_reused: Ints
     seconds: float = 0.0
     idle_seconds: float = 0.0
 

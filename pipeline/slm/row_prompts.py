@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-import pyarrow as pa
-
 from ragassay.pipeline.contain import contain, contain_one, fault_of
+from ragassay.pipeline.rows import Row
 from ragassay.pipeline.sentence_ends import Span
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import Encoded, PromptBuilder
@@ -20,26 +19,6 @@ SLACK = 8
 """Tokens kept free a passage, for what a passage costs beyond its own tokens (a line break, a merge at its edge)."""
 
 Prompt = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row to score: texts of the sentences, with the question and the passages they are judged by."""
-
-    question: str
-    context: list[str]
-    response: str
-    sentences: list[str]
-
-
-def good_rows(table: pa.Table) -> tuple[list[int], list[Row]]:
-    """The rows of a table whose status is ok: their places in it, and their texts without empty passages."""
-    places = [i for i, status in enumerate(table["status"].to_pylist()) if status == Status.OK]
-    picked = table.select(["question", "context", "response", "sentences"]).take(pa.array(places, pa.int64())).to_pylist()
-    return places, [
-        Row(r["question"] or "", [p for p in r["context"] if p], r["response"], [s["text"] for s in r["sentences"]])
-        for r in picked
-    ]
 
 
 def prompt_order(row: Row) -> tuple[list[str], str]:

@@ -12,13 +12,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.contain import contain_one, fault_of
 from ragassay.pipeline.engines.protocol import Engine
 from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.rows import Row
 from ragassay.pipeline.sentence_ends import Span
 from ragassay.pipeline.slm.config import Slm, Value
 from ragassay.pipeline.slm.prompt import PromptBuilder
-from ragassay.pipeline.slm.row_prompts import Prompt, Row, RowPrompts, prompt_order, prompts_of_rows
+from ragassay.pipeline.slm.row_prompts import Prompt, RowPrompts, prompt_order, prompts_of_rows
 from ragassay.schemas.columns import MEMBER, USAGE, Status
 
 LOWEST = -1e4
@@ -58,7 +60,7 @@ class RowScore:
         return replace(self, prompts=0, tokens_computed=0, tokens_reused=0, engine_seconds=0.0, idle_seconds=0.0)
 
 
-def member_values(value: Value, log_p_yes: npt.ArrayLike, log_p_no: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def member_values(value: Value, log_p_yes: npt.ArrayLike, log_p_no: npt.ArrayLike) -> Floats:
     """The number that is normalised, from log P(yes) and log P(no); see `pipeline.slm.config.Slm.value`."""
     yes, no = np.asarray(log_p_yes, dtype=np.float64), np.asarray(log_p_no, dtype=np.float64)
     match value:

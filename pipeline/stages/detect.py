@@ -10,7 +10,7 @@ from ragassay.pipeline.contain import contain, fault_of, with_status
 from ragassay.pipeline.detectors.config import Detector
 from ragassay.pipeline.detectors.detect import Detected, detect
 from ragassay.pipeline.detectors.frequencies import Frequencies
-from ragassay.pipeline.slm.row_prompts import Row
+from ragassay.pipeline.rows import Row
 from ragassay.schemas.columns import EVIDENCE, MEMBER, Status
 
 

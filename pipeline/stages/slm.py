@@ -10,10 +10,10 @@ from ragassay.pipeline.contain import contain, fault_of, with_status
 from ragassay.pipeline.engines.engine_thread import EngineThread
 from ragassay.pipeline.engines.protocol import EngineOutput
 from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.rows import good_rows
 from ragassay.pipeline.sentence_ends import Span
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
-from ragassay.pipeline.slm.row_prompts import good_rows
 from ragassay.pipeline.slm.score import RowScore, attach, score_rows
 from ragassay.schemas.columns import Status
 

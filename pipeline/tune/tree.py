@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from ragassay.pipeline.arrays import Bools, Ints
+
 Ids = Sequence[int]
 
 
@@ -30,7 +30,7 @@ class Tree:
     sizes: Ints
     ends: Ints
 
-    def sees(self) -> npt.NDArray[np.bool_]:
+    def sees(self) -> Bools:
         """(n, n): whether token i may attend to token j: j is i or an ancestor of it."""
         place = np.arange(len(self.tokens))
         return (place <= place[:, None]) & (place[:, None] < place + self.sizes)

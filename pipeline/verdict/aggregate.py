@@ -4,10 +4,9 @@ import itertools
 from enum import StrEnum
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr
 
-Floats = npt.NDArray[np.float64]
+from ragassay.pipeline.arrays import Floats, Ints
 
 
 class Mean(StrEnum):
@@ -62,7 +61,7 @@ def make_positive(scores: Floats, policy: Positive, *, epsilon: float, low: floa
             return scores
 
 
-def aggregate(scores: Floats, counts: npt.NDArray[np.int64], mean: Mean) -> Floats:
+def aggregate(scores: Floats, counts: Ints, mean: Mean) -> Floats:
     """One score a response from its sentences' scores.
 
         harmonic    n / sum_j 1/s_j          (eq. 6, s_j > 0)

@@ -1,11 +1,9 @@
 """How far two distributions are apart, from their mergeable sketches alone (buckets 1 % wide, see `moments`)."""
 
 import numpy as np
-import numpy.typing as npt
 
+from ragassay.pipeline.arrays import Floats
 from ragassay.schemas.stats import Moments
-
-Floats = npt.NDArray[np.float64]
 
 PSI_BINS = 10
 PSI_FLOOR = 1e-4

@@ -15,7 +15,8 @@ from math import floor
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from ragassay.pipeline.arrays import Floats, Ints
+
 Keys = npt.NDArray[np.uint64]
 
 CELLS = 1 << 16
@@ -35,7 +36,7 @@ class Cells:
     """
 
     place: Keys
-    count: npt.NDArray[np.int64]
+    count: Ints
     low: Keys
     high: Keys
 

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from ragassay.pipeline.arrays import Floats
 from ragassay.schemas.stats import Moments
 
 _GAMMA = 1.01
@@ -105,7 +106,7 @@ def _merge_two(a: Moments, b: Moments) -> Moments:
     )
 
 
-def _buckets(x: npt.NDArray[np.float64]) -> dict[int, int]:
+def _buckets(x: Floats) -> dict[int, int]:
     size = np.abs(x)
     index = np.zeros(x.shape, dtype=np.int64)
     nonzero = size > _TINY

@@ -4,12 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.errors import FitError
 from ragassay.schemas.stats import Moments
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

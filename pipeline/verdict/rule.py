@@ -4,13 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from ragassay.pipeline.arrays import Floats, Ints
 from ragassay.pipeline.verdict.aggregate import Mean, Positive, aggregate, make_positive
 from ragassay.pipeline.verdict.normalize import Fit, ensemble, lowest
-
-Floats = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class Scores:
     positive: Floats
 
 
-def apply_rule(rule: Rule, values: Mapping[str, Floats], counts: Counts) -> Scores:
+def apply_rule(rule: Rule, values: Mapping[str, Floats], counts: Ints) -> Scores:
     """Score responses.
 
     Args:

@@ -1,13 +1,13 @@
 """Decide: a response is supported if its score is above the threshold, s_i > tau; else it is hallucinated."""
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from ragassay.pipeline.arrays import Floats
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 
 
-def verdicts(scores: npt.NDArray[np.float64], threshold: float) -> pa.Array:
+def verdicts(scores: Floats, threshold: float) -> pa.Array:
     """Verdict a response.
 
     Args:

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.metrics import balanced_accuracy_score, f1_score
 
 from ragassay.jobs.decide.labelled import Labelled, load_labelled, member_values_of
 from ragassay.jobs.decide.labels import LabelSource
 from ragassay.jobs.output.state import existing_output, read_manifest
+from ragassay.pipeline.arrays import Bools, Floats
 from ragassay.pipeline.calibration.metrics import auroc
 from ragassay.pipeline.calibration.probability import calibration_error, fit_probability, probabilities
 from ragassay.pipeline.detectors.config import DETECTOR
@@ -41,8 +41,6 @@ EPSILON = 0.01
 QUANTILE = 0.2
 DRAWN = 120
 """Responses a set that map and threshold are fitted to: each set counts the same."""
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ def scores(rows: Labelled, choice: Choice, fits: dict[str, Fit]) -> Floats:
     return apply_rule(rule, rows.values, rows.counts).response
 
 
-def worth(rows: Labelled, choice: Choice, sentences: Floats, there: npt.NDArray[np.bool_], fits: dict[str, Fit]) -> float:
+def worth(rows: Labelled, choice: Choice, sentences: Floats, there: Bools, fits: dict[str, Fit]) -> float:
     """Mean of a set's AUROC of responses, and of sentences where they have labels."""
     found = [auroc(scores(rows, choice, fits), rows.good)]
     if there.any() and (rows.counts > 1).any():
@@ -133,7 +131,7 @@ def calibrated(parts: list[Labelled], choice: Choice) -> tuple[dict[str, Fit], P
     return fits, fit_probability(found, good), tau
 
 
-def judged(good: npt.NDArray[np.bool_], found: Floats, tau: float) -> str:
+def judged(good: Bools, found: Floats, tau: float) -> str:
     """Share flagged, balanced accuracy and F1 of the hallucinated at a threshold."""
     passed = found > tau
     f1 = f1_score(~good, ~passed, zero_division=0)

@@ -20,7 +20,7 @@ from ragassay.pipeline.detectors.config import Detector, Kind
 from ragassay.pipeline.detectors.detect import detect
 from ragassay.pipeline.detectors.frequencies import Frequencies, count
 from ragassay.pipeline.detectors.terms import content_terms
-from ragassay.pipeline.slm.row_prompts import Row
+from ragassay.pipeline.rows import Row
 from ragassay.pipeline.split import load_splitter, split
 
 BLOCK = 256

@@ -14,8 +14,8 @@ import polars as pl
 
 from ragassay.jobs.decide.labels import Label, sentence_truth
 from ragassay.jobs.handbook.build import DEMO, LOGS
-from ragassay.jobs.tune.mix import WRITTEN, held_out, kept_out
 from ragassay.pipeline.split import load_splitter, split
+from tests.benchmarks.mix import WRITTEN, held_out, kept_out
 
 SUMMARIES = 800
 LABEL = pl.Struct({"start": pl.Int64, "end": pl.Int64, "supported": pl.Boolean, "kind": pl.String})

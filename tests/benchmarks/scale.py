@@ -110,8 +110,8 @@ def run(logs: str, output: str, block_mib: float, result: Any) -> None:
     from rich.console import Console
 
     from ragassay.jobs.config import Job
+    from ragassay.jobs.resources import needed_resources
     from ragassay.jobs.run import run_job
-    from ragassay.jobs.score.plan import needed_resources
 
     job = Job(slms=(SLM,), block_mib=block_mib)
     hook = {"worker_process_setup_hook": "tests.benchmarks.scale.use_constant_engine"}

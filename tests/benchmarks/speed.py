@@ -32,10 +32,11 @@ from ragassay.jobs.config import load_job
 from ragassay.jobs.forecast.tokens import block_size
 from ragassay.pipeline.engines.engine_thread import EngineThread
 from ragassay.pipeline.engines.vllm_engine import openmp_library
+from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prefix_tree import PrefixTree
 from ragassay.pipeline.slm.prompt import PromptBuilder
-from ragassay.pipeline.slm.row_prompts import Prompt, Row, prompts_of_rows
+from ragassay.pipeline.slm.row_prompts import Prompt, prompts_of_rows
 from ragassay.pipeline.split import load_splitter, split
 from tests.benchmarks.agreement import HANDBOOK
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from ragassay.jobs.config import Job, Normalize
@@ -19,6 +18,7 @@ from ragassay.jobs.decide.labelled import Labelled, load_labelled, member_values
 from ragassay.jobs.decide.labels import Label, LabelSource
 from ragassay.jobs.output.state import existing_output, read_manifest
 from ragassay.jobs.verdict.fit import fits_of, known_stats
+from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import auroc, measure
 from ragassay.pipeline.detectors.config import DETECTOR
 from ragassay.pipeline.split import load_splitter, split
@@ -26,8 +26,6 @@ from ragassay.pipeline.verdict.aggregate import Mean, Positive
 from ragassay.pipeline.verdict.normalize import Fit, ensemble
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 Weights = Mapping[str, float]
 
 RULES = ((Mean.HARMONIC, Positive.CDF), (Mean.MIN, Positive.NONE))
@@ -81,7 +79,7 @@ def combined(members: Mapping[str, str], more: Sequence[str]) -> dict[str, Weigh
     return equal | ({"default members": weights} if weights.keys() <= members.keys() else {})
 
 
-def row(name: str, scores: Floats, good: Bools, groups: npt.NDArray[np.int64], words: Floats, overlap: Floats) -> str:
+def row(name: str, scores: Floats, good: Bools, groups: Ints, words: Floats, overlap: Floats) -> str:
     """One line of a Markdown table."""
     there = ~np.isnan(scores)
     scores, good, groups = scores[there], good[there], np.unique(groups[there], return_inverse=True)[1]

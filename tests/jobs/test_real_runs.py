@@ -257,7 +257,8 @@ def test_a_killed_driver_and_then_a_killed_actor_lose_nothing_and_score_nothing_
 
 
 def test_a_lock_keeps_a_second_run_out(handbook_day: tuple[Path, Path]) -> None:
-    from ragassay.jobs.storage import locked, open_folder
+    from ragassay.jobs.output.lock import locked
+    from ragassay.jobs.storage import open_folder
 
     output, config = handbook_day
     with locked(open_folder(str(output))):

@@ -7,20 +7,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragassay.jobs import plan_finalize
 from ragassay.jobs import run as job_run
 from ragassay.jobs.config import make_job
 from ragassay.jobs.input import LogFile
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.error_share import refuse_too_many_errors
 from ragassay.pipeline.errors import RowsError
+from ragassay.pipeline.stages import finalize as finalize_stage
 from ragassay.schemas.columns import raw_schema
 from ragassay.schemas.manifest import Run
 
 from .conftest import here, manifest, read_rows, write_job
 
 GOOD, SCORING, FINALIZE = "It is so.", "a bug in scoring", "a bug in finalize"
-FINALIZE_BATCH = plan_finalize.finalize_batch
+FINALIZE_BATCH = finalize_stage.finalize_batch
 DETECTORS = [{"name": "words", "kind": "novelty"}]
 
 
@@ -53,7 +53,7 @@ def stages(without_ray: None, monkeypatch: pytest.MonkeyPatch) -> None:
             raise ValueError("of a row")
         return FINALIZE_BATCH(batch, *args)
 
-    monkeypatch.setattr(plan_finalize, "finalize_batch", finalize_batch)
+    monkeypatch.setattr(finalize_stage, "finalize_batch", finalize_batch)
 
 
 class Nights:
@@ -127,7 +127,7 @@ def test_a_version_that_has_it_mended_finalises_and_all_is_well(nights: Nights, 
     nights.add("a.parquet", GOOD, FINALIZE)
     assert nights.says("score") == "" and "1 of the 2 rows" in nights.says("run")
     assert "1 of the 2 rows" in nights.says("finalize")
-    monkeypatch.setattr(plan_finalize, "finalize_batch", FINALIZE_BATCH)
+    monkeypatch.setattr(finalize_stage, "finalize_batch", FINALIZE_BATCH)
     assert nights.says("finalize") == nights.says("run") == ""
 
 

@@ -9,7 +9,8 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 from pyarrow import fs as pafs
 
-from ragassay.jobs.storage import Folder, locked, open_file, open_folder
+from ragassay.jobs.output.lock import locked
+from ragassay.jobs.storage import Folder, open_file, open_folder
 from ragassay.pipeline.errors import InputError, OutputError
 
 

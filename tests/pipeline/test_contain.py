@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragassay.jobs.score.frequencies import context_frequencies
-from ragassay.jobs.score.plan import split_batch
-from ragassay.pipeline import score as score_module
 from ragassay.pipeline.contain import contain, fault_of
 from ragassay.pipeline.detectors.config import Detector, Kind
 from ragassay.pipeline.detectors.frequencies import Frequencies
 from ragassay.pipeline.errors import ConfigError, ModelError
+from ragassay.pipeline.slm import score as score_module
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.stages.detect import detect_batch
 from ragassay.pipeline.stages.slm import SlmScorer
+from ragassay.pipeline.stages.split import split_batch
 from ragassay.schemas.columns import Status, logs_schema
 from tests.pipeline.slm.test_score import CountingEngine
 
@@ -90,7 +90,7 @@ def detect(table: pa.Table, frequencies: Frequencies) -> pa.Table:
 
 
 FAULTS = {
-    "splitting": "ragassay.jobs.score.plan.split",
+    "splitting": "ragassay.pipeline.stages.split.split",
     "prompts": "ragassay.pipeline.slm.prompt.PromptBuilder._cut_row",
     "windows": "ragassay.pipeline.slm.row_prompts._of_long_row",
     "digests": "ragassay.pipeline.slm.score.row_digest",

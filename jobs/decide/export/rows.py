@@ -36,7 +36,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Options:
-    """What the user asked for; see `jobs.decide.export.export.export`."""
+    """What the user asked for; see `jobs.decide.export.run.export`."""
 
     system: str | None
     context_in_prompt: bool

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragassay.jobs.decide.export.export import Exported, Format, export
+from ragassay.jobs.decide.export.run import Exported, Format, export
 from ragassay.jobs.storage import Folder, open_folder
 from ragassay.pipeline.errors import ConfigError, OutputError
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED, scored_schema

@@ -10,12 +10,12 @@ import pytest
 
 from ragassay.jobs.config import Columns, Job, make_job
 from ragassay.jobs.forecast import sample
-from ragassay.jobs.forecast.forecast import SlmForecast, forecast, seconds_here, seconds_on_gpus, worth_compiling
+from ragassay.jobs.forecast.estimate import SlmForecast, forecast, seconds_here, seconds_on_gpus, worth_compiling
 from ragassay.jobs.forecast.sample import read_sample
 from ragassay.jobs.forecast.tokens import Asked, Counted, block_size, count_stretches
 from ragassay.jobs.forecast.trial import Trial
 from ragassay.jobs.input import LogFile, Logs, find_logs
-from ragassay.jobs.score.plan import split_batch
+from ragassay.pipeline.stages.split import split_batch
 from tests.conftest import HANDBOOK, example_rows, write_logs
 from tests.jobs.conftest import manifest, ragassay, write_job
 

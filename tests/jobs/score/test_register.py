@@ -12,10 +12,10 @@ from rich.console import Console
 from ragassay.jobs.cli.summary import print_summary
 from ragassay.jobs.config import Job
 from ragassay.jobs.input import find_logs
+from ragassay.jobs.output import passthrough
 from ragassay.jobs.output.state import State, read_manifest
 from ragassay.jobs.score.register import check_input, register
 from ragassay.jobs.storage import open_folder
-from ragassay.jobs.verdict import fit
 from ragassay.pipeline.errors import OutputError, RagassayError
 from ragassay.schemas.columns import raw_schema
 from ragassay.schemas.manifest import SCORED, UNREADABLE, InputFile, Manifest, Run
@@ -152,7 +152,7 @@ def test_raw_footers_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     write(tmp_path / "logs" / "dt=1" / "d.parquet", pa.array([1]))
     read: list[str] = []
     real = pq.read_schema
-    monkeypatch.setattr(fit.pq, "read_schema", lambda path, **options: [read.append(path), real(path, **options)][1])
+    monkeypatch.setattr(passthrough.pq, "read_schema", lambda path, **options: [read.append(path), real(path, **options)][1])
     assert night(tmp_path / "logs", tmp_path / "out") == ["dt=1/d.parquet"]
     assert len(read) == len(set(read)) == 3
 

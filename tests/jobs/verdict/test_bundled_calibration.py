@@ -16,7 +16,7 @@ from ragassay.pipeline.calibration.probability import probabilities
 from ragassay.schemas.calibration import Calibration
 from tests.conftest import example_rows, write_logs
 
-from .conftest import here, manifest, read_rows, write_job
+from ..conftest import here, manifest, read_rows, write_job
 
 
 def test_it_is_about_the_default_members_and_no_others() -> None:

@@ -13,10 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import fs as pafs
 
-from ragassay.jobs.verdict.finalize import Settings, finalize_partition, finalize_rows, score_moments
-from ragassay.jobs.verdict.fit import partition_stats, scores_of
+from ragassay.jobs.verdict.finalize import finalize_partition, score_moments
+from ragassay.jobs.verdict.fit import partition_stats
 from ragassay.pipeline.detectors.config import DETECTOR
 from ragassay.pipeline.errors import OutputError
+from ragassay.pipeline.members import scores_of
+from ragassay.pipeline.stages.finalize import Settings, finalize_rows
 from ragassay.pipeline.verdict.aggregate import Mean, Positive
 from ragassay.pipeline.verdict.normalize import Fit, fit_detector, fit_member
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
@@ -202,13 +204,13 @@ def test_a_row_that_can_not_be_finalised_is_that_rows_fault(odds: list[list[floa
         return apply_rule(rule, values, counts)
 
     expected = finalize_rows(batch, how[1], how[0]).to_pylist()
-    with patch("ragassay.jobs.verdict.finalize.apply_rule", refusing):
+    with patch("ragassay.pipeline.stages.finalize.apply_rule", refusing):
         found = finalize_rows(batch, how[1], how[0]).to_pylist()
     assert [row["row_id"] for row in found] == [f"r{i}" for i in range(len(odds))]
     for values, row, sound in zip(odds, found, expected, strict=True):
         if values and BAD in values:
             assert row["status"] == "error" and row["score"] is row["verdict"] is row["flagged_sentences"] is None
-            assert row["error"].startswith("finalize: ZeroDivisionError in finalize_batch (jobs/verdict/finalize.py")
+            assert row["error"].startswith("finalize: ZeroDivisionError in finalize_batch (pipeline/stages/finalize.py")
             assert (row["response"], row["members"], row["tenant"]) == (sound["response"], sound["members"], "t")
         else:
             assert row == sound
@@ -223,7 +225,7 @@ def test_a_row_that_can_not_be_read_stops_neither_fit_nor_threshold(tmp_path: Pa
             raise KeyError("log text")
         return found
 
-    with patch("ragassay.jobs.verdict.fit.scores_of", refusing), patch("ragassay.jobs.verdict.finalize.scores_of", refusing):
+    with patch("ragassay.pipeline.members.scores_of", refusing), patch("ragassay.pipeline.stages.finalize.scores_of", refusing):
         stats = partition_stats(FS, "", [raw], VALUES)
         assert stats.rows == {"ok": 3} and stats.members["a"].count == 3
         how = Settings(VALUES, rule({"a": fit_member("a", stats.members["a"])}), 0.5, "r")

@@ -15,7 +15,7 @@ from ragassay.pipeline.detectors.detect import NO_ENTITY, NO_SPACES, NO_TERM, De
 from ragassay.pipeline.detectors.frequencies import count
 from ragassay.pipeline.detectors.terms import content_terms
 from ragassay.pipeline.errors import ConfigError
-from ragassay.pipeline.slm.row_prompts import Row
+from ragassay.pipeline.rows import Row
 from ragassay.pipeline.split import load_splitter, split
 from ragassay.pipeline.stages.detect import detect_batch
 from ragassay.schemas.columns import logs_schema
@@ -159,7 +159,7 @@ def test_a_pipeline_without_names_or_that_is_not_there_is_refused(tmp_path: Any)
 
 
 def batch(*rows: dict[str, Any]) -> pa.Table:
-    from ragassay.jobs.score.plan import split_batch
+    from ragassay.pipeline.stages.split import split_batch
 
     full = [
         {"row_key": i, "row_id": str(i), "status": "ok", "error": None, "question": "", **row} for i, row in enumerate(rows)

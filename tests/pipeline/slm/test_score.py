@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from ragassay.pipeline.engines.protocol import EngineOutput
 from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm, Value
 from ragassay.pipeline.slm.prompt import PromptBuilder
-from ragassay.pipeline.slm.row_prompts import Row
 from ragassay.pipeline.slm.score import STEPS_A_CALL, RowScore, attach, member_values, row_digest, score_rows
 from ragassay.schemas.columns import MEMBER, USAGE
 

@@ -1,12 +1,12 @@
-"""Put together what the bundled verifier is trained on: `python -m ragassay.jobs.tune.mix DATA MIX.parquet [SHARE]`.
+"""Put together what the bundled verifier is trained on: `python -m tests.benchmarks.mix DATA MIX.parquet [SHARE]`.
 
 Ours (jobs/written, the handbook's training part) and found sets, which lie in the folder DATA as Parquet with question,
 context, response, label. A row of the mix is a statement or a labelled answer, as `ragassay tune` reads them, with the
 source's weight and label smoothing, and with the statement that it minimally changes (`of`), where there is one. SHARE is
 that of the found sets' contexts that are taken, 1 if none is given; ours are taken whole.
 
-Left out: what is measured on and its near-duplicates (`jobs.tune.leaks`); of the found sets' statements so many that their
-own words no longer give the label away (`jobs.tune.shortcuts`); a tenth of our items, by item.
+Left out: what is measured on and its near-duplicates (`tests.benchmarks.leaks`); of the found sets' statements so many that
+their own words no longer give the label away (`jobs.tune.shortcuts`); a tenth of our items, by item.
 """
 
 import hashlib
@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from ragassay.jobs.handbook.build import DEMO, LOGS
-from ragassay.jobs.tune.leaks import Measured, leaks, measured
 from ragassay.jobs.tune.shortcuts import FOLDS, statement_alone
 from ragassay.pipeline.split import load_splitter, split
 from ragassay.pipeline.tune.corrupt import synthetic
+from tests.benchmarks.leaks import Measured, leaks, measured
 
-WRITTEN = Path(__file__).parent.parent / "written"
+WRITTEN = Path(__file__).parents[2] / "jobs" / "written"
 """Statements and answers written for this project; see the README there."""
 
 MEASURED = ("ragtruth_qa_dev", "nhnet", "summedits")

@@ -10,17 +10,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from ragassay.jobs.config import Job, with_dtypes
-from ragassay.jobs.forecast.forecast import Forecast, forecast, seconds_here, seconds_on_gpus, start_up, worth_compiling
+from ragassay.jobs.forecast.estimate import Forecast, forecast, seconds_here, seconds_on_gpus, start_up, worth_compiling
 from ragassay.jobs.forecast.sample import read_sample
 from ragassay.jobs.forecast.tokens import count_stretches
 from ragassay.jobs.forecast.trial import Trial, try_engines
 from ragassay.jobs.input import Logs, check_types, find_logs
 from ragassay.jobs.score.frequencies import context_frequencies
-from ragassay.jobs.score.plan import split_batch
 from ragassay.jobs.score.register import check_input, check_models
 from ragassay.pipeline.engines.prepare import prepare_slm
 from ragassay.pipeline.slm.prompt import needs_question
 from ragassay.pipeline.stages.detect import detect_batch
+from ragassay.pipeline.stages.split import split_batch
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from ragassay.jobs.handbook.build import LOGS
-from ragassay.jobs.tune.leaks import leaks, measured, near
-from ragassay.jobs.tune.mix import MEASURED, WRITTEN, build, held_out, kept_out
 from ragassay.jobs.tune.shortcuts import statement_alone, statements_of, table
+from tests.benchmarks.leaks import leaks, measured, near
+from tests.benchmarks.mix import MEASURED, WRITTEN, build, held_out, kept_out
 
 Built = tuple[pl.DataFrame, dict[str, dict[str, int]]]
 TEST_TEXT = "The harbour master of Fenwick keeps eleven boats and lends none of them to strangers in winter."

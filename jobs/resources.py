@@ -1,0 +1,43 @@
+"""What the steps of a job take of Ray: logical CPUs, threads, environment."""
+
+import os
+
+from ragassay.jobs.config import Job
+from ragassay.pipeline.slm.config import Slm
+
+LIGHT_CPUS = 0.25
+"""Logical CPUs of the tasks that read, split and write: a fraction, so that SLM pools never leave them without a place."""
+
+
+DRIVER_CPUS = 0.5
+"""Logical CPUs of the tasks of the cheap steps, fit and finalize."""
+
+
+def needed_resources(job: Job, scoring: bool) -> tuple[float, float]:
+    """Logical CPUs and GPUs without which a job could wait for itself for ever; without scoring, one CPU and no GPU."""
+    if not scoring:
+        return 1, 0
+    return _pool_cpus(job) + 4 * LIGHT_CPUS, sum(slm.replicas.min * slm.replicas.num_gpus for slm in job.slms)
+
+
+def _pool_cpus(job: Job) -> float:
+    """Logical CPUs that the SLM pools take at least."""
+    return sum(slm.replicas.min * slm.replicas.num_cpus for slm in job.slms)
+
+
+def threads_of(slm: Slm, job: Job) -> int:
+    """CPU threads of one replica: its own setting, else the cores shared among all replicas that run without a GPU."""
+    replicas = sum(s.replicas.max for s in job.slms if s.replicas.num_gpus == 0)
+    return slm.threads or max(1, (os.cpu_count() or 1) // max(1, replicas))
+
+
+def engine_environment() -> dict[str, str]:
+    """Environment variables of the processes that hold engines."""
+    from ragassay.pipeline.engines.vllm_engine import openmp_library
+    from ragassay.pipeline.engines.weights import home
+
+    environment = {"RAGASSAY_HOME": str(home()), "TOKENIZERS_PARALLELISM": "true"}
+    library = openmp_library()
+    if library:
+        environment["LD_PRELOAD"] = library
+    return environment

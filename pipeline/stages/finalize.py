@@ -1,0 +1,118 @@
+"""Finalise: rows of `scored/` from rows of `raw/`."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ragassay.pipeline.arrays import Floats
+from ragassay.pipeline.calibration.probability import probabilities
+from ragassay.pipeline.contain import contain, fault_of
+from ragassay.pipeline.members import scores_of
+from ragassay.pipeline.verdict.rule import Rule, apply_rule
+from ragassay.pipeline.verdict.threshold import verdicts
+from ragassay.schemas.calibration import ProbabilityMap
+from ragassay.schemas.columns import SCORED_SENTENCE, Status
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What turns raw scores into verdicts.
+
+    Attributes:
+        values: Member -> which of its numbers is used.
+        rule: From values to response scores.
+        threshold: tau; None while it is being found, and where no row has a score.
+        run_id: Written into every row.
+        probability: From response scores to P(supported); None without a calibration.
+    """
+
+    values: dict[str, str]
+    rule: Rule
+    threshold: float | None
+    run_id: str
+    probability: ProbabilityMap | None = None
+
+
+def finalize_rows(batch: pa.RecordBatch, schema: pa.Schema, settings: Settings) -> pa.RecordBatch:
+    """`finalize_batch`, but a row for which it raises gets the status `error`, and all others come out as without it."""
+    return pa.concat_batches(
+        contain(
+            batch.num_rows,
+            lambda some: finalize_batch(batch[some], schema, settings),
+            lambda i, error: _failed(batch.slice(i, 1), schema, settings, f"finalize: {fault_of(error)}"),
+        )
+    )
+
+
+def _failed(row: pa.RecordBatch, schema: pa.Schema, settings: Settings, error: str) -> pa.RecordBatch:
+    known = {"threshold": settings.threshold, "status": Status.ERROR.value, "error": error, "run_id": settings.run_id}
+    kept = set(row.schema.names) - {"sentences", *known}
+    columns = [row[f.name] if f.name in kept else pa.array([known.get(f.name)], f.type) for f in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: Settings) -> pa.RecordBatch:
+    """Rows of `scored/` from rows of `raw/`.
+
+    A sentence is flagged if a response of that sentence alone would be hallucinated: its positive score <= tau. Its `score`
+    is the ensemble's (eq. 5), which keeps the order that a positivity policy may lose. A row of which no member that counts
+    says anything has no score, and a status that says so: the job may have fewer members than the one that scored it.
+    """
+    values, counts = scores_of(batch, settings.values)
+    scores = apply_rule(settings.rule, values, counts)
+    ok = pc.equal(batch["status"], Status.OK.value).to_numpy(zero_copy_only=False)
+    size = batch.num_rows
+    score = np.full(size, np.nan)
+    score[ok] = scores.response
+    unjudged = ok & np.isnan(score)
+
+    spans = batch["sentences"]
+    lengths = pc.fill_null(pc.list_value_length(spans), 0).to_numpy().astype(np.int64)
+    of_ok_row = np.repeat(ok, lengths)
+    sentence_score = np.full(len(of_ok_row), np.nan)
+    sentence_score[of_ok_row] = scores.sentence
+    flags = np.zeros(len(of_ok_row), dtype=bool)
+    unknown = np.isnan(sentence_score)
+    tau = settings.threshold
+    flags[of_ok_row] = scores.positive <= (np.nan if tau is None else tau)
+    flat = spans.flatten()
+    structs = pa.StructArray.from_arrays(
+        [
+            flat.field("text"),
+            flat.field("start"),
+            flat.field("end"),
+            pa.array(sentence_score, mask=unknown),
+            pa.array(flags, mask=unknown),
+        ],
+        fields=list(SCORED_SENTENCE),
+    )
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    flagged = np.zeros(size, dtype=np.int32)
+    flagged[ok] = np.add.reduceat(flags[of_ok_row].astype(np.int32), np.cumsum(counts) - counts) if len(counts) else 0
+
+    columns = {
+        "score": pa.array(score, mask=np.isnan(score)),
+        "probability": _probability(settings.probability, score),
+        "verdict": verdicts(score, np.nan if tau is None else tau),
+        "threshold": pa.array([tau] * size, type=pa.float64()),
+        "sentences": pa.ListArray.from_arrays(pa.array(offsets), structs, mask=pc.is_null(spans)),
+        "flagged_sentences": pa.array(flagged, mask=np.isnan(score)),
+        "status": pc.if_else(unjudged, Status.NOT_JUDGED.value, batch["status"]),
+        "error": pc.if_else(unjudged, _nobody(settings), batch["error"]),
+        "run_id": pa.array([settings.run_id] * size),
+    }
+    return pa.RecordBatch.from_arrays([columns[f.name] if f.name in columns else batch[f.name] for f in schema], schema=schema)
+
+
+def _nobody(settings: Settings) -> str:
+    weights = settings.rule.weights
+    counted = [name for name in settings.values if weights is None or weights[name]]
+    return f"none of {', '.join(counted)} has a value for any of its sentences"
+
+
+def _probability(fitted: ProbabilityMap | None, score: Floats) -> pa.Array:
+    if fitted is None:
+        return pa.nulls(len(score), pa.float64())
+    return pa.array(probabilities(fitted, score), mask=np.isnan(score))

@@ -1,0 +1,73 @@
+"""Split: each row gets its sentences, or the status that says why it has none."""
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+
+from ragassay.pipeline.contain import contain, fault_of
+from ragassay.pipeline.split import load_splitter, split
+from ragassay.schemas.columns import EVIDENCE, MEMBER, SPAN, USAGE, Status
+
+_Split = tuple[list[dict[str, Any]] | None, str, str | None]
+"""Sentences of a row, null where it can't be scored; its status; and why."""
+
+
+def split_batch(table: pa.Table, splitter: tuple[str, str], question_needed: bool) -> pa.Table:
+    """Give each row its sentences, or the status that says why it has none; empty members and usage are added."""
+    rows = table.select(["question", "context", "response", "status", "error"]).to_pylist()
+    nlp = _nlp(*splitter)
+    found: list[list[_Split]] = contain(
+        len(rows),
+        lambda some: _split_rows(rows[some], nlp, question_needed),
+        lambda _, error: [(None, Status.ERROR.value, f"split: {fault_of(error)}")],
+    )
+    sentences, statuses, errors = zip(*chain.from_iterable(found), strict=True) if rows else ((), (), ())
+    table = table.drop_columns(["status", "error"])
+    for name, values, kind in (
+        ("sentences", sentences, pa.list_(SPAN)),
+        ("members", [None if spans is None else [] for spans in sentences], pa.list_(MEMBER)),
+        ("evidence", [None] * len(rows), pa.list_(EVIDENCE)),
+        ("usage", [None if spans is None else [] for spans in sentences], pa.list_(USAGE)),
+        ("context_windows", [None] * len(rows), pa.int32()),
+        ("status", statuses, pa.string()),
+        ("error", errors, pa.string()),
+    ):
+        table = table.append_column(name, pa.array(values, type=kind))
+    return table
+
+
+def _split_rows(rows: Sequence[Mapping[str, Any]], nlp: Any, question_needed: bool) -> list[_Split]:
+    faults = [(row["status"], row["error"]) if row["status"] != Status.OK else row_fault(row, question_needed) for row in rows]
+    texts = ["" if fault else row["response"] for row, fault in zip(rows, faults, strict=True)]
+    found: list[_Split] = []
+    for text, spans, fault in zip(texts, split(nlp, texts), faults, strict=True):
+        if fault:
+            found.append((None, *fault))
+        elif not spans:
+            found.append((None, Status.EMPTY_RESPONSE.value, "the response has no word"))
+        else:
+            found.append(([{"text": text[a:b], "start": a, "end": b} for a, b in spans], Status.OK.value, None))
+    return found
+
+
+def row_fault(row: Mapping[str, Any], question_needed: bool) -> tuple[str, str] | None:
+    """Why a row can't be scored, as (status, error); None where it can."""
+    if question_needed and not (row["question"] or "").strip():
+        return Status.NO_QUESTION.value, "the question is null or empty"
+    if not any((passage or "").strip() for passage in row["context"] or []):
+        return Status.NO_CONTEXT.value, "the context is null or empty"
+    if row["response"] is None:
+        return Status.NO_RESPONSE.value, "the response is null"
+    return None
+
+
+_loaded: dict[tuple[str, str], Any] = {}
+
+
+def _nlp(name: str, language: str) -> Any:
+    """The splitter of this worker process, loaded once."""
+    if (name, language) not in _loaded:
+        _loaded[name, language] = load_splitter(name, language)
+    return _loaded[name, language]
