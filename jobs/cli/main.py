@@ -135,7 +135,7 @@ def prepare(config: Config = None) -> None:
 @app.command()
 def demo_logs() -> None:
     """Print the folder of the bundled logs: everyday RAG answers, and hard ones about a staff handbook."""
-    typer.echo(Path(__file__).parent / "handbook" / "demo")
+    typer.echo(Path(__file__).parents[1] / "handbook" / "demo")
 
 
 def _job(config: str | None, on_bad_file: BadFile | None) -> Job:

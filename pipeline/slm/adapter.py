@@ -9,7 +9,7 @@ from typing import Any
 
 from ragassay.pipeline.errors import ModelError
 
-BUNDLED = Path(__file__).parent / "verifiers"
+BUNDLED = Path(__file__).parents[1] / "verifiers"
 WEIGHTS = "adapter_model.safetensors"
 CONFIG = "adapter_config.json"
 SETTINGS = "slm.json"
