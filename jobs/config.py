@@ -12,7 +12,7 @@ from ragassay.pipeline.engines.dtype import dtype_of
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.judge import Judge, check_judge
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.slm.prompt import check_template
+from ragassay.pipeline.slm.prompt import check_template, needs_question
 from ragassay.pipeline.verdict.aggregate import NEED_POSITIVE, Mean, Positive
 
 
@@ -231,6 +231,11 @@ class Job(_Section):
     def values(self) -> dict[str, str]:
         """Every member -> which of its numbers is normalised."""
         return {slm.name: slm.value.value for slm in self.slms} | {d.name: DETECTOR for d in self.detectors}
+
+    @property
+    def question_needed(self) -> bool:
+        """Whether a row without a question can't be scored."""
+        return any(needs_question(slm) for slm in self.slms)
 
     @property
     def ensemble_weights(self) -> dict[str, float] | None:

@@ -12,17 +12,8 @@ LIGHT_CPUS = 0.25
 DRIVER_CPUS = 0.5
 """Logical CPUs of the tasks of the cheap steps, fit and finalize."""
 
-
-def needed_resources(job: Job, scoring: bool) -> tuple[float, float]:
-    """Logical CPUs and GPUs without which a job could wait for itself for ever; without scoring, one CPU and no GPU."""
-    if not scoring:
-        return 1, 0
-    return _pool_cpus(job) + 4 * LIGHT_CPUS, sum(slm.replicas.min * slm.replicas.num_gpus for slm in job.slms)
-
-
-def _pool_cpus(job: Job) -> float:
-    """Logical CPUs that the SLM pools take at least."""
-    return sum(slm.replicas.min * slm.replicas.num_cpus for slm in job.slms)
+CHEAP = (1.0, 0.0)
+"""Logical CPUs and GPUs that a command needs which runs cheap steps alone."""
 
 
 def threads_of(slm: Slm, job: Job) -> int:

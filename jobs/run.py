@@ -12,19 +12,19 @@ from ragassay.jobs.input import LogFile, Logs, find_logs, refuse_overlap
 from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.state import State, existing_output, read_manifest
 from ragassay.jobs.ray_session import ray_session
-from ragassay.jobs.resources import needed_resources
+from ragassay.jobs.resources import CHEAP
 from ragassay.jobs.score.balance import count_rows
 from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows, clear_pending, forget_pending
 from ragassay.jobs.score.frequencies import ensure_frequencies
 from ragassay.jobs.score.plan import score_files
 from ragassay.jobs.score.progress import progress
 from ragassay.jobs.score.register import check_input, refuse_unfinished, register
+from ragassay.jobs.stages import needed_resources, stages
 from ragassay.jobs.storage import open_folder
 from ragassay.jobs.verdict.error_share import worst_share
 from ragassay.jobs.verdict.fit import fit_output, fits_of
 from ragassay.jobs.verdict.verdicts import without_verdict, write_verdicts
 from ragassay.pipeline.errors import BalanceError
-from ragassay.pipeline.slm.prompt import needs_question
 from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.columns import Status
 from ragassay.schemas.manifest import PENDING, SCORED, Run
@@ -61,7 +61,7 @@ def finalize_job(job: Job, output_uri: str, console: Console) -> Run:
 def fit_job(job: Job, output_uri: str) -> dict[str, Fit]:
     """Bring `stats/` up to date and give mu and sigma of every member. See `run_job`."""
     output = existing_output(output_uri)
-    with locked(output), ray_session(job, *needed_resources(job, scoring=False)):
+    with locked(output), ray_session(job, *CHEAP):
         refuse_unfinished(output, read_manifest(output), ())
         stats = fit_output(job, output)
         return fits_of(job.normalize, job.values, stats, list(stats), job.history.partitions)
@@ -70,9 +70,8 @@ def fit_job(job: Job, output_uri: str) -> dict[str, Fit]:
 def _job(job: Job, output_uri: str, console: Console, *, input_uri: str | None, finalize: bool) -> Run:
     job = with_dtypes(job)
     logs = find_logs(input_uri) if input_uri is not None else None
-    question_needed = any(needs_question(slm) for slm in job.slms)
     if logs is not None:
-        check_input(job, logs, question_needed)
+        check_input(job, logs)
     output = open_folder(output_uri) if logs is not None else existing_output(output_uri)
     if logs is not None:
         refuse_overlap(logs, output)
@@ -86,10 +85,11 @@ def _job(job: Job, output_uri: str, console: Console, *, input_uri: str | None, 
             clear_pending(output)  # before anything reads raw/: a file of it may be cut off
             pending = register(job, logs, state)
         to_finalize = finalize and (logs is None or bool(pending) or bool(without_verdict(state)))
-        session = ray_session(job, *needed_resources(job, bool(pending))) if pending or to_finalize else nullcontext()
+        needed = needed_resources(stages(job)) if pending else CHEAP
+        session = ray_session(job, *needed) if pending or to_finalize else nullcontext()
         with session:
             if logs is not None:
-                _score(job, logs, pending, state, question_needed)
+                _score(job, logs, pending, state)
             if to_finalize:
                 write_verdicts(job, state, pending if logs is not None else None)
         if not run.errors:  # it wrote no row: what was wrong with those before is wrong still
@@ -99,7 +99,7 @@ def _job(job: Job, output_uri: str, console: Console, *, input_uri: str | None, 
         return run
 
 
-def _score(job: Job, logs: Logs, pending: dict[int, LogFile], state: State, question_needed: bool) -> None:
+def _score(job: Job, logs: Logs, pending: dict[int, LogFile], state: State) -> None:
     run, started = state.run, time.perf_counter()
     files = {number: file for number, file in pending.items() if file.rows}
     total = sum(file.rows or 0 for file in files.values())
@@ -109,7 +109,7 @@ def _score(job: Job, logs: Logs, pending: dict[int, LogFile], state: State, ques
         state.console.print(f"{total} rows to score" + (f", {run.resumed} of them already committed" if run.resumed else ""))
         with progress(committed, total, state.console):
             frequencies = ensure_frequencies(job, logs, files, state.output) if job.detectors else None
-            score_files(job, logs, files, state.output, question_needed=question_needed, frequencies=frequencies)
+            score_files(job, logs, files, state.output, frequencies)
     all_rows = sum(file.rows or 0 for file in logs.files)
     statuses, usage, sentences = count_rows(state.output, files)
     run.statuses, run.usage, run.sentences = dict(statuses), usage, sentences

@@ -17,10 +17,8 @@ from ragassay.jobs.forecast.trial import Trial, try_engines
 from ragassay.jobs.input import Logs, check_types, find_logs
 from ragassay.jobs.score.frequencies import context_frequencies
 from ragassay.jobs.score.register import check_input, check_models
+from ragassay.jobs.stages import detect_stage, split_stage
 from ragassay.pipeline.engines.prepare import prepare_slm
-from ragassay.pipeline.slm.prompt import needs_question
-from ragassay.pipeline.stages.detect import detect_batch
-from ragassay.pipeline.stages.split import split_batch
 
 
 @dataclass(frozen=True)
@@ -60,8 +58,7 @@ def plan(
     """
     job = with_dtypes(job)
     logs = find_logs(input_uri)
-    question_needed = any(needs_question(slm) for slm in job.slms)
-    check_input(job, logs, question_needed)
+    check_input(job, logs)
     check_types(logs, logs.files, logs.passthrough)
     checked_seconds = time.perf_counter() - began
     if seconds:
@@ -72,10 +69,7 @@ def plan(
         checked_seconds += time.perf_counter() - started
     stretches = read_sample(logs, job.columns, sample)
     started = time.process_time()
-    split = [
-        split_batch(table, splitter=(job.splitter.name, job.splitter.language), question_needed=question_needed)
-        for table in stretches
-    ]
+    split = list(map(split_stage(job).step, stretches))
     if job.detectors:
         _detect(job, split)
     other_seconds = time.process_time() - started
@@ -87,10 +81,10 @@ def plan(
 
 
 def _detect(job: Job, tables: list[pa.Table]) -> None:
-    language = job.splitter.language
-    frequencies = context_frequencies((context for table in tables for context in table["context"].to_pylist()), language)
+    contexts = (context for table in tables for context in table["context"].to_pylist())
+    detect = detect_stage(job, context_frequencies(contexts, job.splitter.language)).step
     for table in tables:
-        detect_batch(table, job.detectors, language, frequencies, os.cpu_count() or 1)
+        detect(table)
 
 
 def _print(

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.jobs.config import Job
+from ragassay.jobs.plan import start_actor
 from ragassay.jobs.ray_session import ray_session
-from ragassay.jobs.resources import LIGHT_CPUS, engine_environment, needed_resources, threads_of
-from ragassay.pipeline.stages.slm import SlmScorer
+from ragassay.jobs.stages import needed_resources, slm_stages, stages
 
 FIRST_ROWS = 8
 LONG_ENOUGH = 2.0
@@ -45,18 +45,11 @@ def try_engines(job: Job, stretches: Sequence[pa.Table], seconds: float) -> tupl
         ModelError: A model can't be loaded.
     """
     started = time.perf_counter()
-    with ray_session(job, *needed_resources(job, scoring=True)):
+    with ray_session(job, *needed_resources(stages(job))):
         import ray
 
         ray_seconds = time.perf_counter() - started
-        actors = {}
-        for slm in job.slms:
-            remote = ray.remote(SlmScorer).options(
-                num_cpus=slm.replicas.num_cpus or LIGHT_CPUS,
-                num_gpus=slm.replicas.num_gpus or None,
-                runtime_env={"env_vars": engine_environment()},
-            )
-            actors[slm.name] = remote.remote(slm, (job.splitter.name, job.splitter.language), threads_of(slm, job))
+        actors = {stage.name: start_actor(stage) for stage in slm_stages(job)}
         table = pa.concat_tables(stretches)
         waiting = {actor.__ray_ready__.remote(): name for name, actor in actors.items()}
         start_up: dict[str, float] = {}

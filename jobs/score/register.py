@@ -32,7 +32,7 @@ from ragassay.pipeline.split import load_splitter
 from ragassay.schemas.manifest import PENDING, SCORED, UNREADABLE, InputFile, Manifest
 
 
-def check_input(job: Job, logs: Logs, question_needed: bool) -> None:
+def check_input(job: Job, logs: Logs) -> None:
     """Refuse an input that can't be read as it stands.
 
     Raises:
@@ -44,7 +44,7 @@ def check_input(job: Job, logs: Logs, question_needed: bool) -> None:
         raise InputError(f"input {logs.uri}: none of its {len(logs.unreadable)} files can be read as Parquet")
     if sum(f.rows or 0 for f in logs.files) == 0:
         raise InputError(f"input {logs.uri} holds no rows")
-    check_logs(logs, job.columns, question_needed)
+    check_logs(logs, job.columns, job.question_needed)
 
 
 def check_models(job: Job) -> None:

@@ -110,12 +110,12 @@ def run(logs: str, output: str, block_mib: float, result: Any) -> None:
     from rich.console import Console
 
     from ragassay.jobs.config import Job
-    from ragassay.jobs.resources import needed_resources
     from ragassay.jobs.run import run_job
+    from ragassay.jobs.stages import needed_resources, stages
 
     job = Job(slms=(SLM,), block_mib=block_mib)
     hook = {"worker_process_setup_hook": "tests.benchmarks.scale.use_constant_engine"}
-    start_here(needed_resources(job, scoring=True)[0], hook)
+    start_here(needed_resources(stages(job))[0], hook)
     record = run_job(job, logs, output, Console(quiet=True))
     result.put({"rows": record.rows, "steps": record.seconds})
     ray.shutdown()

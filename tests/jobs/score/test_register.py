@@ -27,7 +27,7 @@ JOB = Job.model_validate({"slms": [], "detectors": [{"name": "novelty", "kind": 
 def night(source: Path | str, output: Path, job: Job = JOB) -> list[str]:
     """Register an input as a run does, and write its rows to `raw/` as if they were scored; paths of what was new."""
     logs = find_logs(str(source))
-    check_input(job, logs, question_needed=True)
+    check_input(job, logs)
     folder = open_folder(str(output))
     state = State(folder, read_manifest(folder), Run("r", "now"), Console(quiet=True))
     state.manifest.runs.append(state.run)

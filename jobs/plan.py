@@ -1,0 +1,144 @@
+"""A plan: rows from a source, through stages, into a sink; what is committed is not done again when it is run anew."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ragassay.jobs.resources import LIGHT_CPUS
+from ragassay.jobs.stages import Stage, pool_cpus
+from ragassay.jobs.storage import Folder
+
+BLOCKS_A_WORKER = 8
+"""Blocks that may be under way, a replica or CPU: enough that nobody waits. Else readers fill half of Ray's memory."""
+
+MIN_IN_FLIGHT_MIB = 256
+"""Blocks of so many MiB may be under way in any case."""
+
+NO_PROGRESS_SECONDS = 6 * 3600
+"""Ray Data gives a run up after half an hour without a block; on a laptop one block of long texts can take longer."""
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where rows go: partitioned Parquet in a folder of an output.
+
+    Attributes:
+        output: The output folder.
+        name: The folder in it.
+        partition_keys: Columns whose values become hive folders.
+        schema: Of the files.
+        checkpoint: Folder of the output in which Ray Data commits rows, by their `row_key`. The source has to leave out what
+            is committed there, and whoever runs the plan deletes it when all is done.
+    """
+
+    output: Folder
+    name: str
+    partition_keys: Sequence[str]
+    schema: pa.Schema
+    checkpoint: str
+
+
+def run_plan(source: Any, stages: Sequence[Stage], sink: Sink, block_mib: float) -> None:
+    """Run rows through stages.
+
+    Args:
+        source: A Ray datasource.
+        stages: In order.
+        sink: Where they go.
+        block_mib: Size of a block of rows.
+
+    Raises:
+        RagassayError: A stage raised it, see `ray_session.our_error`.
+    """
+    import ray
+    from ray.data import DataContext
+
+    context = DataContext.get_current()
+    _settle(context, stages, block_mib)
+    context.checkpoint_config = _commits(sink)
+    dataset = ray.data.read_datasource(source, num_cpus=LIGHT_CPUS)
+    for stage in stages:
+        dataset = dataset.map_batches(**_how(stage), batch_size=None, batch_format="pyarrow", zero_copy_batch=True)
+    try:
+        dataset.write_parquet(
+            sink.output.path(sink.name),
+            filesystem=sink.output.fs,
+            partition_cols=list(sink.partition_keys) or None,
+            ray_remote_args={"num_cpus": LIGHT_CPUS},
+            schema=sink.schema,
+            compression="zstd",
+        )
+    finally:
+        context.checkpoint_config = None
+
+
+def _settle(context: Any, stages: Sequence[Stage], block_mib: float) -> None:
+    """Ray Data's settings for these stages."""
+    import ray
+    from ray.data import ExecutionResources
+
+    cpus = ray.cluster_resources()["CPU"]
+    context.raise_original_map_exception = True  # ours come back as what they are, see ray_session.our_error
+    context.execution_no_progress_timeout_s = NO_PROGRESS_SECONDS
+    context.target_max_block_size = int(block_mib * (1 << 20))
+    # The last step must find a CPU as well: Ray reserves from the first on, and by default more than light steps need.
+    context.op_resource_reservation_ratio = max(0.0, min(0.5, 1 - pool_cpus(stages) / cpus))
+    workers = sum(stage.replicas.max for stage in stages if stage.replicas) + cpus
+    context.execution_options.resource_limits = ExecutionResources.for_limits(
+        object_store_memory=max(MIN_IN_FLIGHT_MIB, BLOCKS_A_WORKER * block_mib * workers) * (1 << 20)
+    )
+
+
+def _how(stage: Stage) -> dict[str, Any]:
+    """Arguments of `map_batches` for a stage."""
+    from ray.data import ActorPoolStrategy
+
+    if stage.replicas is None:
+        return {"fn": stage.call, "fn_kwargs": dict(stage.arguments), "num_cpus": LIGHT_CPUS}
+    pool = ActorPoolStrategy(
+        min_size=stage.replicas.min,
+        max_size=stage.replicas.max,
+        max_tasks_in_flight_per_actor=3,
+        max_concurrent_calls_per_actor=2,  # one tokenises while the engine is busy with the other
+        enable_true_multi_threading=True,
+    )
+    return {
+        "fn": stage.call,
+        "fn_constructor_kwargs": dict(stage.arguments),
+        "compute": pool,
+        "num_cpus": stage.replicas.num_cpus,
+        "num_gpus": stage.replicas.num_gpus or None,
+        "runtime_env": {"env_vars": dict(stage.environment)},
+    }
+
+
+def _commits(sink: Sink) -> Any:
+    """Ray Data commits rows by `row_key`; what is committed is not loaded by it, since readers leave it out."""
+    from ray.data.checkpoint import CheckpointConfig, CheckpointManager
+
+    class NothingToFilter(CheckpointManager):  # type: ignore[misc]
+        def load_checkpoint(self, data_file_dir: Any = None, data_file_filesystem: Any = None) -> tuple[None, int]:
+            return None, 0
+
+    return CheckpointConfig(
+        id_column="row_key",
+        checkpoint_path=sink.output.path(sink.checkpoint),
+        override_filesystem=sink.output.fs,
+        delete_checkpoint_on_success=False,  # only the manifest ends a run; see jobs.run
+        checkpoint_manager_cls=NothingToFilter,
+    )
+
+
+def start_actor(stage: Stage) -> Any:
+    """One replica of a stage, outside a plan, as a Ray actor."""
+    import ray
+
+    assert stage.replicas is not None
+    options = {
+        "num_cpus": stage.replicas.num_cpus or LIGHT_CPUS,
+        "num_gpus": stage.replicas.num_gpus or None,
+        "runtime_env": {"env_vars": dict(stage.environment)},
+    }
+    return ray.remote(stage.call).options(**options).remote(**stage.arguments)
