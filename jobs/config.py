@@ -7,7 +7,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ragassay.jobs.job_text import faults, parse
-from ragassay.pipeline.detectors.config import DETECTOR, Detector, Kind
+from ragassay.pipeline.detectors.config import Detector, Kind
 from ragassay.pipeline.engines.dtype import dtype_of
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.judge import Judge, check_judge
@@ -230,7 +230,17 @@ class Job(_Section):
     @property
     def values(self) -> dict[str, str]:
         """Every member -> which of its numbers is normalised."""
-        return {slm.name: slm.value.value for slm in self.slms} | {d.name: DETECTOR for d in self.detectors}
+        return {member.name: member.value for member in self.members}
+
+    @property
+    def members(self) -> tuple[Slm | Detector, ...]:
+        """All members, the SLMs first."""
+        return (*self.slms, *self.detectors)
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """Member -> value of a response below which it alone finds it suspicious."""
+        return {member.name: member.suspicious_below for member in self.members}
 
     @property
     def question_needed(self) -> bool:

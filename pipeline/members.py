@@ -1,18 +1,95 @@
-"""Members' values of rows: read from the columns of `raw/` and `scored/`."""
+"""Members of the ensemble as everything behind the scoring sees them: names, and which number of each is read from the rows.
+
+What is particular to a kind of member is said by its `Value`; nobody asks what kind it is.
+"""
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragassay.pipeline.arrays import Floats, Ints
 from ragassay.pipeline.contain import contain
-from ragassay.pipeline.detectors.config import DETECTOR
 from ragassay.pipeline.errors import OutputError
-from ragassay.pipeline.slm.config import Value
-from ragassay.pipeline.slm.score import member_values
+from ragassay.pipeline.verdict.normalize import Fit, fit_detector, fit_member
 from ragassay.schemas.columns import MEMBER, Status
+from ragassay.schemas.stats import Moments
+
+
+class Value(StrEnum):
+    """The number of a member that is normalised: made of an SLM's log P(yes) and log P(no), or its own score."""
+
+    P_YES = "p_yes"
+    P_YES_SHARE = "p_yes_share"
+    LOG_ODDS = "log_odds"
+    SCORE = "score"
+
+    @property
+    def of_logprobs(self) -> bool:
+        """Whether it is made of log P(yes) and log P(no)."""
+        return self is not Value.SCORE
+
+    def of_sentences(self, name: str, member: pa.StructArray) -> Floats:
+        """A member's number of every sentence, NaN where it has none.
+
+        Args:
+            name: The member's name, for the message.
+            member: What it says, one struct a row (`schemas.columns.MEMBER`).
+
+        Raises:
+            OutputError: It is of another kind in these rows.
+        """
+        yes = member.field("log_p_yes")
+        if yes.null_count if self.of_logprobs else len(yes) - yes.null_count:
+            kind, other = ("a detector", "an SLM") if self.of_logprobs else ("an SLM", "a detector")
+            raise OutputError(f"member {name!r} is {kind} in these scores, and {other} in the job file: name it as what it is")
+        if not self.of_logprobs:
+            return np.asarray(member.field("sentence_scores").flatten().to_numpy(zero_copy_only=False), dtype=np.float64)
+        return member_values(self, *logprobs_of(member))
+
+    def of_response(self, member: Mapping[str, Any]) -> float | None:
+        """What a member alone decides a response by: its value of the whole, or where it has none, its worst sentence's.
+
+        Args:
+            member: What it says, as a row of `scored/` has it.
+        """
+        if not self.of_logprobs:
+            number = member["response_score"]
+            return None if number is None else float(number)
+        return min((float(v) for v in member["sentence_scores"]), default=None)
+
+    def fit(self, name: str, moments: Moments) -> Fit:
+        """mu and sigma of a member. A detector may have little to say, and then every z-score is 0; an SLM that has is broken.
+
+        Raises:
+            FitError: An SLM has no value, or all of them are equal.
+        """
+        return fit_member(name, moments) if self.of_logprobs else fit_detector(moments)
+
+
+def member_values(value: Value, log_p_yes: npt.ArrayLike, log_p_no: npt.ArrayLike) -> Floats:
+    """The number that is normalised, from log P(yes) and log P(no): p_yes, p_yes_share = P(yes) / (P(yes) + P(no)), or
+    log_odds = log P(yes) - log P(no)."""
+    yes, no = np.asarray(log_p_yes, dtype=np.float64), np.asarray(log_p_no, dtype=np.float64)
+    match value:
+        case Value.P_YES:
+            return np.asarray(np.exp(yes))
+        case Value.P_YES_SHARE:
+            return np.asarray(np.exp(yes - np.logaddexp(yes, no)))
+        case Value.LOG_ODDS:
+            return yes - no
+        case Value.SCORE:
+            raise ValueError("a score is not made of log-probabilities")
+
+
+def logprobs_of(member: pa.StructArray) -> tuple[Floats, Floats]:
+    """log P(yes) and log P(no) of every sentence, by an SLM."""
+    yes, no = (member.field(key).flatten().to_numpy().astype(np.float64) for key in ("log_p_yes", "log_p_no"))
+    return yes, no
 
 
 def readable_scores(batch: pa.RecordBatch, values: Mapping[str, str]) -> list[tuple[dict[str, Floats], Ints]]:
@@ -40,18 +117,7 @@ def scores_of(batch: pa.RecordBatch, values: Mapping[str, str]) -> tuple[dict[st
     counts = np.array([], dtype=np.int64)
     for member in structs.values():
         counts = pc.list_value_length(member.field("sentence_scores")).to_numpy().astype(np.int64)
-    return {name: _values(name, member, values[name]) for name, member in structs.items()}, counts
-
-
-def _values(name: str, member: pa.StructArray, value: str) -> Floats:
-    """A member's number of every sentence, NaN where it has none: a detector's own, or one made of an SLM's log P."""
-    yes = member.field("log_p_yes")
-    if (len(yes) - yes.null_count) if value == DETECTOR else yes.null_count:
-        kind, other = ("an SLM", "a detector") if value == DETECTOR else ("a detector", "an SLM")
-        raise OutputError(f"member {name!r} is {kind} in these scores, and {other} in the job file: name it as what it is")
-    if value == DETECTOR:
-        return np.asarray(member.field("sentence_scores").flatten().to_numpy(zero_copy_only=False), dtype=np.float64)
-    return member_values(Value(value), *(member.field(key).flatten().to_numpy() for key in ("log_p_yes", "log_p_no")))
+    return {name: Value(values[name]).of_sentences(name, member) for name, member in structs.items()}, counts
 
 
 def member_structs(batch: pa.RecordBatch, names: Sequence[str]) -> dict[str, pa.StructArray]:

@@ -1,8 +1,9 @@
 """A calibration: threshold, mean, policy, weights and probabilities that were fitted to labels, as versioned JSON."""
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
+
+from ragassay.schemas.versioned import RECORD, from_json, to_json
 
 CALIBRATION_VERSION = 1
 
@@ -19,6 +20,8 @@ class CalibratedMember:
         low: The smallest of them.
         weight: Its weight in the ensemble, >= 0; all weights sum to 1.
     """
+
+    __pydantic_config__ = RECORD
 
     value: str
     mu: float
@@ -40,6 +43,8 @@ class ProbabilityMap:
         y: Probabilities at x, ascending, 0 to 1.
     """
 
+    __pydantic_config__ = RECORD
+
     kind: str
     slope: float = 0.0
     intercept: float = 0.0
@@ -58,6 +63,8 @@ class Certificate:
         correct: Those of them that are right.
         bound: Lower Clopper-Pearson bound of the precision, at level delta.
     """
+
+    __pydantic_config__ = RECORD
 
     precision: float
     delta: float
@@ -88,6 +95,8 @@ class Calibration:
         fingerprint: Of the scores it was fitted to; scores under another one can't use it.
     """
 
+    __pydantic_config__ = RECORD
+
     calibration_id: str
     created: str
     target: str
@@ -106,7 +115,7 @@ class Calibration:
 
     def to_json(self) -> str:
         """JSON text; floats are written so that they read back bit for bit."""
-        return json.dumps({"version": CALIBRATION_VERSION, **asdict(self)}, indent=1)
+        return to_json(self, CALIBRATION_VERSION)
 
     @staticmethod
     def from_json(text: str) -> "Calibration":
@@ -115,14 +124,4 @@ class Calibration:
         Raises:
             ValueError: The text is of another version.
         """
-        data = json.loads(text)
-        version = data.pop("version", None)
-        if version != CALIBRATION_VERSION:
-            raise ValueError(f"a calibration of version {version}, this program reads version {CALIBRATION_VERSION}")
-        data["members"] = {name: CalibratedMember(**member) for name, member in data["members"].items()}
-        if data["probability"] is not None:
-            found = data["probability"]
-            data["probability"] = ProbabilityMap(**{**found, "x": tuple(found["x"]), "y": tuple(found["y"])})
-        if data["certificate"] is not None:
-            data["certificate"] = Certificate(**data["certificate"])
-        return Calibration(**data)
+        return from_json(Calibration, text, CALIBRATION_VERSION, "a calibration")

@@ -3,9 +3,12 @@
 It is the one record of state: a file that it calls scored is never scored again.
 """
 
-import json
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from ragassay.schemas.versioned import RECORD, from_json, to_json
 
 MANIFEST_VERSION = 2
 
@@ -31,6 +34,8 @@ class InputFile:
         mtime: When it was last written, nanoseconds since 1970; None where its store does not tell, and in manifests without.
     """
 
+    __pydantic_config__ = RECORD
+
     path: str
     uri: str
     size: int
@@ -41,6 +46,131 @@ class InputFile:
     digest: str | None = None
     judged: bool = False
     mtime: int | None = None
+
+
+@dataclass(frozen=True)
+class MemberFit:
+    """mu and sigma of a member.
+
+    Attributes:
+        mu: Mean that is taken from its values.
+        sigma: Deviation that they are divided by, > 0.
+        count: Values behind the two.
+        low: The smallest of them.
+        value: Which of its numbers is normalised (`pipeline.members.Value`).
+        suspicious_below: Value of a response below which the member alone finds it suspicious; None in older manifests.
+    """
+
+    __pydantic_config__ = RECORD
+
+    mu: float
+    sigma: float
+    count: int
+    low: float
+    value: str
+    suspicious_below: float | None = None
+
+
+@dataclass(frozen=True)
+class FitRecord:
+    """How values became scores.
+
+    Attributes:
+        source: Where mu and sigma come from, in words.
+        members: mu and sigma a member; empty where no row had a score.
+        mean: Aggregation of sentence scores.
+        positive: Positivity policy.
+        epsilon: Its epsilon.
+        weights: Weight a member, sum 1; None where all count the same.
+        calibrated: Whether a file of `calibrate` gave it; None in older manifests.
+    """
+
+    __pydantic_config__ = RECORD
+
+    source: str
+    members: dict[str, MemberFit]
+    mean: str
+    positive: str
+    epsilon: float
+    weights: dict[str, float] | None
+    calibrated: bool | None = None
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether a file of `calibrate` gave it; older manifests say so in the source alone."""
+        return self.source.startswith("calibration") if self.calibrated is None else self.calibrated
+
+
+@dataclass(frozen=True)
+class ThresholdRecord:
+    """tau.
+
+    Attributes:
+        value: tau; None where no row had a score.
+        source: Where it comes from, in words.
+        calibration: Id of the calibration that it is of; None without one.
+    """
+
+    __pydantic_config__ = RECORD
+
+    value: float | None
+    source: str
+    calibration: str | None = None
+
+
+@dataclass(frozen=True)
+class Shift:
+    """One thing that was compared.
+
+    Attributes:
+        what: psi, ks, label_mass, flagged, error_rate or sentences.
+        member: The SLM, for the first three; else null.
+        tonight: Its value tonight; null for psi and ks, which have none of their own.
+        history: Its value over the history; null likewise.
+        distance: How far apart the two are, in the threshold's unit.
+        limit: The threshold.
+        drifted: Whether the distance is above it.
+    """
+
+    __pydantic_config__ = RECORD
+
+    what: str
+    member: str | None
+    tonight: float | None
+    history: float | None
+    distance: float
+    limit: float
+    drifted: bool
+
+
+@dataclass(frozen=True)
+class DriftCheck:
+    """What was compared.
+
+    Attributes:
+        tonight: Hive paths of tonight's partitions.
+        history: Those of the history.
+        sentences: Sentences of the two.
+        shifts: One a comparison; empty where there is nothing to compare.
+        note: Why nothing, or not everything, could be compared; null otherwise.
+    """
+
+    __pydantic_config__ = RECORD
+
+    tonight: list[str]
+    history: list[str]
+    sentences: tuple[int, int]
+    shifts: list[Shift]
+    note: str | None
+
+    @property
+    def drifted(self) -> list[Shift]:
+        """The shifts above their threshold."""
+        return [shift for shift in self.shifts if shift.drifted]
+
+
+def _none_if_empty(value: Any) -> Any:
+    return value or None
 
 
 @dataclass
@@ -61,13 +191,15 @@ class Run:
         dtypes: SLM -> the type its engine computed in, which `dtype: auto` leaves to the machine.
         usage: Prompts, tokens computed and reused, engine seconds and idle seconds between calls, a member.
         seconds: Wall time a step.
-        fit: mu, sigma and count a member, and where they come from; mean, policy, epsilon and weights.
-        threshold: Value, and where it comes from.
-        drift: What of tonight was compared with history, and what of it drifted (`jobs.verdict.drift.DriftCheck`).
+        fit: How values became scores; None where nothing was finalised, as are
+        threshold: tau, and
+        drift: what of tonight was compared with history, and what of it drifted.
         partitions: The partitions it wrote.
         files_skipped: Unreadable files that were left out, with the reason.
         files_touched: Files that were written anew since they were scored, and whose size and footer are the same.
     """
+
+    __pydantic_config__ = RECORD
 
     run_id: str
     started: str
@@ -81,9 +213,9 @@ class Run:
     dtypes: dict[str, str] = field(default_factory=dict)
     usage: dict[str, dict[str, float]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    fit: dict[str, Any] = field(default_factory=dict)
-    threshold: dict[str, Any] = field(default_factory=dict)
-    drift: dict[str, Any] = field(default_factory=dict)
+    fit: Annotated[FitRecord | None, BeforeValidator(_none_if_empty)] = None
+    threshold: Annotated[ThresholdRecord | None, BeforeValidator(_none_if_empty)] = None
+    drift: Annotated[DriftCheck | None, BeforeValidator(_none_if_empty)] = None
     partitions: list[str] = field(default_factory=list)
     files_skipped: dict[str, str] = field(default_factory=dict)
     files_touched: list[str] = field(default_factory=list)
@@ -98,6 +230,8 @@ class Verdicts:
         scored: Rows with a score.
         flagged: Those of them with the verdict `hallucinated`.
     """
+
+    __pydantic_config__ = RECORD
 
     run_id: str
     scored: int
@@ -115,14 +249,21 @@ class Manifest:
         runs: One record a run, oldest first.
     """
 
+    __pydantic_config__ = RECORD
+
     fingerprint: dict[str, Any] = field(default_factory=dict)
     files: list[InputFile] = field(default_factory=list)
     finalized: dict[str, Verdicts] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
 
+    @property
+    def last_fit(self) -> FitRecord | None:
+        """How the last verdicts came about; None where no row has a score."""
+        return next((run.fit for run in reversed(self.runs) if run.fit and run.fit.members), None)
+
     def to_json(self) -> str:
         """JSON text of the whole manifest."""
-        return json.dumps({"version": MANIFEST_VERSION, **asdict(self)}, indent=1)
+        return to_json(self, MANIFEST_VERSION)
 
     @staticmethod
     def from_json(text: str) -> "Manifest":
@@ -131,13 +272,4 @@ class Manifest:
         Raises:
             ValueError: The text is of another version.
         """
-        data = json.loads(text)
-        version = data.pop("version", None)
-        if version != MANIFEST_VERSION:
-            raise ValueError(f"the manifest is of version {version}, this program reads version {MANIFEST_VERSION}")
-        return Manifest(
-            fingerprint=data["fingerprint"],
-            files=[InputFile(**f) for f in data["files"]],
-            finalized={place: Verdicts(**v) for place, v in data["finalized"].items()},
-            runs=[Run(**r) for r in data["runs"]],
-        )
+        return from_json(Manifest, text, MANIFEST_VERSION, "the manifest is")

@@ -1,7 +1,8 @@
 """Sufficient statistics of a member's scores over a partition: versioned JSON with exact round trip."""
 
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+
+from ragassay.schemas.versioned import RECORD, from_json, to_json
 
 STATS_VERSION = 2
 
@@ -18,6 +19,8 @@ class Moments:
         high: Largest number; None when count is 0.
         buckets: Log-spaced histogram, bucket -> count (see `pipeline.verdict.moments`).
     """
+
+    __pydantic_config__ = RECORD
 
     count: int = 0
     mean: float = 0.0
@@ -47,6 +50,8 @@ class PartitionStats:
         raw_files: The raw files these statistics were made from, so that a change is noticed.
     """
 
+    __pydantic_config__ = RECORD
+
     partition: str
     members: dict[str, Moments]
     values: dict[str, str]
@@ -57,7 +62,7 @@ class PartitionStats:
 
     def to_json(self) -> str:
         """JSON text; floats are written so that they read back bit for bit."""
-        return json.dumps({"version": STATS_VERSION, **asdict(self)}, indent=1)
+        return to_json(self, STATS_VERSION)
 
     @staticmethod
     def from_json(text: str) -> "PartitionStats":
@@ -66,16 +71,4 @@ class PartitionStats:
         Raises:
             ValueError: The text is of another version.
         """
-        data = json.loads(text)
-        if data.pop("version", None) != STATS_VERSION:
-            raise ValueError(f"statistics of another version than {STATS_VERSION}")
-        for key in ("members", "label_mass"):
-            data[key] = {name: moments_from_dict(m) for name, m in data[key].items()}
-        return PartitionStats(**data)
-
-
-def moments_from_dict(data: dict[str, object]) -> Moments:
-    """Moments from the dictionary that `dataclasses.asdict` and JSON make of them."""
-    buckets = data.get("buckets") or {}
-    assert isinstance(buckets, dict)
-    return Moments(**{**data, "buckets": {int(k): int(v) for k, v in buckets.items()}})  # type: ignore[arg-type]
+        return from_json(PartitionStats, text, STATS_VERSION, "statistics")

@@ -162,7 +162,7 @@ def compare(
         from ragassay.jobs.decide.tables import print_compared
 
         source = label_source(label, None, true_means, ignore_label, None, None)
-        below = {d.name: d.suspicious_below for d in load_job(config).detectors}
+        below = load_job(config).limits if config else {}
         found = run_compare(folder, manifest, last=last, order_by=order_by, source=source, below=below)
         print_compared(found, console)
 
@@ -195,7 +195,7 @@ def report(
         job = load_job(config)
         place, name = _page(folder, to)
         source = label_source(label, labels, true_means, ignore_label, sentence_labels, where)
-        values = member_values_of(manifest) if any(run.fit.get("members") for run in manifest.runs) else {}
+        values = member_values_of(manifest) if manifest.last_fit else {}
         drift_check = check_drift(job, manifest, stats_of(folder, values) if values else {})
         found = gather(folder, slices or [], source.column if source and not source.file else None)
         run = next(run for run in reversed(manifest.runs) if run.threshold)  # there is one, or gather had refused
@@ -206,7 +206,7 @@ def report(
             )
             print_evaluation(evaluation, console)
         in_logs = source if source and not source.file else None
-        below = {d.name: d.suspicious_below for d in job.detectors}
+        below = job.limits if config else {}
         compared = run_compare(folder, manifest, source=in_logs, below=below) if len(values) > 1 else None
         place.write(name, render(output, run, found, drift_check, evaluation, compared))
         console.print(f"report  {place.uri_of(name)}", markup=False)

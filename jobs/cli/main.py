@@ -79,7 +79,7 @@ def run(
         done = run_job(job, input_uri, output, console)
         print_summary(done, output, console)
         refuse_too_many_errors(job, done, output)
-        if fail_on_drift and any(shift["drifted"] for shift in done.drift.get("shifts", [])):
+        if fail_on_drift and done.drift and done.drift.drifted:
             sys.exit(DRIFT_EXIT)
 
 

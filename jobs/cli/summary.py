@@ -1,14 +1,13 @@
 """The summary table that a run ends with."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from ragassay.pipeline.verdict.normalize import Fit
-from ragassay.schemas.manifest import Run
+from ragassay.schemas.manifest import DriftCheck, Run, Shift
 
 _NAMED = 5  # files that a line names
 
@@ -31,21 +30,22 @@ def print_fit(fits: Mapping[str, Fit], console: Console) -> None:
     console.print(table)
 
 
-def drift_text(check: Mapping[str, Any]) -> str:
-    """What drifted, as a line; `check` is a `jobs.verdict.drift.DriftCheck` as the manifest holds it."""
-    if check["note"]:
-        return f"not checked: {check['note']}"
-    drifted = [shift for shift in check["shifts"] if shift["drifted"]]
-    against = f"against {len(check['history'])} earlier partition(s)"
-    if not drifted:
+def drift_text(check: DriftCheck) -> str:
+    """What drifted, as a line."""
+    if check.note:
+        return f"not checked: {check.note}"
+    against = f"against {len(check.history)} earlier partition(s)"
+    if not check.drifted:
         return f"none, {against}"
-    return f"{', '.join(_shift_text(shift) for shift in drifted)}; {against}"
+    return f"{', '.join(_shift_text(shift) for shift in check.drifted)}; {against}"
 
 
-def _shift_text(shift: Mapping[str, Any]) -> str:
-    name = shift["what"] + (f" of {shift['member']}" if shift["member"] else "")
-    values = f" ({shift['tonight']:.3g}, was {shift['history']:.3g})" if shift["tonight"] is not None else ""
-    return f"{name} {shift['distance']:.3g} > {shift['limit']:g}{values}"
+def _shift_text(shift: Shift) -> str:
+    name = shift.what + (f" of {shift.member}" if shift.member else "")
+    values = (
+        f" ({shift.tonight:.3g}, was {shift.history:.3g})" if shift.tonight is not None and shift.history is not None else ""
+    )
+    return f"{name} {shift.distance:.3g} > {shift.limit:g}{values}"
 
 
 def _touched_text(uris: Sequence[str]) -> str:
@@ -87,15 +87,12 @@ def _lines(run: Run, output: str) -> list[tuple[str, str]]:
             lines.append(("flagged", f"{run.flagged:,} responses{share}"))
         else:
             lines.append(("flagged", "verdicts are of rows that an earlier run scored: `ragassay report` counts them"))
-        tau = run.threshold["value"]
-        lines.append(("threshold", (f"{tau:.6g}: " if tau is not None else "") + run.threshold["source"]))
-        lines.append(
-            (
-                "fit",
-                f"{run.fit['source']}: "
-                + ", ".join(f"{name} mu {fit['mu']:.4g} sigma {fit['sigma']:.4g}" for name, fit in run.fit["members"].items()),
-            )
-        )
+        if run.threshold:
+            tau = run.threshold.value
+            lines.append(("threshold", (f"{tau:.6g}: " if tau is not None else "") + run.threshold.source))
+        if run.fit:
+            fits = ", ".join(f"{name} mu {fit.mu:.4g} sigma {fit.sigma:.4g}" for name, fit in run.fit.members.items())
+            lines.append(("fit", f"{run.fit.source}: {fits}"))
     if run.drift:
         lines.append(("drift", drift_text(run.drift)))
     for name, used in run.usage.items():

@@ -62,7 +62,7 @@ def calibrate(
         raise ConfigError(f"target {target.text} needs labels: name their column with --label")
     if delta is not None and not 0 < delta < 1:
         raise ConfigError(f"--certify takes the probability of being wrong, between 0 and 1, not {delta:g}")
-    if delta is not None and manifest_rule_is_fitted(manifest):
+    if delta is not None and manifest.last_fit and manifest.last_fit.is_calibrated:
         raise ConfigError(
             "the last verdicts come from a calibration, whose rule may have been fitted to the very labels that would certify: "
             "run `ragassay finalize` without it first"
@@ -140,11 +140,6 @@ def _calibration(
         measured=measured,
         fingerprint=manifest.fingerprint,
     )
-
-
-def manifest_rule_is_fitted(manifest: Manifest) -> bool:
-    """Whether the last verdicts were given by a rule that a calibration fitted to labels."""
-    return str(next(run.fit for run in reversed(manifest.runs) if run.fit.get("members"))["source"]).startswith("calibration")
 
 
 def _both(good: Bools) -> bool:

@@ -13,16 +13,14 @@ from ragassay.jobs.decide.labelled import member_values_of
 from ragassay.jobs.decide.labels import Label, LabelSource, to_labels
 from ragassay.jobs.output.partitions import partitions, read_group
 from ragassay.jobs.storage import Folder
-from ragassay.pipeline.detectors.config import DETECTOR, FLAG_BELOW, Kind
+from ragassay.pipeline.detectors.config import FLAG_BELOW
 from ragassay.pipeline.errors import InputError, OutputError
-from ragassay.pipeline.slm.config import Value
+from ragassay.pipeline.members import Value
+from ragassay.pipeline.slm.config import SUSPICIOUS_BELOW
 from ragassay.schemas.columns import HALLUCINATED
 from ragassay.schemas.manifest import Manifest
 
 LAST = 50
-SLM_BELOW = {Value.LOG_ODDS: 0.0, Value.P_YES: 0.5, Value.P_YES_SHARE: 0.5}
-"""Value of its worst sentence below which an SLM alone finds a response suspicious: it says No rather than Yes."""
-
 READ = ("row_id", "question", "verdict", "score", "members", "evidence")
 
 
@@ -111,7 +109,7 @@ def compare(
         OutputError: There are no verdicts.
     """
     values = member_values_of(manifest)
-    limits = {name: _limit(manifest, name, value) for name, value in values.items()} | dict(below or {})
+    limits = _limits(manifest) | dict(below or {})
     rows = [_suspicion(row, values, limits) for row in _last_rows(output, last, order_by, source)]
     names = [*values, "verdict"]
     pairs = {
@@ -122,10 +120,15 @@ def compare(
     return Compared(rows, [_member(name, limits.get(name), rows) for name in names], pairs)
 
 
-def _limit(manifest: Manifest, name: str, value: str) -> float:
-    if value == DETECTOR:
-        return FLAG_BELOW[Kind(manifest.fingerprint["detectors"][name]["kind"])]
-    return SLM_BELOW[Value(value)]
+def _limits(manifest: Manifest) -> dict[str, float]:
+    """As the run that gave the last verdicts has them; older manifests hold none, and then they are those of the kind."""
+    of_kind = SUSPICIOUS_BELOW | {kind.value: below for kind, below in FLAG_BELOW.items()}
+    detectors = manifest.fingerprint["detectors"]
+    found = {}
+    for name, member in manifest.last_fit.members.items() if manifest.last_fit else ():
+        kind = detectors[name]["kind"] if name in detectors else member.value
+        found[name] = of_kind[kind] if member.suspicious_below is None else member.suspicious_below
+    return found
 
 
 def _last_rows(output: Folder, last: int, order_by: str | None, source: LabelSource | None) -> list[dict[str, Any]]:
@@ -173,21 +176,11 @@ def _suspicion(row: dict[str, Any], values: Mapping[str, str], limits: Mapping[s
     members = {member["name"]: member for member in row["members"] or []}
     flags: dict[str, bool | None] = {}
     for name, value in values.items():
-        number = _number(members.get(name), value)
+        number = Value(value).of_response(members[name]) if name in members else None
         flags[name] = None if number is None else number < limits[name]
     flags["verdict"] = None if row["verdict"] is None else row["verdict"] == HALLUCINATED
     missing = [f"{m['kind']}: {m['text']}" for at in row["evidence"] or [] for m in at["missing"]]
     return Suspicion(row["row_id"], row["question"] or "", row["verdict"], row["label"], flags, list(dict.fromkeys(missing)))
-
-
-def _number(member: dict[str, Any] | None, value: str) -> float | None:
-    """What decides for a member: a detector's value of the whole response, an SLM's of its worst sentence."""
-    if member is None:
-        return None
-    if value == DETECTOR:
-        number = member["response_score"]
-        return None if number is None else float(number)
-    return min((float(v) for v in member["sentence_scores"]), default=None)
 
 
 def _member(name: str, below: float | None, rows: list[Suspicion]) -> MemberFlags:

@@ -18,14 +18,14 @@ from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.fit import fits_of
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import Measure, measure
-from ragassay.pipeline.detectors.config import DETECTOR
 from ragassay.pipeline.errors import FitError
 from ragassay.pipeline.judge import Judge
+from ragassay.pipeline.members import Value
 from ragassay.pipeline.verdict.aggregate import Mean, Positive, legal_pairs
 from ragassay.pipeline.verdict.moments import moments_of
-from ragassay.pipeline.verdict.normalize import Fit, ensemble, fit_detector, fit_member
+from ragassay.pipeline.verdict.normalize import Fit, ensemble
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
-from ragassay.schemas.manifest import Manifest
+from ragassay.schemas.manifest import FitRecord, Manifest
 
 EVALUATION = "evaluation.json"
 EVALUATION_VERSION = 1
@@ -223,11 +223,12 @@ def evaluate(
 def stored_rule(manifest: Manifest, fits: Mapping[str, Fit]) -> Rule:
     """Mean, policy and weights of the last verdicts, with these mu and sigma."""
     record = _stored(manifest)
-    return Rule(fits, Mean(record["mean"]), Positive(record["positive"]), record["epsilon"], record["weights"])
+    return Rule(fits, Mean(record.mean), Positive(record.positive), record.epsilon, record.weights)
 
 
-def _stored(manifest: Manifest) -> dict[str, Any]:
-    return next(run.fit for run in reversed(manifest.runs) if run.fit.get("members"))
+def _stored(manifest: Manifest) -> FitRecord:
+    assert manifest.last_fit, "rows without a score were refused before"
+    return manifest.last_fit
 
 
 def response_lines(rows: Labelled, rule: Rule) -> dict[str, Floats]:
@@ -334,11 +335,11 @@ def _slices(rows: Labelled, column: str, resamples: int) -> list[Slice]:
 
 def _fit(name: str, value: str, values: Floats) -> Fit:
     moments = moments_of(values[~np.isnan(values)])
-    return fit_detector(moments) if value == DETECTOR else fit_member(name, moments)
+    return Value(value).fit(name, moments)
 
 
 def _halves(output: Folder, manifest: Manifest, values: dict[str, str], rows: Labelled) -> Halves:
-    source = _stored(manifest)["source"]
+    source = _stored(manifest).source
     if source not in ("run", "history"):
         return Halves(f"mu and sigma are those of the {source}, not of these responses", {}, None)
     stats = stats_of(output, values)

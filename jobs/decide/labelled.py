@@ -29,12 +29,9 @@ from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.fit import fits_of, known_stats
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import group_numbers
-from ragassay.pipeline.detectors.config import DETECTOR
 from ragassay.pipeline.errors import InputError, OutputError
-from ragassay.pipeline.members import member_structs, scores_of
+from ragassay.pipeline.members import Value, logprobs_of, member_structs, member_values, scores_of
 from ragassay.pipeline.overlap import share_in_context, words, words_of
-from ragassay.pipeline.slm.config import Value
-from ragassay.pipeline.slm.score import member_values
 from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.columns import SUPPORTED, Status
 from ragassay.schemas.manifest import Manifest
@@ -126,9 +123,8 @@ def member_values_of(manifest: Manifest) -> dict[str, str]:
     Raises:
         OutputError: It has no verdicts.
     """
-    for run in reversed(manifest.runs):
-        if run.fit.get("members"):
-            return {name: member["value"] for name, member in run.fit["members"].items()}
+    if manifest.last_fit:
+        return {name: member.value for name, member in manifest.last_fit.members.items()}
     raise OutputError(
         "no row of this output has a score: run `ragassay finalize OUTPUT`, or see by `status` and `error` in scored/ why its "
         "rows failed"
@@ -353,9 +349,8 @@ def _gather_members(parts: _Parts, batch: pa.RecordBatch, values: dict[str, str]
     shares = []
     for name, member in member_structs(batch, list(values)).items():
         parts.add_array(f"whole {name}", member.field("response_score").to_numpy(zero_copy_only=False))
-        if values[name] != DETECTOR:
-            yes, no = (member.field(key).flatten().to_numpy() for key in ("log_p_yes", "log_p_no"))
-            share = member_values(Value.P_YES_SHARE, yes, no)
+        if Value(values[name]).of_logprobs:
+            share = member_values(Value.P_YES_SHARE, *logprobs_of(member))
             shares.append(np.add.reduceat(share, np.cumsum(counts) - counts) / counts)
     parts.add_array("share", np.mean(shares, axis=0) if shares else np.full(len(counts), np.nan))
 

@@ -11,9 +11,9 @@ from rich.table import Table
 from ragassay.jobs.decide.compare import Compared, MemberFlags, Suspicion
 from ragassay.jobs.decide.evaluate import Comparison, Evaluation, Slice
 from ragassay.jobs.decide.export.run import Exported
-from ragassay.jobs.verdict.drift import DriftCheck
 from ragassay.pipeline.calibration.metrics import Measure
 from ragassay.schemas.calibration import Calibration
+from ragassay.schemas.manifest import DriftCheck
 
 COLUMNS = {
     "auroc": "AUROC",

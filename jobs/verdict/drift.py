@@ -1,62 +1,14 @@
 """Tonight against history: what an output folder's statistics say has moved."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 
 from ragassay.jobs.config import Drift, Job
 from ragassay.jobs.output.partitions import history, hive_path, natural
 from ragassay.pipeline.verdict.drift import kolmogorov_smirnov, population_stability
 from ragassay.pipeline.verdict.moments import merge
 from ragassay.schemas.columns import Status
-from ragassay.schemas.manifest import Manifest, Verdicts
+from ragassay.schemas.manifest import DriftCheck, Manifest, Shift, Verdicts
 from ragassay.schemas.stats import PartitionStats
-
-
-@dataclass(frozen=True)
-class Shift:
-    """One thing that was compared.
-
-    Attributes:
-        what: psi, ks, label_mass, flagged, error_rate or sentences.
-        member: The SLM, for the first three; else null.
-        tonight: Its value tonight; null for psi and ks, which have none of their own.
-        history: Its value over the history; null likewise.
-        distance: How far apart the two are, in the threshold's unit.
-        limit: The threshold.
-        drifted: Whether the distance is above it.
-    """
-
-    what: str
-    member: str | None
-    tonight: float | None
-    history: float | None
-    distance: float
-    limit: float
-    drifted: bool
-
-
-@dataclass(frozen=True)
-class DriftCheck:
-    """What was compared.
-
-    Attributes:
-        tonight: Hive paths of tonight's partitions.
-        history: Those of the history.
-        sentences: Sentences of the two.
-        shifts: One a comparison; empty where there is nothing to compare.
-        note: Why nothing, or not everything, could be compared; null otherwise.
-    """
-
-    tonight: list[str]
-    history: list[str]
-    sentences: tuple[int, int]
-    shifts: list[Shift]
-    note: str | None
-
-    @property
-    def drifted(self) -> list[Shift]:
-        """The shifts above their threshold."""
-        return [shift for shift in self.shifts if shift.drifted]
 
 
 def check_drift(

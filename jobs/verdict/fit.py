@@ -14,11 +14,10 @@ from ragassay.jobs.config import Job, Normalize
 from ragassay.jobs.output.partitions import batches, history, partitions
 from ragassay.jobs.resources import DRIVER_CPUS
 from ragassay.jobs.storage import Folder
-from ragassay.pipeline.detectors.config import DETECTOR
 from ragassay.pipeline.errors import FitError, OutputError
-from ragassay.pipeline.members import member_structs, readable_scores
+from ragassay.pipeline.members import Value, logprobs_of, member_structs, readable_scores
 from ragassay.pipeline.verdict.moments import merge, moments_of
-from ragassay.pipeline.verdict.normalize import Fit, fit_detector, fit_member
+from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.stats import Moments, PartitionStats
 
 
@@ -80,7 +79,7 @@ def fits_of(
         return _frozen(settings.file or "", values)
     chosen = [*run, *(history(stats, run, last) if settings.source == "history" else [])]
     merged = {m: merge(stats[p].members.get(m, Moments()) for p in sorted(chosen)) for m in values}
-    return {m: fit_detector(moments) if values[m] == DETECTOR else fit_member(m, moments) for m, moments in merged.items()}
+    return {m: Value(values[m]).fit(m, moments) for m, moments in merged.items()}
 
 
 def partition_stats(fs: pafs.FileSystem, partition: str, files: Sequence[str], values: dict[str, str]) -> PartitionStats:
@@ -95,7 +94,7 @@ def partition_stats(fs: pafs.FileSystem, partition: str, files: Sequence[str], v
             sentences += int(counts.sum())
             for name, array in scores.items():
                 members[name].append(moments_of(array[~np.isnan(array)]))
-        for name, member in member_structs(batch, [name for name in values if values[name] != DETECTOR]).items():
+        for name, member in member_structs(batch, [name for name in values if Value(values[name]).of_logprobs]).items():
             mass[name].append(_label_mass(member))
     return PartitionStats(
         partition=partition,
@@ -110,8 +109,7 @@ def partition_stats(fs: pafs.FileSystem, partition: str, files: Sequence[str], v
 
 def _label_mass(member: pa.StructArray) -> Moments:
     """P(yes) + P(no) of every sentence, by an SLM."""
-    yes, no = (member.field(name).flatten().to_numpy().astype(np.float64) for name in ("log_p_yes", "log_p_no"))
-    return moments_of(np.exp(np.logaddexp(yes, no)))
+    return moments_of(np.exp(np.logaddexp(*logprobs_of(member))))
 
 
 def _frozen(path: str, values: Mapping[str, str]) -> dict[str, Fit]:
@@ -119,7 +117,7 @@ def _frozen(path: str, values: Mapping[str, str]) -> dict[str, Fit]:
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
         if "runs" in data:
-            data = next((run["fit"]["members"] for run in reversed(data["runs"]) if run["fit"].get("members")), {})
+            data = next((run["fit"]["members"] for run in reversed(data["runs"]) if (run["fit"] or {}).get("members")), {})
         fits = {m: Fit(**{key: data[m][key] for key in ("mu", "sigma", "count", "low")}) for m in members}
     except OSError as error:
         raise FitError(f"frozen statistics {path}: {error.strerror or error}") from error

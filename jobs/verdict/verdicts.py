@@ -3,8 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import asdict, dataclass, replace
 
 from ragassay.jobs.config import Job
 from ragassay.jobs.output.calibration_file import load_calibration, rule_of
@@ -23,7 +22,7 @@ from ragassay.pipeline.verdict.exact_quantile import Cells, share_cut
 from ragassay.pipeline.verdict.rule import Rule
 from ragassay.schemas.calibration import Calibration
 from ragassay.schemas.columns import Status
-from ragassay.schemas.manifest import SCORED, Run, Verdicts
+from ragassay.schemas.manifest import SCORED, FitRecord, MemberFit, ThresholdRecord, Verdicts
 from ragassay.schemas.stats import PartitionStats
 
 NO_SCORE = "none: no row could be scored"
@@ -51,12 +50,12 @@ def write_verdicts(job: Job, state: State, scored: Collection[int] | None) -> No
     stats = fit_output(job, state.output)
     # A night whose rows all failed has nothing to fit; its rows are written all the same, without a verdict.
     judged = sum(stats[p].rows.get(Status.OK.value, 0) for p in chosen)
-    settings = _settings(job, state, stats, chosen) if judged else _no_settings(job, state)
+    how = _how(job, state, stats, chosen) if judged else _without_scores(job, run.run_id)
+    settings, run.fit = how.settings, how.fit
     run.seconds["fit"] = round(time.perf_counter() - started, 3)
     started = time.perf_counter()
-    if judged and settings.threshold is None:
-        run.threshold = _quantile(job, state, settings, raw, chosen)
-        settings = replace(settings, threshold=run.threshold["value"])
+    run.threshold = how.tau or _quantile(job, state, settings, raw, chosen)
+    settings = replace(settings, threshold=run.threshold.value)
     for partition in chosen:  # a crash from here on leaves them to be finalised anew, not half old and half new
         state.manifest.finalized.pop(hive_path(partition), None)
     state.save()
@@ -67,7 +66,7 @@ def write_verdicts(job: Job, state: State, scored: Collection[int] | None) -> No
         ok = sum(statuses[Status.OK.value] for statuses in part.statuses.values())
         state.manifest.finalized[hive_path(partition)] = Verdicts(run.run_id, ok, part.flagged.total())
     if not everything:
-        run.drift = asdict(check_drift(job, state.manifest, stats, chosen))
+        run.drift = check_drift(job, state.manifest, stats, chosen)
     run.seconds["finalize"] = round(time.perf_counter() - started, 3)
 
 
@@ -76,49 +75,54 @@ def without_verdict(state: State) -> list[str]:
     return [p for p in partitions(state.output, "raw") if hive_path(p) not in state.manifest.finalized]
 
 
-def _settings(job: Job, state: State, stats: dict[str, PartitionStats], chosen: Sequence[str]) -> Settings:
-    """How scores become verdicts, by the job file or by a calibration; a threshold that is a quantile is still open."""
-    values, run = job.values, state.run
+@dataclass(frozen=True)
+class _How:
+    """How scores become verdicts, and what the manifest says of it; `tau` is None where it is a quantile, still to be found."""
+
+    settings: Settings
+    fit: FitRecord
+    tau: ThresholdRecord | None
+
+
+def _how(job: Job, state: State, stats: dict[str, PartitionStats], chosen: Sequence[str]) -> _How:
+    """By a calibration, or by the job file."""
     if job.calibration is not None:
-        calibration = load_calibration(job.calibration, state.manifest, values)
-        name = f"calibration {calibration.calibration_id}"
-        return _calibrated(calibration, values, run, name, f"{name}, made for {calibration.target}")
+        calibration = load_calibration(job.calibration, state.manifest, job.values)
+        return _calibrated(job, calibration, state.run.run_id, f"calibration {calibration.calibration_id}", own=True)
     if speaks_of(job, state.manifest.fingerprint):
-        calibration = bundled_calibration()
-        return _calibrated(calibration, values, run, BUNDLED, f"{BUNDLED}, made for {calibration.target}")
-    fits = fits_of(job.normalize, values, stats, chosen, job.history.partitions)
+        return _calibrated(job, bundled_calibration(), state.run.run_id, BUNDLED, own=False)
+    fits = fits_of(job.normalize, job.values, stats, chosen, job.history.partitions)
     rule = Rule(fits, job.aggregate.mean, job.aggregate.positive, job.aggregate.epsilon, job.ensemble_weights)
-    run.fit = _fit_record(job.normalize.source, rule, values)
     tau = job.threshold.value
-    if tau is not None:
-        measured_on = job.threshold.measured_on or "nothing it names"
-        run.threshold = {"value": tau, "source": f"value in the job file, measured on {measured_on}"}
-    return Settings(values, rule, tau, run.run_id)
+    measured_on = job.threshold.measured_on or "nothing it names"
+    record = None if tau is None else ThresholdRecord(tau, f"value in the job file, measured on {measured_on}")
+    return _How(Settings(job.values, rule, tau, state.run.run_id), _fit_record(job, job.normalize.source, rule), record)
 
 
-def _calibrated(calibration: Calibration, values: dict[str, str], run: Run, name: str, source: str) -> Settings:
+def _calibrated(job: Job, calibration: Calibration, run_id: str, name: str, *, own: bool) -> _How:
     rule = rule_of(calibration)
-    run.fit = _fit_record(name, rule, values)
-    run.threshold = {"value": calibration.threshold, "source": source, "calibration": calibration.calibration_id}
-    return Settings(values, rule, calibration.threshold, run.run_id, calibration.probability)
+    settings = Settings(job.values, rule, calibration.threshold, run_id, calibration.probability)
+    tau = ThresholdRecord(calibration.threshold, f"{name}, made for {calibration.target}", calibration.calibration_id)
+    return _How(settings, _fit_record(job, name, rule, calibrated=own), tau)
 
 
-def _no_settings(job: Job, state: State) -> Settings:
-    values = job.values
+def _without_scores(job: Job, run_id: str) -> _How:
     rule = Rule({}, job.aggregate.mean, job.aggregate.positive, job.aggregate.epsilon)
-    state.run.fit = _fit_record(job.normalize.source, rule, values)
-    state.run.threshold = {"value": None, "source": NO_SCORE}
-    return Settings(values, rule, None, state.run.run_id)
+    record = _fit_record(job, job.normalize.source, rule)
+    return _How(Settings(job.values, rule, None, run_id), record, ThresholdRecord(None, NO_SCORE))
 
 
-def _fit_record(source: str, rule: Rule, values: dict[str, str]) -> dict[str, object]:
-    members = {name: {**asdict(fit), "value": values[name]} for name, fit in rule.fits.items()}
-    how = {"mean": rule.mean.value, "positive": rule.positive.value, "epsilon": rule.epsilon}
-    return {"source": source, "members": members, **how, "weights": rule.weights}
+def _fit_record(job: Job, source: str, rule: Rule, *, calibrated: bool = False) -> FitRecord:
+    members = {
+        name: MemberFit(**asdict(fit), value=job.values[name], suspicious_below=job.limits[name])
+        for name, fit in rule.fits.items()
+    }
+    weights = None if rule.weights is None else dict(rule.weights)
+    return FitRecord(source, members, rule.mean.value, rule.positive.value, rule.epsilon, weights, calibrated)
 
 
-def _quantile(job: Job, state: State, settings: Settings, raw: dict[str, list[str]], chosen: Sequence[str]) -> dict[str, Any]:
-    """tau and its source, as the manifest has them, where tau is a quantile; without any score, None."""
+def _quantile(job: Job, state: State, settings: Settings, raw: dict[str, list[str]], chosen: Sequence[str]) -> ThresholdRecord:
+    """tau, where it is a quantile; without any score it has no value."""
     import ray
 
     threshold = job.threshold
@@ -133,14 +137,14 @@ def _quantile(job: Job, state: State, settings: Settings, raw: dict[str, list[st
 
     cut = share_cut(look, threshold.quantile)
     if cut is None:
-        return {"value": None, "source": NO_SCORE}
+        return ThresholdRecord(None, NO_SCORE)
     source = f"quantile {threshold.quantile:g} of the {cut.count} responses of this run" + (
         " and its history" if threshold.of == "history" else ""
     )
     share = cut.flagged / cut.count
     if share > threshold.quantile + TIED:
         source += f"; {share:.1%} have that score or less, because many tie (aggregate.positive: cdf or shift makes fewer ties)"
-    return {"value": cut.value, "source": source}
+    return ThresholdRecord(cut.value, source)
 
 
 def _write_scored(

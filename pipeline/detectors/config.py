@@ -5,6 +5,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ragassay.pipeline.members import Value
+
 
 class Kind(StrEnum):
     """What a detector looks at."""
@@ -14,9 +16,6 @@ class Kind(StrEnum):
     NOVELTY = "novelty"
     HYBRID = "hybrid"
 
-
-DETECTOR = "score"
-"""What stands, where an SLM says which of its numbers is normalised, for a detector: its own value."""
 
 FLAG_BELOW = {Kind.ENTITIES: 0.5, Kind.ATTRIBUTION: 0.3, Kind.NOVELTY: 0.6, Kind.HYBRID: 0.4}
 """Value of a whole response below which a detector alone finds it suspicious; the first two are the chapter's."""
@@ -48,6 +47,11 @@ class Detector(BaseModel):
     entity_share: float = Field(0.5, ge=0, le=1)
     in_ensemble: bool = True
     flag_below: float | None = Field(None, ge=0, le=1)
+
+    @property
+    def value(self) -> str:
+        """Which of its numbers is normalised (`pipeline.members.Value`): it has but one."""
+        return Value.SCORE.value
 
     @property
     def suspicious_below(self) -> float:

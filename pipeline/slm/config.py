@@ -1,6 +1,5 @@
 """What defines one small language model (SLM) of the ensemble: weights, prompt, labels, engine limits, replicas."""
 
-from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -32,20 +31,15 @@ Answer:"""
 """The prompt of models that are trained for it: what changes from sentence to sentence begins on a block of the prefix cache,
 and little stands behind the sentence, since both are computed again for each. Sent without a chat template."""
 
+SUSPICIOUS_BELOW = {"p_yes": 0.5, "p_yes_share": 0.5, "log_odds": 0.0}
+"""Value of its worst sentence below which an SLM alone finds a response suspicious: it says No rather than Yes."""
+
 TRAINED = ("system", "prompt", "chat", "supported", "unsupported")
 """Settings that an adapter is trained with."""
 
 Words = Annotated[tuple[str, ...], Field(min_length=1)]
 
 Dtype = Literal["auto", "bfloat16", "float16", "float32"]
-
-
-class Value(StrEnum):
-    """The number of an SLM that is normalised."""
-
-    P_YES = "p_yes"
-    P_YES_SHARE = "p_yes_share"
-    LOG_ODDS = "log_odds"
 
 
 class Replicas(BaseModel):
@@ -124,7 +118,7 @@ class Slm(BaseModel):
     chat: bool = True
     supported: Words = ("Yes", "YES", "yes")
     unsupported: Words = ("No", "NO", "no")
-    value: Value = Value.LOG_ODDS
+    value: Literal["p_yes", "p_yes_share", "log_odds"] = "log_odds"
     whole_response: bool = False
     max_model_len: int | None = Field(None, ge=64)
     max_num_batched_tokens: int = Field(8192, ge=64)
@@ -135,6 +129,11 @@ class Slm(BaseModel):
     kv_cache_gib: float | None = Field(None, gt=0)
     threads: int | None = Field(None, ge=1)
     replicas: Replicas = Replicas()
+
+    @property
+    def suspicious_below(self) -> float:
+        """Value of its worst sentence below which it alone finds a response suspicious."""
+        return SUSPICIOUS_BELOW[self.value]
 
     @model_validator(mode="before")
     @classmethod

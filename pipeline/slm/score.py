@@ -9,16 +9,15 @@ from hashlib import blake2b
 from secrets import token_bytes
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.contain import contain_one, fault_of
 from ragassay.pipeline.engines.protocol import Engine
 from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.members import Value, member_values
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.sentence_ends import Span
-from ragassay.pipeline.slm.config import Slm, Value
+from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.row_prompts import Prompt, RowPrompts, prompt_order, prompts_of_rows
 from ragassay.schemas.columns import MEMBER, USAGE, Status
@@ -58,18 +57,6 @@ class RowScore:
     def repeated(self) -> "RowScore":
         """The same result for a repeated row, which cost nothing."""
         return replace(self, prompts=0, tokens_computed=0, tokens_reused=0, engine_seconds=0.0, idle_seconds=0.0)
-
-
-def member_values(value: Value, log_p_yes: npt.ArrayLike, log_p_no: npt.ArrayLike) -> Floats:
-    """The number that is normalised, from log P(yes) and log P(no); see `pipeline.slm.config.Slm.value`."""
-    yes, no = np.asarray(log_p_yes, dtype=np.float64), np.asarray(log_p_no, dtype=np.float64)
-    match value:
-        case Value.P_YES:
-            return np.asarray(np.exp(yes))
-        case Value.P_YES_SHARE:
-            return np.asarray(np.exp(yes - np.logaddexp(yes, no)))
-        case Value.LOG_ODDS:
-            return yes - no
 
 
 def row_digest(row: Row) -> bytes:
@@ -165,7 +152,7 @@ def _ask(plans: Sequence[RowPrompts], slm: Slm, builder: PromptBuilder, engine: 
     logprobs = np.maximum(output.logprobs, LOWEST)
     yes = np.logaddexp.reduce(logprobs[:, : len(builder.yes)], axis=1)
     no = np.logaddexp.reduce(logprobs[:, len(builder.yes) :], axis=1)
-    values = member_values(slm.value, yes, no)
+    values = member_values(Value(slm.value), yes, no)
     place = {prompt: i for i, prompt in enumerate(prompts)}
 
     def read(plan: RowPrompts) -> RowScore:
@@ -212,7 +199,7 @@ def attach(table: pa.Table, slm: Slm, places: Sequence[int], results: Sequence[R
             columns["status"][i], columns["error"][i] = result.status.value, result.error
             columns["members"][i] = columns["context_windows"][i] = None
             continue
-        values = member_values(slm.value, result.log_p_yes, result.log_p_no)
+        values = member_values(Value(slm.value), result.log_p_yes, result.log_p_no)
         columns["members"][i].append(
             {
                 "name": slm.name,

@@ -24,8 +24,7 @@ from ragassay.jobs.output.state import existing_output, read_manifest
 from ragassay.pipeline.arrays import Bools, Floats
 from ragassay.pipeline.calibration.metrics import auroc
 from ragassay.pipeline.calibration.probability import calibration_error, fit_probability, probabilities
-from ragassay.pipeline.detectors.config import DETECTOR
-from ragassay.pipeline.slm.config import Value
+from ragassay.pipeline.members import Value
 from ragassay.pipeline.verdict.aggregate import Mean, Positive
 from ragassay.pipeline.verdict.normalize import Fit, ensemble
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
@@ -37,6 +36,7 @@ SETS = ("ragtruth", "handbook", "fever", "nhnet", "summedits", "everyday")
 SHARES = (0.25, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 MEANS = ((Mean.HARMONIC, Positive.CDF), (Mean.HARMONIC, Positive.CLIP), (Mean.GEOMETRIC, Positive.CDF),
          (Mean.ARITHMETIC, Positive.CDF), (Mean.MIN, Positive.NONE), (Mean.MIN, Positive.CDF))  # fmt: skip
+OF_LOGPROBS = [value for value in Value if value.of_logprobs]
 EPSILON = 0.01
 QUANTILE = 0.2
 DRAWN = 120
@@ -62,7 +62,7 @@ class Choice:
 def choices(slm: str, detectors: list[str]) -> list[Choice]:
     """All that is tried."""
     found = []
-    for value, (mean, positive) in itertools.product(Value, MEANS):
+    for value, (mean, positive) in itertools.product(OF_LOGPROBS, MEANS):
         found.append(Choice(value, ((slm, 1.0), *((d, 0.0) for d in detectors)), mean, positive))
         for size in range(1, len(detectors) + 1):
             for some, share in itertools.product(itertools.combinations(detectors, size), SHARES):
@@ -106,7 +106,7 @@ def table_of_worth(sets: dict[Value, dict[str, Labelled]], tried: list[Choice]) 
     """(choices, sets): the worth of each."""
     found = np.zeros((len(tried), len(SETS)))
     for place, name in enumerate(SETS):
-        for value in Value:
+        for value in OF_LOGPROBS:
             rows = sets[value][name]
             fits = fits_in(rows.values)
             there = ~np.isnan(rows.sentence_good)
@@ -183,7 +183,9 @@ def bundled(mine: dict[str, Labelled], chosen: Choice, fingerprint: dict[str, An
     fits, curve, tau = calibrated(list(mine.values()), chosen)
     weights = dict(chosen.weights)
     members = {
-        name: CalibratedMember(chosen.value.value if i == 0 else DETECTOR, f.mu, f.sigma, f.count, f.low, weights[name])
+        name: CalibratedMember(
+            chosen.value.value if i == 0 else Value.SCORE.value, f.mu, f.sigma, f.count, f.low, weights[name]
+        )
         for i, (name, f) in enumerate(fits.items())
         if weights[name]
     }
@@ -219,10 +221,10 @@ def main() -> None:
     options = parser.parse_args()
     folder = existing_output(options.output)
     manifest = read_manifest(folder)
-    detectors = [name for name, value in member_values_of(manifest).items() if value == DETECTOR]
+    detectors = [name for name, value in member_values_of(manifest).items() if value == Value.SCORE]
     sets = {}
-    for value in Value:
-        values = {options.slm: value.value, **dict.fromkeys(detectors, DETECTOR)}
+    for value in OF_LOGPROBS:
+        values = {options.slm: value.value, **dict.fromkeys(detectors, Value.SCORE.value)}
         sets[value] = {n: load_labelled(folder, values, LabelSource("label", where={"dev_set": n})) for n in SETS}
     tried = choices(options.slm, detectors)
     found = table_of_worth(sets, tried)

@@ -17,10 +17,9 @@ from ragassay.jobs.decide.report.charts import MOST_BARS, histogram_chart, share
 from ragassay.jobs.decide.report.gather import Gathered, Share
 from ragassay.jobs.decide.report.text import shortened
 from ragassay.jobs.decide.tables import compared_tables, compared_text, evaluation_tables, evaluation_text, normalisation_text
-from ragassay.jobs.verdict.drift import DriftCheck
 from ragassay.jobs.visible import visible
 from ragassay.pipeline.verdict.moments import quantile, upper_edge
-from ragassay.schemas.manifest import Run
+from ragassay.schemas.manifest import DriftCheck, Run
 
 HERE = Path(__file__).parent
 LEVELS = (-1.0, -0.33, 0.33, 1.0)
@@ -54,7 +53,7 @@ def render(
         output=output,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         run=run,
-        calibration=run.threshold.get("calibration"),
+        calibration=run.threshold.calibration if run.threshold else None,
         script=Markup(script),
         script_hash=f"sha256-{digest}",
         style=Markup((HERE / "page.css").read_text(encoding="utf-8")),
@@ -100,8 +99,10 @@ def _tiles(found: Gathered) -> list[tuple[str, str]]:
 def _threshold(found: Gathered, run: Run) -> str:
     if len(found.thresholds) > 1:
         return f"{len(found.thresholds)} different ones, from {min(found.thresholds):.6g} to {max(found.thresholds):.6g}"
-    tau = run.threshold.get("value")
-    return (f"{tau:.6g}, " if tau is not None else "") + str(run.threshold.get("source", ""))
+    if run.threshold is None:
+        return ""
+    tau = run.threshold.value
+    return (f"{tau:.6g}, " if tau is not None else "") + run.threshold.source
 
 
 def _days(found: Gathered) -> str:

@@ -15,9 +15,8 @@ from pyarrow import fs as pafs
 
 from ragassay.jobs.verdict.finalize import finalize_partition, score_moments
 from ragassay.jobs.verdict.fit import partition_stats
-from ragassay.pipeline.detectors.config import DETECTOR
 from ragassay.pipeline.errors import OutputError
-from ragassay.pipeline.members import scores_of
+from ragassay.pipeline.members import Value, scores_of
 from ragassay.pipeline.stages.finalize import Settings, finalize_rows
 from ragassay.pipeline.verdict.aggregate import Mean, Positive
 from ragassay.pipeline.verdict.normalize import Fit, fit_detector, fit_member
@@ -133,7 +132,7 @@ def test_an_unknown_member_is_named(files: list[str], tmp_path: Path) -> None:
         finalize_partition(FS, files, str(tmp_path / "s.parquet"), wrong)
 
 
-MIXED = {"a": "log_odds", "words": DETECTOR}
+MIXED = {"a": "log_odds", "words": Value.SCORE}
 """An SLM and a detector, as most jobs have them."""
 
 
@@ -165,7 +164,7 @@ def test_members_of_other_kinds_than_the_job_says_are_named(tmp_path: Path) -> N
     with pytest.raises(OutputError, match="'words' is a detector in these scores"):
         partition_stats(FS, "", [raw], {"words": "log_odds"})
     with pytest.raises(OutputError, match="'a' is an SLM in these scores"):
-        partition_stats(FS, "", [raw], {"a": DETECTOR})
+        partition_stats(FS, "", [raw], {"a": Value.SCORE})
 
 
 def test_a_row_that_no_member_left_says_anything_of_is_not_judged(tmp_path: Path) -> None:
@@ -173,7 +172,7 @@ def test_a_row_that_no_member_left_says_anything_of_is_not_judged(tmp_path: Path
     file = 7 << 32
     rows = [with_detector(raw_row(file + 1, [3.0, -1.0]), [None, None]), with_detector(raw_row(file + 2, [1.0]), [0.75])]
     raw = write_raw(tmp_path / "a.parquet", [*rows, raw_row(file + 3, None, "no_context")])
-    values, fits = {"words": DETECTOR}, {"words": Fit(0.5, 0.1, 1, 0.0)}
+    values, fits = {"words": Value.SCORE}, {"words": Fit(0.5, 0.1, 1, 0.0)}
     for chosen, weights in ((values, None), (MIXED, {"a": 0.0, "words": 1.0})):
         of_given = replace(rule({**fits, **({"a": Fit(0, 1, 1, 0)} if "a" in chosen else {})}), weights=weights)
         done = finalize_partition(FS, [raw], str(tmp_path / "s.parquet"), Settings(chosen, of_given, 0.1, "r"))

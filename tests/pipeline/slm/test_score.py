@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from ragassay.pipeline.engines.protocol import EngineOutput
 from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.members import Value, member_values
 from ragassay.pipeline.rows import Row
-from ragassay.pipeline.slm.config import Slm, Value
+from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
-from ragassay.pipeline.slm.score import STEPS_A_CALL, RowScore, attach, member_values, row_digest, score_rows
+from ragassay.pipeline.slm.score import STEPS_A_CALL, RowScore, attach, row_digest, score_rows
 from ragassay.schemas.columns import MEMBER, USAGE
 
 

@@ -1,0 +1,36 @@
+"""Records as versioned JSON, written and read in one way."""
+
+import json
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+from pydantic import ConfigDict, TypeAdapter
+
+Record = TypeVar("Record")
+
+RECORD = ConfigDict(extra="forbid")
+"""How a record is read: a field that nobody knows is another version's, and must not be dropped unsaid."""
+
+
+def to_json(record: Any, version: int) -> str:
+    """JSON text of a record; floats are written so that they read back bit for bit."""
+    return json.dumps({"version": version, **asdict(record)}, indent=1)
+
+
+def from_json(kind: type[Record], text: str, version: int, what: str) -> Record:
+    """Read what `to_json` wrote.
+
+    Args:
+        kind: Class of the record: a dataclass, and dataclasses in it, with `__pydantic_config__ = RECORD`.
+        text: The JSON.
+        version: That it must have.
+        what: What it is, for the message, such as "a calibration".
+
+    Raises:
+        ValueError: The text is no such record, or of another version.
+    """
+    data: Any = json.loads(text)
+    found = data.pop("version", None) if isinstance(data, dict) else None
+    if found != version:
+        raise ValueError(f"{what} of another version ({found}): this program reads version {version}")
+    return TypeAdapter(kind).validate_python(data)
