@@ -32,5 +32,5 @@ def from_json(kind: type[Record], text: str, version: int, what: str) -> Record:
     data: Any = json.loads(text)
     found = data.pop("version", None) if isinstance(data, dict) else None
     if found != version:
-        raise ValueError(f"{what} of another version ({found}): this program reads version {version}")
+        raise ValueError(f"{what} of version {found}, another version than {version}, which this program reads")
     return TypeAdapter(kind).validate_python(data)
