@@ -7,7 +7,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ragassay.jobs.job_text import faults, parse
-from ragassay.pipeline.detectors.config import Detector, Kind
+from ragassay.pipeline.detectors.config import Detector
 from ragassay.pipeline.engines.dtype import dtype_of
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.judge import Judge, check_judge
@@ -139,11 +139,11 @@ class Drift(_Section):
 def default_members() -> dict[str, Any]:
     """The members of a job that names none, with the weights that measured best: the bundled verifier decides, the detectors
     without a model add a little and say what is missing (docs/method.md)."""
-    detectors = (Kind.ENTITIES, Kind.ATTRIBUTION, Kind.NOVELTY)
+    detectors = ("entities", "attribution", "novelty")
     return {
         "slms": [{"name": "facts", "adapter": "facts"}],
-        "detectors": [{"name": kind.value, "kind": kind} for kind in detectors],
-        "weights": {"facts": 27, **dict.fromkeys((kind.value for kind in detectors), 1)},
+        "detectors": [{"name": kind, "kind": kind} for kind in detectors],
+        "weights": {"facts": 27, **dict.fromkeys(detectors, 1)},
     }
 
 

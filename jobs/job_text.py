@@ -58,6 +58,9 @@ def faults(error: ValidationError, model: type[BaseModel]) -> list[str]:
             known = _keys_at(model, place[:-1])
             close = get_close_matches(str(place[-1]), known, 1)
             said = "unknown key; " + (f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}")
+        if fault["type"].startswith("union_tag"):
+            place = (*place, fault["ctx"]["discriminator"].strip("'"))
+            said = said if fault["type"] == "union_tag_invalid" else "Field required"
         found.append(f"  {'.'.join(map(str, place)) or 'job'}: {said}")
     return found
 
@@ -67,7 +70,8 @@ def _keys_at(model: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:
     models = {model}
     for part in place:
         below = [m.model_fields[part].annotation for m in models if isinstance(part, str) and part in m.model_fields]
-        models = set().union(*map(_models_in, below)) if below else models
+        of_kind = {m for m in models if "kind" in m.model_fields and m.model_fields["kind"].default == part}
+        models = set().union(*map(_models_in, below)) if below else of_kind or models
     return sorted({name for m in models for name in m.model_fields})
 
 

@@ -13,7 +13,7 @@ from ragassay.jobs.decide.labelled import member_values_of
 from ragassay.jobs.decide.labels import Label, LabelSource, to_labels
 from ragassay.jobs.output.partitions import partitions, read_group
 from ragassay.jobs.storage import Folder
-from ragassay.pipeline.detectors.config import FLAG_BELOW
+from ragassay.pipeline.detectors.config import KINDS
 from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.pipeline.members import Value
 from ragassay.pipeline.slm.config import SUSPICIOUS_BELOW
@@ -122,7 +122,7 @@ def compare(
 
 def _limits(manifest: Manifest) -> dict[str, float]:
     """As the run that gave the last verdicts has them; older manifests hold none, and then they are those of the kind."""
-    of_kind = SUSPICIOUS_BELOW | {kind.value: below for kind, below in FLAG_BELOW.items()}
+    of_kind = SUSPICIOUS_BELOW | {kind.model_fields["kind"].default: kind.SUSPICIOUS_BELOW for kind in KINDS}
     detectors = manifest.fingerprint["detectors"]
     found = {}
     for name, member in manifest.last_fit.members.items() if manifest.last_fit else ():

@@ -3,16 +3,10 @@
 from typing import Any
 
 from ragassay.jobs.config import Job
-from ragassay.pipeline.detectors.config import Detector, Kind
 from ragassay.pipeline.engines.prepare import weights_identity
 from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.spacy_import import import_spacy
 from ragassay.schemas.columns import METHOD_VERSION, SCHEMA_VERSION
-
-_SCORING = (
-    "name", "revision", "engine", "dtype", "quantization", "system", "prompt", "chat", "supported", "unsupported",
-    "whole_response", "max_model_len", "value",
-)  # fmt: skip
 
 
 def fingerprint(job: Job) -> dict[str, Any]:
@@ -25,9 +19,7 @@ def fingerprint(job: Job) -> dict[str, Any]:
     splitter = {"name": job.splitter.name, "language": job.splitter.language, "spacy": spacy.__version__}
     if spacy.util.is_package(job.splitter.name):
         splitter["pipeline"] = spacy.util.get_package_version(job.splitter.name) or ""
-    slms = {
-        slm.name: {"weights": weights_identity(slm), **slm.model_dump(mode="json", include=set(_SCORING))} for slm in job.slms
-    }
+    slms = {slm.name: {"weights": weights_identity(slm), **slm.identity()} for slm in job.slms}
     return {
         "schema": SCHEMA_VERSION,
         "method": METHOD_VERSION,
@@ -35,21 +27,8 @@ def fingerprint(job: Job) -> dict[str, Any]:
         "splitter": splitter,
         "order": [slm.name for slm in job.slms],
         "slms": slms,
-        "detectors": {detector.name: _detector(detector) for detector in job.detectors},
+        "detectors": {detector.name: detector.identity() for detector in job.detectors},
     }
-
-
-def _detector(detector: Detector) -> dict[str, Any]:
-    parts = {"kind": detector.kind.value}
-    if detector.kind is Kind.HYBRID:
-        parts["entity_share"] = f"{detector.entity_share:g}"
-    if detector.uses_entities:
-        parts["ner"] = detector.ner or "rules"
-    if detector.uses_similarity:
-        parts["similarity"] = detector.similarity
-        if detector.similarity == "embedding":
-            parts["model"] = detector.model
-    return parts
 
 
 def check_fingerprint(then: dict[str, Any], now: dict[str, Any], output: str) -> None:

@@ -23,8 +23,6 @@ from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
 from ragassay.jobs.output.state import State
 from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows
 from ragassay.jobs.storage import Folder
-from ragassay.pipeline.detectors.detect import load_ner
-from ragassay.pipeline.detectors.embedding import load_encoder
 from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm
 from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.pipeline.slm.prompt import PromptBuilder
@@ -60,10 +58,7 @@ def check_models(job: Job) -> None:
         PromptBuilder(slm, load_tokenizer(slm)).encode([("q", ["c"], ["s"])])  # finds its label tokens too
         prepare_slm(slm)
     for detector in job.detectors:
-        if detector.uses_entities and detector.ner is not None:
-            load_ner(detector.ner)
-        if detector.uses_similarity and detector.similarity == "embedding":
-            load_encoder(detector.model, 1)
+        detector.prepare()
 
 
 def register(job: Job, logs: Logs, state: State) -> dict[int, LogFile]:

@@ -34,6 +34,12 @@ and little stands behind the sentence, since both are computed again for each. S
 SUSPICIOUS_BELOW = {"p_yes": 0.5, "p_yes_share": 0.5, "log_odds": 0.0}
 """Value of its worst sentence below which an SLM alone finds a response suspicious: it says No rather than Yes."""
 
+NOT_OF_SCORES = {
+    "model", "adapter", "trust_remote_code", "max_num_batched_tokens", "max_num_seqs", "block_size", "enforce_eager",
+    "gpu_memory_utilization", "kv_cache_gib", "threads", "replicas",
+}  # fmt: skip
+"""Settings that no score depends on, beside the names of the weights, which are known by what they hold."""
+
 TRAINED = ("system", "prompt", "chat", "supported", "unsupported")
 """Settings that an adapter is trained with."""
 
@@ -129,6 +135,10 @@ class Slm(BaseModel):
     kv_cache_gib: float | None = Field(None, gt=0)
     threads: int | None = Field(None, ge=1)
     replicas: Replicas = Replicas()
+
+    def identity(self) -> dict[str, Any]:
+        """What its scores depend on beside its weights: all of its settings, but for those that no score depends on."""
+        return self.model_dump(mode="json", exclude=NOT_OF_SCORES)
 
     @property
     def suspicious_below(self) -> float:

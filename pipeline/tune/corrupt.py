@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from random import Random
 
-from ragassay.pipeline.detectors.entities import DAYS, LONGEST_NUMBER, MONTHS
+from ragassay.pipeline.detectors.named import DAYS, LONGEST_NUMBER, MONTHS
 
 _WORDS = ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _DIGITS = dict(enumerate(["zero", "one", *_WORDS]))

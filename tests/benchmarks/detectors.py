@@ -16,7 +16,7 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from ragassay.pipeline.detectors.config import Detector, Kind
+from ragassay.pipeline.detectors.config import Attribution, Detector, Entities, Novelty
 from ragassay.pipeline.detectors.detect import detect
 from ragassay.pipeline.detectors.frequencies import Frequencies, count
 from ragassay.pipeline.detectors.terms import content_terms
@@ -63,7 +63,7 @@ def main() -> None:
     found = read(options.logs)
     rows = (found * (1 + options.rows // len(found)))[: options.rows]
     frequencies = count(content_terms(p, "en") for p in sorted({p for row in found for p in row.context}))
-    entities, novelty, near = (Detector(name=k.value, kind=k) for k in (Kind.ENTITIES, Kind.NOVELTY, Kind.ATTRIBUTION))
+    entities, novelty, near = Entities(name="entities"), Novelty(name="novelty"), Attribution(name="attribution")
     sets: list[tuple[str, list[Detector], int]] = [
         ("entities (rules), novelty and TF-IDF", [entities, novelty, near], len(rows)),
         ("entities (rules)", [entities], len(rows)),
@@ -71,9 +71,9 @@ def main() -> None:
         ("attribution, TF-IDF", [near], len(rows)),
     ]
     if options.ner:
-        sets.append((f"entities ({options.ner})", [Detector(name="e", kind=Kind.ENTITIES, ner=options.ner)], len(rows) // 8))
+        sets.append((f"entities ({options.ner})", [Entities(name="e", ner=options.ner)], len(rows) // 8))
     if options.embedding:
-        embedding = Detector(name="a", kind=Kind.ATTRIBUTION, similarity="embedding")
+        embedding = Attribution(name="a", similarity="embedding")
         sets.append(("attribution, embeddings", [embedding], len(rows) // 32))
     cores = os.cpu_count() or 1
     table = Table("detectors", "rows", "rows/s", "ratio", "seconds a thousand", title=f"{options.logs}, {cores} cores")

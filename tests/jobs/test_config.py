@@ -96,7 +96,7 @@ def test_a_mapping_that_is_merged_may_say_a_key_anew(tmp_path: Path) -> None:
     path.write_text(
         "detectors:\n  - &n {name: n, kind: novelty}\n  - &m {<<: *n, name: m}\n  - {<<: *m, name: e, kind: entities}\n"
     )
-    assert [(d.name, d.kind.value) for d in load_job(str(path)).detectors] == [
+    assert [(d.name, d.kind) for d in load_job(str(path)).detectors] == [
         ("n", "novelty"), ("m", "novelty"), ("e", "entities"),
     ]  # fmt: skip
 

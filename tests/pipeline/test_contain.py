@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ragassay.jobs.score.frequencies import context_frequencies
 from ragassay.pipeline.contain import contain, fault_of
-from ragassay.pipeline.detectors.config import Detector, Kind
+from ragassay.pipeline.detectors.config import Attribution, Entities, Novelty
 from ragassay.pipeline.detectors.frequencies import Frequencies
 from ragassay.pipeline.errors import ConfigError, ModelError
 from ragassay.pipeline.slm import score as score_module
@@ -29,7 +29,7 @@ MARK = "SECRET"
 LONG = f"Call {MARK} at 9. " + "Leave is 30 days. " * 60
 """A passage that is longer than the window."""
 
-DETECTORS = [Detector(name=kind.value, kind=kind) for kind in (Kind.ENTITIES, Kind.ATTRIBUTION, Kind.NOVELTY)]
+DETECTORS = [Entities(name="entities"), Attribution(name="attribution"), Novelty(name="novelty")]
 SLM = Slm(name="m", system="s")
 
 sentences = st.sampled_from(
@@ -94,10 +94,10 @@ FAULTS = {
     "prompts": "ragassay.pipeline.slm.prompt.PromptBuilder._cut_row",
     "windows": "ragassay.pipeline.slm.row_prompts._of_long_row",
     "digests": "ragassay.pipeline.slm.score.row_digest",
-    "entities": "ragassay.pipeline.detectors.detect.find_entities",
-    "known keys": "ragassay.pipeline.detectors.detect.known_keys",
-    "attribution": "ragassay.pipeline.detectors.detect._pieces",
-    "novelty": "ragassay.pipeline.detectors.detect.content_terms",
+    "entities": "ragassay.pipeline.detectors.batch.find_entities",
+    "known keys": "ragassay.pipeline.detectors.batch.known_keys",
+    "attribution": "ragassay.pipeline.detectors.batch._pieces",
+    "novelty": "ragassay.pipeline.detectors.batch.content_terms",
 }
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ragassay.pipeline.detectors.detect import _pieces
-from ragassay.pipeline.detectors.entities import find_entities, known_keys
+from ragassay.pipeline.detectors.batch import _pieces
+from ragassay.pipeline.detectors.named import find_entities, known_keys
 from ragassay.pipeline.detectors.terms import content_terms, has_word_spaces
 from ragassay.pipeline.overlap import words
 from ragassay.pipeline.sentence_ends import line_ends

@@ -72,7 +72,7 @@ def write_output(folder: Path, rows_of_days: dict[str, list[dict[str, Any]]], se
         path.parent.mkdir(parents=True)
         pq.write_table(pa.Table.from_pylist(keyed, schema=raw_schema(PASSTHROUGH)), path)
         files.append(InputFile(f"{day}/in.parquet", f"/logs/{day}/in.parquet", 1, len(rows), hive_path(day), SCORED))
-    detectors = {detector.name: {"kind": detector.kind.value} for detector in settings.detectors}
+    detectors = {detector.name: {"kind": detector.kind} for detector in settings.detectors}
     (folder / "manifest.json").write_text(Manifest({"slms": {"a": 1}, "detectors": detectors}, files, {}, []).to_json())
     finalize_job(settings, str(folder), Console(quiet=True))
     return folder

@@ -10,21 +10,24 @@ import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragassay.pipeline.detectors.config import Detector, Kind
-from ragassay.pipeline.detectors.detect import NO_ENTITY, NO_SPACES, NO_TERM, Detected, _pieces, detect, load_ner
+from ragassay.pipeline.detectors.batch import _pieces
+from ragassay.pipeline.detectors.config import KINDS, Attribution, Detector, Entities, Novelty
+from ragassay.pipeline.detectors.detect import NO_SPACES, Detected, detect
 from ragassay.pipeline.detectors.frequencies import count
+from ragassay.pipeline.detectors.ner import load_ner
 from ragassay.pipeline.detectors.terms import content_terms
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.split import load_splitter, split
 from ragassay.pipeline.stages.detect import detect_batch
 from ragassay.schemas.columns import logs_schema
-from tests.pipeline.detectors.test_entities import odd_texts
+from tests.pipeline.detectors.test_named import odd_texts
 from tests.pipeline.test_split import texts as odd_responses
 
 odd = odd_texts() | odd_responses
 
-ALL = [Detector(name=kind.value, kind=kind) for kind in Kind]
+NAMES = ("entities", "attribution", "novelty", "hybrid")
+ALL: list[Detector] = [kind(name=name) for kind, name in zip(KINDS, NAMES, strict=True)]
 CONTEXT = ["Badges are issued on floor 3. The desk opens at 09:00.", "Leave is 25 days a year. Ms. Oduya signs it."]
 ROW = Row(
     "When does the desk open?",
@@ -83,11 +86,14 @@ def test_values_by_hand() -> None:
 def test_nothing_to_go_by_is_null_with_a_reason() -> None:
     found = run(ROW)
     assert all(math.isnan(found.values[name][2]) for name in ("entities", "novelty", "attribution", "hybrid"))
-    assert found.evidence[2].notes[0] == f"entities: {NO_ENTITY}" and f"novelty: {NO_TERM}" in found.evidence[2].notes
+    assert (
+        found.evidence[2].notes[0] == f"entities: {Entities.NOTHING}"
+        and f"novelty: {Novelty.NOTHING}" in found.evidence[2].notes
+    )
     thai = Row("", ["ห้องสมุดเปิดเวลาเก้าโมง"], "ห้องสมุดเปิดเวลาเก้าโมง", ["ห้องสมุดเปิดเวลาเก้าโมง"])
     of_thai = run(thai)
     assert all(np.isnan(values).all() for values in of_thai.values.values())
-    assert of_thai.evidence[0].notes == [f"{kind.value}: {NO_SPACES}" for kind in Kind]
+    assert of_thai.evidence[0].notes == [f"{name}: {NO_SPACES}" for name in NAMES]
 
 
 def test_a_detector_does_not_depend_on_the_others_nor_on_other_rows() -> None:
@@ -146,7 +152,7 @@ def test_a_recogniser_finds_names(tmp_path: Any) -> None:
     nlp.add_pipe("entity_ruler").add_patterns([{"label": "ORG", "pattern": "harbour council"}])  # type: ignore[attr-defined]
     nlp.to_disk(tmp_path / "ner")
     row = Row("", ["Nothing here."], "The harbour council met.", ["The harbour council met."])
-    found = run(row, detectors=[Detector(name="e", kind=Kind.ENTITIES, ner=str(tmp_path / "ner"))])
+    found = run(row, detectors=[Entities(name="e", ner=str(tmp_path / "ner"))])
     assert found.evidence[0].missing == [("name", "harbour council")]
 
 
@@ -176,15 +182,15 @@ def test_as_a_step_of_the_plan() -> None:
     out = detect_batch(table, ALL, "en", frequencies(ROW), 1)
     assert out.schema == table.schema
     good, empty, no_context = out.to_pylist()
-    assert [m["name"] for m in good["members"]] == [kind.value for kind in Kind] and good["status"] == "ok"
+    assert [m["name"] for m in good["members"]] == list(NAMES) and good["status"] == "ok"
     assert good["members"][0]["sentence_scores"] == [1.0, 0.0, None] and len(good["evidence"]) == 3
-    assert empty["status"] == "not_judged" and empty["members"] is None and NO_TERM in empty["error"]
+    assert empty["status"] == "not_judged" and empty["members"] is None and Novelty.NOTHING in empty["error"]
     assert len(empty["evidence"]) == 1
     assert no_context["status"] == "no_context" and no_context["members"] is None
 
 
 def test_a_detector_beside_the_ensemble_judges_nothing() -> None:
-    beside = [Detector(name="n", kind=Kind.NOVELTY, in_ensemble=False), Detector(name="e", kind=Kind.ENTITIES)]
+    beside = [Novelty(name="n", in_ensemble=False), Entities(name="e")]
     table = batch({"context": CONTEXT, "response": "Leave is free."})
     row = detect_batch(table, beside, "en", frequencies(ROW), 1).to_pylist()[0]
     assert row["status"] == "not_judged" and "e: nothing named" in row["error"]
@@ -192,7 +198,7 @@ def test_a_detector_beside_the_ensemble_judges_nothing() -> None:
 
 @pytest.mark.slow
 def test_embeddings_of_the_real_model_find_the_paraphrase() -> None:
-    near = Detector(name="near", kind=Kind.ATTRIBUTION, similarity="embedding")
+    near = Attribution(name="near", similarity="embedding")
     said = "Employees get a month of holidays annually."
     row = Row("", ["Cats sleep all day.", "Staff may take four weeks off every year."], said, [said])
     found = detect([row], [near], "en", frequencies(row))

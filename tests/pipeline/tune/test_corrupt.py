@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.pipeline.detectors.entities import EntityKind, find_entities, known_keys
+from ragassay.pipeline.detectors.named import EntityKind, find_entities, known_keys
 from ragassay.pipeline.tune.corrupt import corrupt, drop_sentences, lead_in, rephrase, synthetic
 
 CONTEXT = (

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.pipeline.detectors import entities
-from ragassay.pipeline.detectors.entities import DAYS, MONTHS, EntityKind, find_entities, known_keys
+from ragassay.pipeline.detectors import named
+from ragassay.pipeline.detectors.named import DAYS, MONTHS, EntityKind, find_entities, known_keys
 
 
 def missing(response: str, context: str) -> list[str]:
@@ -113,12 +113,12 @@ def test_a_number_is_known_to_itself_in_every_spelling(number: int, unit: str) -
 WORDS = [
     *MONTHS,
     *DAYS,
-    *entities._UNITS,
-    *entities._VALUES,
-    *entities._SCALES,
-    *entities._ORDINALS,
-    *entities._CURRENCIES,
-    *entities._TRIGGERS,
+    *named._UNITS,
+    *named._VALUES,
+    *named._SCALES,
+    *named._ORDINALS,
+    *named._CURRENCIES,
+    *named._TRIGGERS,
     "am",
     "pm",
     "p.m.",

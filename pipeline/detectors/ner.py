@@ -1,0 +1,38 @@
+"""Names in a text by the entity recogniser of an installed spaCy pipeline."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from ragassay.pipeline.errors import ConfigError
+from ragassay.pipeline.spacy_import import import_spacy
+
+NAME_LABELS = frozenset(("PERSON", "PER", "ORG", "GPE", "LOC", "FAC", "PRODUCT", "EVENT", "WORK_OF_ART", "NORP", "LAW", "MISC"))
+"""Entity labels of spaCy's pipelines that are names; numbers and dates are found by rules, which bring them to one form."""
+
+
+def names_of(ner: str, texts: Sequence[str]) -> list[list[str]]:
+    """The names in each text, by the pipeline `ner`."""
+    return [[e.text for e in doc.ents if e.label_ in NAME_LABELS] for doc in load_ner(ner).pipe(texts, batch_size=256)]
+
+
+@lru_cache(maxsize=2)
+def load_ner(name: str) -> Any:
+    """An installed spaCy pipeline with an entity recogniser; what it does not need for names is left out.
+
+    Raises:
+        ConfigError: It is not installed, or has none.
+    """
+    spacy = import_spacy()
+    try:
+        nlp = spacy.load(name, exclude=["parser", "senter", "lemmatizer"])
+    except OSError as error:
+        raise ConfigError(
+            f"detector: spaCy pipeline {name!r} is not installed: install it, or leave `ner` out to find names by rules"
+        ) from error
+    if not {"ner", "entity_ruler", "span_ruler"} & set(nlp.pipe_names):
+        raise ConfigError(
+            f"detector: spaCy pipeline {name!r} has no entity recogniser (it has {', '.join(nlp.pipe_names) or 'nothing'}): "
+            "name one that has, or leave `ner` out to find names by rules"
+        )
+    return nlp
