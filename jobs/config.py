@@ -285,7 +285,12 @@ def load_job(path: str | None) -> Job:
 
 def with_dtypes(job: Job) -> Job:
     """A job whose SLMs' dtypes are settled, on the machine it is started from: all of its replicas then compute alike."""
-    return job.model_copy(update={"slms": tuple(slm.model_copy(update={"dtype": dtype_of(slm)}) for slm in job.slms)})
+    return job.model_copy(update={"slms": tuple(map(_with_dtype, job.slms))})
+
+
+def _with_dtype(slm: Slm) -> Slm:
+    dtype = dtype_of(slm.engine.dtype, slm.replicas.num_gpus)
+    return slm.model_copy(update={"engine": slm.engine.model_copy(update={"dtype": dtype})})
 
 
 def make_job(data: dict[str, Any], where: str = "job") -> Job:

@@ -72,7 +72,7 @@ def _keys_at(model: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:
         below = [m.model_fields[part].annotation for m in models if isinstance(part, str) and part in m.model_fields]
         of_kind = {m for m in models if "kind" in m.model_fields and m.model_fields["kind"].default == part}
         models = set().union(*map(_models_in, below)) if below else of_kind or models
-    return sorted({name for m in models for name in m.model_fields})
+    return sorted({name for m in models for name in (*m.model_fields, *getattr(m, "ALSO_READ", ()))})
 
 
 def _models_in(annotation: Any) -> set[type[BaseModel]]:

@@ -114,7 +114,7 @@ def _score(job: Job, logs: Logs, pending: dict[int, LogFile], state: State) -> N
     statuses, usage, sentences = count_rows(state.output, files)
     run.statuses, run.usage, run.sentences = dict(statuses), usage, sentences
     run.errors = worst_share(statuses)
-    run.dtypes = {slm.name: slm.dtype for slm in job.slms}
+    run.dtypes = {slm.name: slm.engine.dtype for slm in job.slms}
     scored = statuses.pop(Status.OK.value, 0)
     run.rows = {"in": all_rows, "scored": scored, "failed": sum(statuses.values()), "skipped": all_rows - total}
     if run.rows["in"] != run.rows["scored"] + run.rows["failed"] + run.rows["skipped"]:

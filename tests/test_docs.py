@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from ragassay.jobs.cli.main import app
 from ragassay.jobs.config import Job, load_job
+from ragassay.pipeline.engines.vllm_engine import Vllm
 from ragassay.pipeline.slm.config import Replicas, Slm
 
 REPO = Path(__file__).parent.parent
@@ -66,6 +67,7 @@ def test_the_documented_slm_is_complete_and_the_default() -> None:
     written = yaml.safe_load((REPO / "docs" / "slm.yaml").read_text())
     assert Slm.model_validate(written) == Slm(name=written["name"])
     assert written.keys() == Slm.model_fields.keys() and written["replicas"].keys() == Replicas.model_fields.keys()
+    assert written["engine"].keys() == Vllm.model_fields.keys()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

@@ -132,7 +132,7 @@ def seconds_on_gpus(told: Forecast, gpus: int, tokens_per_second: float) -> floa
 
 def worth_compiling(job: Job, seconds: float) -> list[str]:
     """SLMs that run uncompiled on CPU, in a job that takes long enough for compilation to pay."""
-    eager = [slm.name for slm in job.slms if slm.engine == "vllm" and slm.enforce_eager and not slm.replicas.num_gpus]
+    eager = [slm.name for slm in job.slms if slm.engine.gains_by_compiling(slm.replicas.num_gpus)]
     return eager if seconds > LONG_RUN else []
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.jobs.config import Job
-from ragassay.pipeline.engines.prepare import load_tokenizer, window_of
-from ragassay.pipeline.engines.vllm_engine import CPU_BLOCK_SIZE, GPU_BLOCK_SIZE
+from ragassay.pipeline.engines.prepare import load_tokenizer
 from ragassay.pipeline.rows import Row, good_rows
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prefix_tree import PrefixTree
@@ -96,8 +95,8 @@ class _Asker:
     def __init__(self, slm: Slm, nlp: Any) -> None:
         self.slm = slm
         self._builder = PromptBuilder(slm, load_tokenizer(slm))
-        self._limit = window_of(slm) - 1
-        self._tree = PrefixTree(block_size(slm))
+        self._limit = slm.window() - 1
+        self._tree = PrefixTree(slm.cache_block)
         self._nlp = nlp
 
     def count(self, rows: Sequence[Row]) -> Asked:
@@ -112,10 +111,3 @@ class _Asker:
             asked.windowed += sum(plan.windows > 1 for plan in call)
             asked.too_long += sum(plan.error is not None for plan in call)
         return asked
-
-
-def block_size(slm: Slm) -> int:
-    """Tokens a block of the prefix cache that an SLM's engine will have; 0 where it has none."""
-    if slm.engine != "vllm":
-        return 0
-    return slm.block_size or (GPU_BLOCK_SIZE if slm.replicas.num_gpus else CPU_BLOCK_SIZE)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ragassay.jobs.tune.train import Look, Recipe
+from ragassay.pipeline.engines.adapter import SETTINGS, WEIGHTS, locate_adapter
 from ragassay.pipeline.engines.weights import identity
-from ragassay.pipeline.slm.adapter import SETTINGS, WEIGHTS, locate_adapter
 from ragassay.pipeline.slm.config import TRAINED, Slm
 
 TRAINING = "training.json"

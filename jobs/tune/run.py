@@ -12,10 +12,10 @@ from ragassay.jobs.decide.labels import LabelSource
 from ragassay.jobs.tune.adapter import write_adapter
 from ragassay.jobs.tune.examples import Group, hold_out, parted, read_examples
 from ragassay.jobs.tune.train import CHECKPOINT, Look, Recipe, train
+from ragassay.pipeline.engines.adapter import WEIGHTS
 from ragassay.pipeline.engines.prepare import load_tokenizer
 from ragassay.pipeline.engines.weights import MAX_WINDOW
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
-from ragassay.pipeline.slm.adapter import WEIGHTS
 from ragassay.pipeline.slm.config import TRAINED, VERIFIER_PROMPT, Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.split import load_splitter
@@ -64,7 +64,7 @@ def tune(
         raise OutputError(f"{out} holds a finished adapter: give another --out, or move it away")
     builder = PromptBuilder(slm, load_tokenizer(slm))
     nlp = load_splitter(job.splitter.name, job.splitter.language)
-    window = min(slm.max_model_len or MAX_WINDOW, MAX_WINDOW)
+    window = min(slm.engine.max_model_len or MAX_WINDOW, MAX_WINDOW)
     examples = read_examples(data, source, job.columns, builder, nlp, window, corruptions=corruptions)
     training, looked_at = hold_out(parted(examples.groups, recipe.pack), held_out)
     looked_at = _few(looked_at)

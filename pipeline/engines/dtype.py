@@ -6,7 +6,7 @@ convert number by number: vLLM's matrices run at a tenth of their float32 rate t
 
 from pathlib import Path
 
-from ragassay.pipeline.slm.config import Dtype, Slm
+from ragassay.pipeline.engines.settings import Dtype
 
 COMPUTES_BFLOAT16 = ("avx512_bf16", "amx_bf16")
 """Flags of x86 processors that multiply bfloat16."""
@@ -14,16 +14,16 @@ COMPUTES_BFLOAT16 = ("avx512_bf16", "amx_bf16")
 CPU_INFO = Path("/proc/cpuinfo")
 
 
-def dtype_of(slm: Slm, *, on_gpu: bool = False) -> Dtype:
-    """The dtype of an SLM's engine: its own setting; for `auto` bfloat16 on GPUs, and on this processor what it computes with.
+def dtype_of(dtype: Dtype, gpus: float) -> Dtype:
+    """The dtype of an engine: what is asked for; for `auto` bfloat16 on GPUs, and else what this processor computes with.
 
     Args:
-        slm: The SLM.
-        on_gpu: Whether a GPU runs it, whatever its replicas reserve.
+        dtype: As the settings have it.
+        gpus: GPUs of a replica.
     """
-    if slm.dtype != "auto":
-        return slm.dtype
-    return "bfloat16" if on_gpu or slm.replicas.num_gpus else cpu_dtype()
+    if dtype != "auto":
+        return dtype
+    return "bfloat16" if gpus else cpu_dtype()
 
 
 def cpu_dtype() -> Dtype:

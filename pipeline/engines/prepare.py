@@ -5,13 +5,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ragassay.pipeline.engines.adapter import CONFIG, WEIGHTS, locate_adapter, trained_with
+from ragassay.pipeline.engines.settings import Model
 from ragassay.pipeline.engines.weights import MAX_WINDOW, digest, identity, made_once, prepare
 from ragassay.pipeline.errors import ModelError
-from ragassay.pipeline.slm.adapter import CONFIG, WEIGHTS, locate_adapter, trained_with
-from ragassay.pipeline.slm.config import Slm
 
 
-def prepare_slm(slm: Slm) -> str:
+def prepare_slm(slm: Model) -> str:
     """Make an SLM ready for an engine: its model, with its adapter merged in if it has one.
 
     Returns:
@@ -33,13 +33,13 @@ def prepare_slm(slm: Slm) -> str:
         ) from error
 
 
-def _merged_key(slm: Slm) -> str:
+def _merged_key(slm: Model) -> str:
     """Short hash of what goes into merged weights: folders of one name may hold different models."""
     parts = json.dumps([weights_identity(slm), slm.revision], sort_keys=True)
     return hashlib.sha256(parts.encode()).hexdigest()[:12]
 
 
-def own_adapter(slm: Slm) -> Path:
+def own_adapter(slm: Model) -> Path:
     """Folder of an SLM's adapter.
 
     Raises:
@@ -55,7 +55,7 @@ def own_adapter(slm: Slm) -> Path:
     return folder
 
 
-def load_tokenizer(slm: Slm) -> Any:
+def load_tokenizer(slm: Model) -> Any:
     """Load an SLM's Hugging Face tokenizer.
 
     Raises:
@@ -74,14 +74,14 @@ def load_tokenizer(slm: Slm) -> Any:
         ) from error
 
 
-def window_of(slm: Slm) -> int:
-    """Tokens that an SLM's engine has room for: as its config says, else as its model's, at most `MAX_WINDOW`.
+def window_of(slm: Model, max_model_len: int | None) -> int:
+    """Tokens that an SLM's engine has room for: as its settings say, else as its model's config, at most `MAX_WINDOW`.
 
     Raises:
         ModelError: The model's config can't be read.
     """
-    if slm.max_model_len:
-        return slm.max_model_len
+    if max_model_len:
+        return max_model_len
     from transformers import AutoConfig
 
     try:
@@ -93,7 +93,7 @@ def window_of(slm: Slm) -> int:
     return min(int(config.max_position_embeddings), MAX_WINDOW)
 
 
-def weights_identity(slm: Slm) -> dict[str, Any]:
+def weights_identity(slm: Model) -> dict[str, Any]:
     """What tells an SLM's weights from others: those of its model, and of its adapter."""
     found: dict[str, Any] = dict(identity(slm.model))
     if slm.adapter is not None:
@@ -102,7 +102,7 @@ def weights_identity(slm: Slm) -> dict[str, Any]:
     return found
 
 
-def _merge(slm: Slm, model: str, adapter: Path, folder: Path) -> None:
+def _merge(slm: Model, model: str, adapter: Path, folder: Path) -> None:
     """W + (alpha / r) B A, computed in float32 and kept in bfloat16."""
     import torch
     from peft import PeftModel

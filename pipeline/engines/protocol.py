@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ragassay.pipeline.arrays import Floats, Ints
-from ragassay.pipeline.slm.config import Slm
 
 
 @dataclass(frozen=True)
@@ -49,22 +48,3 @@ class Engine(Protocol):
             One row a prompt, in the order given.
         """
         ...
-
-
-def load_engine(slm: Slm, threads: int) -> Engine:
-    """Load the engine that an SLM's config names.
-
-    Args:
-        slm: The SLM's config.
-        threads: CPU threads it may use.
-
-    Raises:
-        ModelError: The model can't be found or loaded.
-    """
-    if slm.engine == "vllm":
-        from ragassay.pipeline.engines.vllm_engine import VllmEngine
-
-        return VllmEngine(slm, threads)
-    from ragassay.pipeline.engines.transformers_engine import TransformersEngine
-
-    return TransformersEngine(slm, threads)

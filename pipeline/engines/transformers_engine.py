@@ -1,23 +1,39 @@
 """transformers as an engine: plain padded batches without reuse. Slow, simple, and the reference for vLLM's numbers."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
 from ragassay.pipeline.engines.dtype import dtype_of
 from ragassay.pipeline.engines.prepare import prepare_slm, window_of
-from ragassay.pipeline.engines.protocol import EngineOutput
+from ragassay.pipeline.engines.protocol import Engine, EngineOutput
+from ragassay.pipeline.engines.settings import EngineSettings, Model
 from ragassay.pipeline.errors import ModelError
-from ragassay.pipeline.slm.config import Slm
 
 TOKENS_PER_BATCH = 8192
+
+
+class Transformers(EngineSettings):
+    """transformers: slow, the reference."""
+
+    kind: Literal["transformers"] = "transformers"
+
+    @property
+    def tokens_a_step(self) -> int:
+        """See `EngineSettings.tokens_a_step`."""
+        return TOKENS_PER_BATCH
+
+    def load(self, model: Model, *, labels: int, gpus: float, threads: int) -> Engine:
+        """See `EngineSettings.load`."""
+        return TransformersEngine(model, self, gpus=gpus, threads=threads)
 
 
 class TransformersEngine:
     """A causal language model of transformers, on the GPU if there is one."""
 
-    def __init__(self, slm: Slm, threads: int) -> None:
-        """Load the model.
+    def __init__(self, slm: Model, settings: Transformers, *, gpus: float, threads: int) -> None:
+        """Load the model; see `EngineSettings.load`.
 
         Raises:
             ModelError: The model can't be found or loaded.
@@ -30,14 +46,13 @@ class TransformersEngine:
         options = {"revision": slm.revision, "trust_remote_code": slm.trust_remote_code}
         try:
             self.tokenizer = AutoTokenizer.from_pretrained(model, **options)
-            self._model = AutoModelForCausalLM.from_pretrained(
-                model, dtype=getattr(torch, dtype_of(slm, on_gpu=torch.cuda.is_available())), **options
-            ).eval()
+            dtype = dtype_of(settings.dtype, gpus or torch.cuda.is_available())
+            self._model = AutoModelForCausalLM.from_pretrained(model, dtype=getattr(torch, dtype), **options).eval()
         except Exception as error:
             raise ModelError(f"SLM {slm.name!r}: transformers can't load model {slm.model!r}: {error}") from error
         if torch.cuda.is_available():
             self._model = self._model.cuda()
-        self.max_model_len = window_of(slm)
+        self.max_model_len = window_of(slm, settings.max_model_len)
 
     def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
         """See `Engine.label_logprobs`."""

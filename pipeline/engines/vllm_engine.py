@@ -4,28 +4,86 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
 from ragassay.pipeline.engines.dtype import dtype_of
 from ragassay.pipeline.engines.prepare import prepare_slm, window_of
-from ragassay.pipeline.engines.protocol import EngineOutput
+from ragassay.pipeline.engines.protocol import Engine, EngineOutput
+from ragassay.pipeline.engines.settings import EngineSettings, Model
 from ragassay.pipeline.errors import ModelError
-from ragassay.pipeline.slm.config import Slm
 
 CPU_BLOCK_SIZE = 32  # vLLM's CPU attention takes multiples of 32; small blocks share more of a short context
 GPU_BLOCK_SIZE = 16  # what vLLM takes there, unless an attention kernel wants another
 
 
-def engine_args(slm: Slm, model: str, *, cpu: bool, window: int) -> dict[str, Any]:
+class Vllm(EngineSettings):
+    """vLLM.
+
+    Attributes:
+        quantization: Makes weights fp8 when they are loaded, with a scale a tensor, channel or block, on GPUs that compute
+            with it; None leaves them.
+        max_num_batched_tokens: Tokens an engine step may hold.
+        max_num_seqs: Prompts an engine step may hold.
+        block_size: Prefix-cache block; None is 32 on CPU (its smallest) and vLLM's default on GPU.
+        enforce_eager: No compilation: starts faster; compiled CPU code runs faster on long jobs.
+        gpu_memory_utilization: Share of the GPU that one replica takes.
+        kv_cache_gib: Size of the KV cache; None is 1 on CPU, and on GPU what vLLM finds free. Replicas that share a card
+            need it: vLLM measures free memory while it starts, and the others' start would mislead it.
+    """
+
+    NOT_OF_SCORES: ClassVar[frozenset[str]] = EngineSettings.NOT_OF_SCORES | {
+        "max_num_batched_tokens", "max_num_seqs", "block_size", "enforce_eager", "gpu_memory_utilization", "kv_cache_gib",
+    }  # fmt: skip
+
+    kind: Literal["vllm"] = "vllm"
+    quantization: Literal["fp8_per_tensor", "fp8_per_channel", "fp8_per_block"] | None = None
+    max_num_batched_tokens: int = Field(8192, ge=64)
+    max_num_seqs: int = Field(256, ge=1)
+    block_size: int | None = Field(None, ge=1)
+    enforce_eager: bool = True
+    gpu_memory_utilization: float = Field(0.9, gt=0, le=1)
+    kv_cache_gib: float | None = Field(None, gt=0)
+
+    @property
+    def tokens_a_step(self) -> int:
+        """See `EngineSettings.tokens_a_step`."""
+        return self.max_num_batched_tokens
+
+    def fault(self, gpus: float) -> str | None:
+        """See `EngineSettings.fault`."""
+        if self.quantization and not gpus:
+            return f"quantization {self.quantization} is for vllm on GPUs: set replicas.num_gpus, or leave it out"
+        if 0 < gpus < 1 and self.kv_cache_gib is None:
+            return "replicas that share a GPU need kv_cache_gib: vLLM can't measure what is free while others start"
+        return None
+
+    def cache_block(self, gpus: float) -> int:
+        """See `EngineSettings.cache_block`."""
+        return self.block_size or (GPU_BLOCK_SIZE if gpus else CPU_BLOCK_SIZE)
+
+    def gains_by_compiling(self, gpus: float) -> bool:
+        """See `EngineSettings.gains_by_compiling`."""
+        return self.enforce_eager and not gpus
+
+    def load(self, model: Model, *, labels: int, gpus: float, threads: int) -> Engine:
+        """See `EngineSettings.load`."""
+        return VllmEngine(model, self, labels=labels, gpus=gpus, threads=threads)
+
+
+def engine_args(slm: Model, settings: Vllm, model: str, *, cpu: bool, window: int, labels: int, gpus: float) -> dict[str, Any]:
     """Arguments of `vllm.LLM` for an SLM.
 
     Args:
-        slm: Its config.
+        slm: Its model.
+        settings: The engine's.
         model: Folder or hub id, as `weights.prepare` gives it.
         cpu: Whether vLLM runs on the CPU.
         window: Tokens that a prompt and its answer may have.
+        labels: Words that are labels.
+        gpus: GPUs of a replica.
 
     Returns:
         Keyword arguments.
@@ -34,24 +92,24 @@ def engine_args(slm: Slm, model: str, *, cpu: bool, window: int) -> dict[str, An
         "model": model,
         "revision": slm.revision,
         "trust_remote_code": slm.trust_remote_code,
-        "dtype": dtype_of(slm),
-        "quantization": slm.quantization,
+        "dtype": dtype_of(settings.dtype, gpus),
+        "quantization": settings.quantization,
         "max_model_len": window,
-        "max_num_batched_tokens": max(slm.max_num_batched_tokens, slm.max_num_seqs),
-        "max_num_seqs": slm.max_num_seqs,
+        "max_num_batched_tokens": max(settings.max_num_batched_tokens, settings.max_num_seqs),
+        "max_num_seqs": settings.max_num_seqs,
         "enable_prefix_caching": True,
         "enable_chunked_prefill": True,
-        "enforce_eager": slm.enforce_eager,
-        "max_logprobs": len(slm.supported + slm.unsupported) * 4,  # up to three spellings a word
+        "enforce_eager": settings.enforce_eager,
+        "max_logprobs": labels * 4,  # up to three spellings a word
         "disable_log_stats": True,
         "seed": 0,
     }
-    if slm.block_size or cpu:
-        args["block_size"] = slm.block_size or CPU_BLOCK_SIZE
+    if settings.block_size or cpu:
+        args["block_size"] = settings.block_size or CPU_BLOCK_SIZE
     if not cpu:
-        args["gpu_memory_utilization"] = slm.gpu_memory_utilization
-        if slm.kv_cache_gib:
-            args["kv_cache_memory_bytes"] = int(slm.kv_cache_gib * (1 << 30))
+        args["gpu_memory_utilization"] = settings.gpu_memory_utilization
+        if settings.kv_cache_gib:
+            args["kv_cache_memory_bytes"] = int(settings.kv_cache_gib * (1 << 30))
     return args
 
 
@@ -63,19 +121,20 @@ def sampling_args(labels: Sequence[int]) -> dict[str, Any]:
 class VllmEngine:
     """A vLLM engine inside this process (no engine subprocess: it starts in a fifth of the time)."""
 
-    def __init__(self, slm: Slm, threads: int) -> None:
-        """Start vLLM.
+    def __init__(self, slm: Model, settings: Vllm, *, labels: int, gpus: float, threads: int) -> None:
+        """Start vLLM; see `EngineSettings.load`.
 
         Raises:
             ModelError: The model can't be found or loaded.
         """
-        model, window = prepare_slm(slm), window_of(slm)
-        set_environment(slm, threads)
+        model, window = prepare_slm(slm), window_of(slm, settings.max_model_len)
+        set_environment(settings, threads)
         from vllm import LLM
         from vllm.platforms import current_platform
 
         try:
-            self._llm = LLM(**engine_args(slm, model, cpu=current_platform.is_cpu(), window=window))
+            cpu = current_platform.is_cpu()
+            self._llm = LLM(**engine_args(slm, settings, model, cpu=cpu, window=window, labels=labels, gpus=gpus))
         except Exception as error:
             raise ModelError(f"SLM {slm.name!r}: vLLM can't load model {slm.model!r}: {error}") from error
         self.tokenizer = self._llm.get_tokenizer()
@@ -97,11 +156,11 @@ class VllmEngine:
         )
 
 
-def set_environment(slm: Slm, threads: int) -> None:
+def set_environment(settings: Vllm, threads: int) -> None:
     """vLLM reads these when it is imported; Ray has set OMP_NUM_THREADS from num_cpus, which means something else."""
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
     os.environ["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"
-    os.environ["VLLM_CPU_KVCACHE_SPACE"] = str(max(1, round(slm.kv_cache_gib or 1)))
+    os.environ["VLLM_CPU_KVCACHE_SPACE"] = str(max(1, round(settings.kv_cache_gib or 1)))
     os.environ["VLLM_NO_USAGE_STATS"] = "1"
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ["OMP_NUM_THREADS"] = str(threads)

@@ -1,10 +1,15 @@
 """What defines one small language model (SLM) of the ensemble: weights, prompt, labels, engine limits, replicas."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ragassay.pipeline.slm.adapter import trained_with
+from ragassay.pipeline.engines.adapter import trained_with
+from ragassay.pipeline.engines.config import KINDS, EngineConfig
+from ragassay.pipeline.engines.prepare import window_of
+from ragassay.pipeline.engines.protocol import Engine
+from ragassay.pipeline.engines.settings import EngineSettings, Model
+from ragassay.pipeline.engines.vllm_engine import Vllm
 
 DEFAULT_PROMPT = """\
 You check whether a statement is supported by a context. Reply with Yes or No only.
@@ -34,18 +39,13 @@ and little stands behind the sentence, since both are computed again for each. S
 SUSPICIOUS_BELOW = {"p_yes": 0.5, "p_yes_share": 0.5, "log_odds": 0.0}
 """Value of its worst sentence below which an SLM alone finds a response suspicious: it says No rather than Yes."""
 
-NOT_OF_SCORES = {
-    "model", "adapter", "trust_remote_code", "max_num_batched_tokens", "max_num_seqs", "block_size", "enforce_eager",
-    "gpu_memory_utilization", "kv_cache_gib", "threads", "replicas",
-}  # fmt: skip
-"""Settings that no score depends on, beside the names of the weights, which are known by what they hold."""
+NOT_OF_SCORES = {"model", "adapter", "trust_remote_code", "engine", "replicas"}
+"""Settings that no score depends on; weights are known by what they hold, and the engine says its own."""
 
 TRAINED = ("system", "prompt", "chat", "supported", "unsupported")
 """Settings that an adapter is trained with."""
 
 Words = Annotated[tuple[str, ...], Field(min_length=1)]
-
-Dtype = Literal["auto", "bfloat16", "float16", "float32"]
 
 
 class Replicas(BaseModel):
@@ -72,7 +72,7 @@ class Replicas(BaseModel):
         return self
 
 
-class Slm(BaseModel):
+class Slm(Model):
     """One SLM.
 
     Attributes:
@@ -82,10 +82,8 @@ class Slm(BaseModel):
             `ragassay tune` writes. It brings system, prompt, chat, supported and unsupported with it.
         revision: Commit or tag of a hub id.
         trust_remote_code: Run code that comes with the model; needed by some hub models, off unless asked for.
-        engine: vllm, or transformers (slow; the reference).
-        dtype: Type of weights and activations; auto takes the fastest that is sound, see `pipeline.engines.dtype`.
-        quantization: Makes weights fp8 when they are loaded, with a scale a tensor, channel or block, on GPUs that compute
-            with it; None leaves them.
+        engine: What runs it, with its settings: {kind: vllm, …}, or {kind: transformers, …} (slow; the reference). Its name
+            alone will do, and its settings may stand among the SLM's own.
         system: System message; None leaves the chat template's own.
         prompt: Jinja template (sandboxed) of the user message, with `context` (list of passages), `question` and
             `sentence`. Put `sentence` last: all sentences of a response then share their prefix. Where `{{ padding }}` stands
@@ -97,28 +95,10 @@ class Slm(BaseModel):
         value: Which number is normalised: p_yes, p_yes_share = P(yes) / (P(yes) + P(no)), or
             log_odds = log P(yes) - log P(no).
         whole_response: Also ask about the whole response (the paper's P(yes) baseline).
-        max_model_len: Window in tokens; None takes the model's own, at most 8192.
-        max_num_batched_tokens: Tokens an engine step may hold.
-        max_num_seqs: Prompts an engine step may hold.
-        block_size: Prefix-cache block; None is 32 on CPU (its smallest) and vLLM's default on GPU.
-        enforce_eager: No compilation: starts faster; compiled CPU code runs faster on long jobs.
-        gpu_memory_utilization: Share of the GPU that one replica takes.
-        kv_cache_gib: Size of the KV cache; None is 1 on CPU, and on GPU what vLLM finds free. Replicas that share a card
-            need it: vLLM measures free memory while it starts, and the others' start would mislead it.
-        threads: CPU threads of one replica; None shares the machine's cores among the replicas.
         replicas: Its actor pool.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
-
-    name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9._-]+$")
-    model: str = "embedded"
-    adapter: str | None = None
-    revision: str | None = None
-    trust_remote_code: bool = False
-    engine: Literal["vllm", "transformers"] = "vllm"
-    dtype: Dtype = "auto"
-    quantization: Literal["fp8_per_tensor", "fp8_per_channel", "fp8_per_block"] | None = None
+    engine: EngineConfig = Vllm()
     system: str | None = None
     prompt: str = DEFAULT_PROMPT
     chat: bool = True
@@ -126,24 +106,62 @@ class Slm(BaseModel):
     unsupported: Words = ("No", "NO", "no")
     value: Literal["p_yes", "p_yes_share", "log_odds"] = "log_odds"
     whole_response: bool = False
-    max_model_len: int | None = Field(None, ge=64)
-    max_num_batched_tokens: int = Field(8192, ge=64)
-    max_num_seqs: int = Field(256, ge=1)
-    block_size: int | None = Field(None, ge=1)
-    enforce_eager: bool = True
-    gpu_memory_utilization: float = Field(0.9, gt=0, le=1)
-    kv_cache_gib: float | None = Field(None, gt=0)
-    threads: int | None = Field(None, ge=1)
     replicas: Replicas = Replicas()
+
+    ALSO_READ: ClassVar[frozenset[str]] = frozenset(name for kind in KINDS for name in kind.model_fields) - {"kind"}
+    """Settings of engines, which may stand here too."""
 
     def identity(self) -> dict[str, Any]:
         """What its scores depend on beside its weights: all of its settings, but for those that no score depends on."""
-        return self.model_dump(mode="json", exclude=NOT_OF_SCORES)
+        return {**self.model_dump(mode="json", exclude=NOT_OF_SCORES), **self.engine.identity()}
 
     @property
     def suspicious_below(self) -> float:
         """Value of its worst sentence below which it alone finds a response suspicious."""
         return SUSPICIOUS_BELOW[self.value]
+
+    @property
+    def cache_block(self) -> int:
+        """Tokens a block of its engine's prefix cache; 0 where it has none."""
+        return self.engine.cache_block(self.replicas.num_gpus)
+
+    def window(self) -> int:
+        """Tokens that its engine has room for; see `window_of`."""
+        return window_of(self, self.engine.max_model_len)
+
+    def load_engine(self, threads: int) -> Engine:
+        """Load its engine.
+
+        Args:
+            threads: CPU threads it may use.
+
+        Raises:
+            ModelError: The model can't be found or loaded.
+        """
+        labels = len(self.supported + self.unsupported)
+        return self.engine.load(self, labels=labels, gpus=self.replicas.num_gpus, threads=threads)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_engine(cls, given: Any) -> Any:
+        """An engine by its name alone, and its settings among the SLM's own: as its settings."""
+        if not isinstance(given, dict):
+            return given
+        engine = given.get("engine", {"kind": "vllm"})
+        flat = {key: value for key, value in given.items() if key in cls.ALSO_READ}
+        if isinstance(engine, EngineSettings) and not flat:
+            return given
+        if isinstance(engine, EngineSettings):
+            engine = engine.model_dump()
+        elif isinstance(engine, str):
+            engine = {"kind": engine}
+        if not isinstance(engine, dict):
+            return given
+        kind = next((kind for kind in KINDS if kind.model_fields["kind"].default == engine.get("kind", "vllm")), None)
+        # What another engine would be told is passed over, so that one line of a job file changes the engine.
+        mine = {key: value for key, value in flat.items() if kind is None or key in kind.model_fields or key == "quantization"}
+        rest = {key: value for key, value in given.items() if key not in flat}
+        return {**rest, "engine": {"kind": "vllm", **mine, **engine}}
 
     @model_validator(mode="before")
     @classmethod
@@ -164,10 +182,8 @@ class Slm(BaseModel):
 
     @model_validator(mode="after")
     def _engine_can(self) -> "Slm":
-        if self.quantization and (self.engine != "vllm" or not self.replicas.num_gpus):
-            raise ValueError(f"quantization {self.quantization} is for vllm on GPUs: set replicas.num_gpus, or leave it out")
-        if 0 < self.replicas.num_gpus < 1 and self.engine == "vllm" and self.kv_cache_gib is None:
-            raise ValueError("replicas that share a GPU need kv_cache_gib: vLLM can't measure what is free while others start")
+        if fault := self.engine.fault(self.replicas.num_gpus):
+            raise ValueError(fault)
         return self
 
 

@@ -115,7 +115,7 @@ def calls(
     rows: Sequence[Row], slm: Slm, builder: PromptBuilder, limit: int, sentences_of: Callable[[str], list[Span]]
 ) -> Iterator[list[RowPrompts]]:
     """The prompts of rows, of as many at a time as one engine call takes; see `STEPS_A_CALL`."""
-    room = STEPS_A_CALL * slm.max_num_batched_tokens
+    room = STEPS_A_CALL * slm.engine.tokens_a_step
     call: list[RowPrompts] = []
     tokens = 0
     for start in range(0, len(rows), ENCODED_ROWS):

@@ -43,13 +43,12 @@ class SlmScorer:
             threads: CPU threads of this replica.
             metrics: Makes, from the SLM's name, what is told of every engine call.
         """
-        from ragassay.pipeline.engines.protocol import load_engine
         from ragassay.pipeline.split import load_splitter, split
 
         self._slm = slm
         self._fault: ModelError | None = None
         try:
-            self._engine = EngineThread(lambda: load_engine(slm, threads), metrics and metrics(slm.name))
+            self._engine = EngineThread(lambda: slm.load_engine(threads), metrics and metrics(slm.name))
             self._builder = PromptBuilder(slm, self._engine.tokenizer)
             self._engine.warm_up([*self._builder.yes, *self._builder.no])
         except ModelError as error:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from ragassay.pipeline.engines.protocol import load_engine
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.split import load_splitter, split
@@ -36,7 +35,7 @@ def handbook_prompts(builder: PromptBuilder, count: int) -> Prompts:
 
 def score(slm: Slm, orders: list[list[int]], count: int, result: Any) -> None:
     """Score the same prompts once an order, in one process with one engine; puts log P(yes), log P(no) back in place."""
-    engine = load_engine(slm, threads=multiprocessing.cpu_count())
+    engine = slm.load_engine(threads=multiprocessing.cpu_count())
     builder = PromptBuilder(slm, engine.tokenizer)
     prompts = handbook_prompts(builder, count)
     found = []

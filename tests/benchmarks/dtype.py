@@ -14,7 +14,6 @@ import time
 from typing import Any
 
 from ragassay.pipeline.engines.dtype import cpu_dtype
-from ragassay.pipeline.engines.protocol import load_engine
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from tests.benchmarks.agreement import HANDBOOK, handbook_prompts
@@ -34,7 +33,7 @@ def pretend_avx2() -> None:
 
 def serve(slm: Slm, count: int) -> float:
     """Prompt tokens computed a second by vLLM."""
-    engine = load_engine(slm, threads=multiprocessing.cpu_count())
+    engine = slm.load_engine(threads=multiprocessing.cpu_count())
     builder = PromptBuilder(slm, engine.tokenizer)
     prompts = sorted(handbook_prompts(builder, 2 * count))
     labels = [*builder.yes, *builder.no]

@@ -49,9 +49,7 @@ def prompts_of(path: str) -> tuple[str, dict[str, list[Prompt]]]:
 
 def time_prompts(found: dict[str, list[Prompt]], rounds: int) -> None:
     """Print prompts a second of the first and the last kind, in turns."""
-    from ragassay.pipeline.engines.vllm_engine import VllmEngine
-
-    engine = VllmEngine(Slm(name="a", chat=False), threads=2)
+    engine = Slm(name="a", chat=False).load_engine(threads=2)
     both = [next(iter(found)), list(found)[-1]]
     engine.label_logprobs(found[both[0]][:50], [1, 2])
     seconds: dict[str, list[float]] = {name: [] for name in both}

@@ -36,10 +36,10 @@ class ConstantEngine:
     """Answers at once; its numbers depend on the prompt's length alone."""
 
     def __init__(self, slm: Slm, threads: int) -> None:
-        from ragassay.pipeline.engines.prepare import load_tokenizer, window_of
+        from ragassay.pipeline.engines.prepare import load_tokenizer
 
         self.tokenizer = load_tokenizer(slm)
-        self.max_model_len = window_of(slm)
+        self.max_model_len = slm.window()
 
     def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
         lengths = np.array([len(prompt) for prompt in prompts])
@@ -49,9 +49,9 @@ class ConstantEngine:
 
 def use_constant_engine() -> None:
     """Run in every Ray worker before anything else."""
-    from ragassay.pipeline.engines import protocol
+    from ragassay.pipeline.slm.config import Slm
 
-    protocol.load_engine = ConstantEngine  # type: ignore[assignment]
+    Slm.load_engine = lambda slm, threads: ConstantEngine(slm, threads)  # type: ignore[method-assign,assignment]  # noqa: PLW0108
 
 
 def write_logs(path: Path, rows: int) -> None:

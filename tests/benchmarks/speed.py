@@ -29,8 +29,8 @@ import polars as pl
 import yaml
 
 from ragassay.jobs.config import load_job
-from ragassay.jobs.forecast.tokens import block_size
 from ragassay.pipeline.engines.engine_thread import EngineThread
+from ragassay.pipeline.engines.transformers_engine import Transformers
 from ragassay.pipeline.engines.vllm_engine import openmp_library
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm
@@ -90,7 +90,8 @@ def engine_compiled(logs: Path, slm: Slm) -> dict[str, Figures]:
     """The same, compiled: what `enforce_eager: false` gains, and what it costs at the start."""
     with tempfile.TemporaryDirectory() as cache:  # a start from nothing, not from what an earlier round has compiled
         os.environ["VLLM_CACHE_ROOT"] = cache
-        return {"bare vLLM, compiled": _engine(logs, slm.model_copy(update={"enforce_eager": False}), sorted)}
+        engine = slm.engine.model_copy(update={"enforce_eager": False})
+        return {"bare vLLM, compiled": _engine(logs, slm.model_copy(update={"engine": engine}), sorted)}
 
 
 def engine_rows(logs: Path, slm: Slm) -> dict[str, Figures]:
@@ -105,18 +106,18 @@ def engine_uncached(logs: Path, slm: Slm) -> dict[str, Figures]:
 
 def transformers_padded(logs: Path, slm: Slm) -> dict[str, Figures]:
     """transformers: padded batches sorted by length, nothing reused, as a user would write it."""
-    return {"transformers, padded": _engine(logs, slm.model_copy(update={"engine": "transformers"}), sorted)}
+    engine = Transformers(dtype=slm.engine.dtype)
+    return {"transformers, padded": _engine(logs, slm.model_copy(update={"engine": engine}), sorted)}
 
 
 def _engine(logs: Path, slm: Slm, order: Callable[[Sequence[Prompt]], list[Prompt]], **changed: Any) -> Figures:
     from ragassay.pipeline.engines import vllm_engine
-    from ragassay.pipeline.engines.protocol import load_engine
 
     if changed:
         before = vllm_engine.engine_args
         vllm_engine.engine_args = lambda *args, **kwargs: before(*args, **kwargs) | changed
     started = time.perf_counter()
-    engine = EngineThread(lambda: load_engine(slm, os.cpu_count() or 1))
+    engine = EngineThread(lambda: slm.load_engine(os.cpu_count() or 1))
     builder = PromptBuilder(slm, engine.tokenizer)
     labels = [*builder.yes, *builder.no]
     engine.warm_up(labels)
@@ -131,14 +132,14 @@ def ray_data_llm(logs: Path, slm: Slm) -> dict[str, Figures]:
     import ray
     from ray.data.llm import build_processor, vLLMEngineProcessorConfig
 
-    from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm, window_of
+    from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm
     from ragassay.pipeline.engines.vllm_engine import engine_args, sampling_args
 
     started = time.perf_counter()
     builder = PromptBuilder(slm, load_tokenizer(slm))
-    prompts = list(dict.fromkeys(prompts_of(logs, slm, builder, window_of(slm))))
+    prompts = list(dict.fromkeys(prompts_of(logs, slm, builder, slm.window())))
     labels = [*builder.yes, *builder.no]
-    args = engine_args(slm, prepare_slm(slm), cpu=True, window=window_of(slm))
+    args = engine_args(slm, slm.engine, prepare_slm(slm), cpu=True, window=slm.window(), labels=6, gpus=0)
     model = args.pop("model")
     environment = {
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
@@ -234,10 +235,10 @@ def subset(logs: str, contexts: int | None, folder: Path) -> Path:
 
 def floor(logs: Path, slm: Slm) -> tuple[int, int, int, int]:
     """Different prompts of a log, their tokens, and those of their tree: at the engine's block size, and token by token."""
-    from ragassay.pipeline.engines.prepare import load_tokenizer, window_of
+    from ragassay.pipeline.engines.prepare import load_tokenizer
 
-    prompts = sorted(set(prompts_of(logs, slm, PromptBuilder(slm, load_tokenizer(slm)), window_of(slm))))
-    lowest, distinct = (sum(map(PrefixTree(block).add, prompts)) for block in (block_size(slm), 1))
+    prompts = sorted(set(prompts_of(logs, slm, PromptBuilder(slm, load_tokenizer(slm)), slm.window())))
+    lowest, distinct = (sum(map(PrefixTree(block).add, prompts)) for block in (slm.cache_block, 1))
     return len(prompts), sum(map(len, prompts)), lowest, distinct
 
 

@@ -18,8 +18,8 @@ from ragassay.jobs.cli.main import app
 from ragassay.jobs.config import make_job
 from ragassay.jobs.ray_session import ray_session
 from ragassay.jobs.run import run_job
+from ragassay.pipeline.engines.adapter import trained_with
 from ragassay.pipeline.errors import RagassayError
-from ragassay.pipeline.slm.adapter import trained_with
 from ragassay.pipeline.slm.config import TRAINED
 from tests.corpus import rows as odd
 from tests.corpus.inputs import ALONE, REFUSED, Alone, Refused

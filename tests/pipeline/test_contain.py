@@ -75,7 +75,7 @@ def split(table: pa.Table) -> pa.Table:
 @pytest.fixture(scope="module")
 def scorer(tokenizer: Any) -> SlmScorer:
     with patch(
-        "ragassay.pipeline.engines.protocol.load_engine", lambda slm, threads: CountingEngine(tokenizer, max_model_len=300)
+        "ragassay.pipeline.slm.config.Slm.load_engine", lambda slm, threads: CountingEngine(tokenizer, max_model_len=300)
     ):
         return SlmScorer(SLM, ("sentencizer", "en"), threads=1)
 

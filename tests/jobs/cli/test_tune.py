@@ -9,8 +9,7 @@ import torch
 from typer.testing import CliRunner
 
 from ragassay.jobs.cli.main import app
-from ragassay.pipeline.engines.protocol import load_engine
-from ragassay.pipeline.slm.adapter import SETTINGS, WEIGHTS
+from ragassay.pipeline.engines.adapter import SETTINGS, WEIGHTS
 from ragassay.pipeline.slm.config import Slm
 from tests.conftest import write_logs
 
@@ -49,9 +48,7 @@ def test_from_logs_to_an_adapter(logs: Path, tiny_model: str, tmp_path: Path, mo
     prompts = [[1, 50, 60, 70 + i] for i in range(4)]
     torch.set_num_threads(1)
     plain, tuned = (
-        load_engine(Slm(name="a", model=tiny_model, engine="transformers", adapter=adapter), 1).label_logprobs(
-            prompts, [10, 20]
-        )
+        Slm(name="a", model=tiny_model, engine="transformers", adapter=adapter).load_engine(1).label_logprobs(prompts, [10, 20])
         for adapter in (None, str(out))
     )
     assert abs(plain.logprobs - tuned.logprobs).max() > 1e-3

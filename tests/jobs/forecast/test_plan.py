@@ -12,7 +12,7 @@ from ragassay.jobs.config import Columns, Job, make_job
 from ragassay.jobs.forecast import sample
 from ragassay.jobs.forecast.estimate import SlmForecast, forecast, seconds_here, seconds_on_gpus, worth_compiling
 from ragassay.jobs.forecast.sample import read_sample
-from ragassay.jobs.forecast.tokens import Asked, Counted, block_size, count_stretches
+from ragassay.jobs.forecast.tokens import Asked, Counted, count_stretches
 from ragassay.jobs.forecast.trial import Trial
 from ragassay.jobs.input import LogFile, Logs, find_logs
 from ragassay.pipeline.stages.split import split_batch
@@ -84,9 +84,10 @@ def test_the_sample_is_the_same_every_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize("model", [{}, {"num_gpus": 1}])
 def test_blocks_are_the_engines(model: dict[str, Any]) -> None:
     (slm,) = make_job({"slms": [{"name": "m", "replicas": model}]}).slms
-    assert block_size(slm) == (16 if model else 32)
-    assert block_size(slm.model_copy(update={"engine": "transformers"})) == 0
-    assert block_size(slm.model_copy(update={"block_size": 64})) == 64
+    assert slm.cache_block == (16 if model else 32)
+    others = [{"engine": "transformers"}, {"block_size": 64}]
+    padded, large = make_job({"slms": [{"name": f"m{i}", "replicas": model, **other} for i, other in enumerate(others)]}).slms
+    assert padded.cache_block == 0 and large.cache_block == 64
 
 
 def test_repeated_rows_and_shared_contexts_cost_what_they_cost(tmp_path: Path) -> None:

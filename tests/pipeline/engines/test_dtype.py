@@ -42,10 +42,10 @@ def on_processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cpu_info: str)
 
 def test_what_is_named_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     on_processor(monkeypatch, tmp_path, ZEN3)
-    assert dtype_of(Slm(name="a", dtype="float16")) == "float16"
-    assert dtype_of(Slm(name="a")) == "float32" and dtype_of(Slm(name="a"), on_gpu=True) == "bfloat16"
-    assert dtype_of(Slm.model_validate({"name": "a", "replicas": {"num_gpus": 1}})) == "bfloat16"
-    assert engine_args(Slm(name="a"), "m", cpu=True, window=64)["dtype"] == "float32"
+    assert dtype_of("float16", 0) == "float16"
+    assert dtype_of("auto", 0) == "float32" and dtype_of("auto", 0.5) == dtype_of("auto", 1) == "bfloat16"
+    slm = Slm(name="a")
+    assert engine_args(slm, slm.engine, "m", cpu=True, window=64, labels=6, gpus=0)["dtype"] == "float32"
 
 
 def test_a_folder_begun_on_another_processor_names_the_setting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

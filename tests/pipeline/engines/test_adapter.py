@@ -13,11 +13,10 @@ import torch
 from ragassay.jobs.config import make_job
 from ragassay.jobs.tune.adapter import write_adapter
 from ragassay.jobs.tune.train import Look, Recipe
+from ragassay.pipeline.engines.adapter import BUNDLED
 from ragassay.pipeline.engines.prepare import own_adapter, prepare_slm, weights_identity
-from ragassay.pipeline.engines.protocol import load_engine
 from ragassay.pipeline.engines.weights import identity
 from ragassay.pipeline.errors import ConfigError, ModelError
-from ragassay.pipeline.slm.adapter import BUNDLED
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import check_template
 from ragassay.pipeline.tune.attention import NAME, register
@@ -61,7 +60,7 @@ def test_merged_weights_give_what_the_adapter_gives(tiny_model: str, adapter: Pa
     from transformers import AutoModelForCausalLM
 
     def odds(slm: Slm) -> np.ndarray:
-        logprobs = load_engine(slm, 1).label_logprobs(PROMPTS, LABELS).logprobs
+        logprobs = slm.load_engine(1).label_logprobs(PROMPTS, LABELS).logprobs
         return logprobs[:, 0] - logprobs[:, 1]
 
     register()

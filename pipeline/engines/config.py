@@ -1,0 +1,14 @@
+"""The engines that a job file may name."""
+
+from typing import Annotated, get_args
+
+from pydantic import Field
+
+from ragassay.pipeline.engines.settings import EngineSettings
+from ragassay.pipeline.engines.transformers_engine import Transformers
+from ragassay.pipeline.engines.vllm_engine import Vllm
+
+EngineConfig = Annotated[Vllm | Transformers, Field(discriminator="kind")]
+"""The engine of an SLM."""
+
+KINDS: tuple[type[EngineSettings], ...] = get_args(get_args(EngineConfig)[0])

@@ -1,0 +1,85 @@
+"""What an engine loads, and what every engine can be told."""
+
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragassay.pipeline.engines.protocol import Engine
+
+SETTINGS = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
+
+Dtype = Literal["auto", "bfloat16", "float16", "float32"]
+
+
+class Model(BaseModel):
+    """A model and its weights.
+
+    Attributes:
+        name: Its name in a job, for messages.
+        model: `embedded`, a hub id, a local folder, or a GGUF file.
+        adapter: LoRA adapter that is merged into it: one that comes with the package, or a folder.
+        revision: Commit or tag of a hub id.
+        trust_remote_code: Run code that comes with the model; needed by some hub models, off unless asked for.
+    """
+
+    model_config = SETTINGS
+
+    name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9._-]+$")
+    model: str = "embedded"
+    adapter: str | None = None
+    revision: str | None = None
+    trust_remote_code: bool = False
+
+
+class EngineSettings(BaseModel):
+    """What every engine can be told; one file an engine beside this, and a line of the union in `config`.
+
+    Attributes:
+        dtype: Type of weights and activations; auto takes the fastest that is sound, see `pipeline.engines.dtype`.
+        max_model_len: Window in tokens; None takes the model's own, at most 8192.
+        threads: CPU threads of one replica; None shares the machine's cores among the replicas.
+        NOT_OF_SCORES: Settings that no score depends on.
+    """
+
+    model_config = SETTINGS
+    NOT_OF_SCORES: ClassVar[frozenset[str]] = frozenset({"kind", "threads"})
+
+    kind: str
+    dtype: Dtype = "auto"
+    max_model_len: int | None = Field(None, ge=64)
+    threads: int | None = Field(None, ge=1)
+
+    @property
+    def tokens_a_step(self) -> int:
+        """Prompt tokens that it runs at once, at most."""
+        raise NotImplementedError
+
+    def identity(self) -> dict[str, Any]:
+        """What scores depend on: all settings, but for those that no score depends on."""
+        return {"engine": self.kind, "quantization": None, **self.model_dump(mode="json", exclude=set(self.NOT_OF_SCORES))}
+
+    def fault(self, gpus: float) -> str | None:
+        """What speaks against it on this share of a GPU a replica; None if nothing does."""
+        return None
+
+    def cache_block(self, gpus: float) -> int:
+        """Tokens a block of its prefix cache; 0 where it has none."""
+        return 0
+
+    def gains_by_compiling(self, gpus: float) -> bool:
+        """Whether a long run may gain by compiling, and does not."""
+        return False
+
+    def load(self, model: Model, *, labels: int, gpus: float, threads: int) -> Engine:
+        """Load a model.
+
+        Args:
+            model: Which.
+            labels: Words that are labels.
+            gpus: GPUs of a replica; a fraction is a share of one, 0 is the CPU.
+            threads: CPU threads that it may use.
+
+        Raises:
+            ModelError: The model can't be found or loaded.
+        """
+        raise NotImplementedError
