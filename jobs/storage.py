@@ -1,10 +1,13 @@
 """Files on a local disk or an object store, by path or URI; atomic writes, and the lock of an output folder."""
 
 import os
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 from pyarrow import fs as pafs
 
 from ragassay.pipeline.errors import InputError, OutputError
@@ -12,6 +15,8 @@ from ragassay.pipeline.errors import InputError, OutputError
 OUR_DATA = frozenset({"raw", "scored", "stats", "judge", "manifest.json", "evaluation.json", "frequencies.parquet"})
 """What lies in an output folder and is read again, beside names that begin with `_`. A calibration may lie there too."""
 
+
+WRITE_BUFFER = 1 << 20  # bytes
 
 READERS = 16  # an object store answers slowly, but many at once
 
@@ -48,20 +53,9 @@ class Folder:
             return bytes(stream.read()).decode("utf-8")
 
     def write(self, relative: str, text: str) -> None:
-        """Write a file whole or not at all: beside it first, then renamed (an object store's put is atomic by itself)."""
-        path = self.path(relative)
-        self.fs.create_dir(path.rpartition("/")[0], recursive=True)
-        part = f"{path}.part" if self.is_local else path
-        try:
-            with self.fs.open_output_stream(part) as stream:
-                stream.write(text.encode("utf-8"))
-            if part != path:
-                self.fs.move(part, path)
-        except OSError:
-            if part != path:  # an object store holds the old file still: a put that fails changes nothing
-                with suppress(OSError):
-                    self.fs.delete_file(part)  # what there is of it takes the room that is missing
-            raise
+        """Write a text file whole or not at all."""
+        with writing(self.fs, self.path(relative)) as stream:
+            stream.write(text.encode("utf-8"))
 
     def list(self, relative: str, suffix: str) -> list[pafs.FileInfo]:
         """Files below a sub-folder whose name ends so, hidden ones and those in `_` folders aside; sorted by path."""
@@ -89,6 +83,42 @@ class Folder:
     def is_local(self) -> bool:
         """Whether it lies on this machine's own file system."""
         return isinstance(self.fs, pafs.LocalFileSystem)
+
+
+@contextmanager
+def writing(fs: pafs.FileSystem, path: str, compression: str | None = None) -> Iterator[pa.NativeFile]:
+    """A stream into a file that is written whole or not at all; what stood there is replaced when the block has ended well.
+
+    On a disk it is written beside its place, and renamed. For an object store it is written to this machine's disk first, and
+    put when it is whole: what is streamed there becomes a file when the stream ends, however it ends.
+
+    Args:
+        fs: File system.
+        path: Path on it; folders are made.
+        compression: Such as gzip; None writes what is given.
+    """
+    fs.create_dir(path.rpartition("/")[0], recursive=True)
+    here = pafs.LocalFileSystem()
+    is_local = isinstance(fs, pafs.LocalFileSystem)
+    part = f"{path}.part" if is_local else _temporary()
+    try:
+        with here.open_output_stream(part, compression=compression, buffer_size=WRITE_BUFFER) as stream:
+            yield stream
+        if is_local:
+            here.move(part, path)
+        else:
+            pafs.copy_files(part, path, source_filesystem=here, destination_filesystem=fs)
+            here.delete_file(part)
+    except BaseException:  # the first error is the one to tell of
+        with suppress(OSError):
+            here.delete_file(part)  # what there is of it takes the room that is missing
+        raise
+
+
+def _temporary() -> str:
+    handle, path = tempfile.mkstemp(prefix="ragassay-")
+    os.close(handle)
+    return path
 
 
 def open_folder(uri: str) -> Folder:

@@ -16,7 +16,7 @@ from pyarrow import parquet as pq
 from ragassay.jobs.config import Columns, Job
 from ragassay.jobs.input import LogFile, Logs, read_logs
 from ragassay.jobs.resources import DRIVER_CPUS
-from ragassay.jobs.storage import Folder
+from ragassay.jobs.storage import Folder, writing
 from ragassay.pipeline.contain import contain_one
 from ragassay.pipeline.detectors.frequencies import BUCKETS, Frequencies, count, merge
 from ragassay.pipeline.detectors.terms import content_terms
@@ -53,10 +53,8 @@ def ensure_frequencies(job: Job, logs: Logs, files: Mapping[int, LogFile], outpu
     table = pa.table({"bucket": full, "documents": total.counts[full]}).replace_schema_metadata(
         {"documents": str(total.documents)}
     )
-    path = output.path(FREQUENCIES)
-    with output.fs.open_output_stream(f"{path}.part") as stream:
+    with writing(output.fs, output.path(FREQUENCIES)) as stream:
         pq.write_table(table, stream)
-    output.fs.move(f"{path}.part", path)
     return total
 
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +13,7 @@ from pyarrow import parquet as pq
 from ragassay.jobs.input.types import plain
 from ragassay.jobs.output.partitions import READ_ROWS, batches
 from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
+from ragassay.jobs.storage import writing
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.members import readable_scores
 from ragassay.pipeline.stages.finalize import Settings, finalize_rows
@@ -87,18 +87,10 @@ def finalize_partition(fs: pafs.FileSystem, files: Sequence[str], target: str, s
     """
     passthrough = merged_passthrough(raw_schemas(fs, files))
     schema = scored_schema(passthrough)
-    fs.create_dir(target.rpartition("/")[0], recursive=True)
-    part = f"{target}.part"
     done = Finalized()
-    try:
-        with fs.open_output_stream(part) as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
-            for table in _row_groups(batches(fs, _in_input_order(fs, files)), schema, settings, passthrough, done):
-                writer.write_table(table)
-        fs.move(part, target)
-    except BaseException:
-        with suppress(OSError):  # the first error is the one to tell of
-            fs.delete_file(part)
-        raise
+    with writing(fs, target) as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
+        for table in _row_groups(batches(fs, _in_input_order(fs, files)), schema, settings, passthrough, done):
+            writer.write_table(table)
     return done
 
 

@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import islice
 
 import pyarrow as pa
 from pyarrow import parquet as pq
 
 from ragassay.jobs.decide.export.rows import TEXT_ROWS, Row
-from ragassay.jobs.storage import Folder
+from ragassay.jobs.storage import Folder, writing
 from ragassay.pipeline.errors import OutputError
 
 _ESCAPES = {ord(mark): f"\\u{ord(mark):04x}" for mark in "\x85\u2028\u2029"}  # a reader may take them for line ends
@@ -17,19 +17,12 @@ _ESCAPES = {ord(mark): f"\\u{ord(mark):04x}" for mark in "\x85\u2028\u2029"}  # 
 
 @contextmanager
 def _whole(target: Folder, compression: str | None = None) -> Iterator[pa.NativeFile]:
-    """A stream into a file beside the target, which becomes the target when all is written."""
-    part = f"{target.root}.part"
+    """`writing`, with an error that names the file."""
     try:
-        target.fs.create_dir(target.root.rpartition("/")[0], recursive=True)
-        with target.fs.open_output_stream(part, compression=compression, buffer_size=2**20) as stream:
+        with writing(target.fs, target.root, compression) as stream:
             yield stream
-        target.fs.move(part, target.root)
-    except BaseException as error:
-        with suppress(OSError):
-            target.fs.delete_file(part)
-        if isinstance(error, OSError):
-            raise OutputError(f"{target.uri} can't be written: {error}") from error
-        raise
+    except OSError as error:
+        raise OutputError(f"{target.uri} can't be written: {error}") from error
 
 
 def write_jsonl(target: Folder, rows: Iterable[Row]) -> int:
