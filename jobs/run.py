@@ -2,7 +2,9 @@
 
 import secrets
 import time
+from collections.abc import Collection, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from rich.console import Console
@@ -10,24 +12,26 @@ from rich.console import Console
 from ragassay.jobs.config import Job, with_dtypes
 from ragassay.jobs.input import LogFile, Logs, find_logs, refuse_overlap
 from ragassay.jobs.output.lock import locked
-from ragassay.jobs.output.state import State, existing_output, read_manifest
+from ragassay.jobs.output.manifest import existing_output, read_manifest, write_manifest
+from ragassay.jobs.output.partitions import hive_path, partitions
 from ragassay.jobs.ray_session import ray_session
 from ragassay.jobs.resources import CHEAP
-from ragassay.jobs.score.balance import count_rows
+from ragassay.jobs.score.balance import count_scored
 from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows, clear_pending, forget_pending
 from ragassay.jobs.score.frequencies import ensure_frequencies
 from ragassay.jobs.score.plan import score_files
 from ragassay.jobs.score.progress import progress
 from ragassay.jobs.score.register import check_input, refuse_unfinished, register
 from ragassay.jobs.stages import needed_resources, stages
-from ragassay.jobs.storage import open_folder
+from ragassay.jobs.storage import Folder, open_folder
+from ragassay.jobs.verdict.drift import check_drift
 from ragassay.jobs.verdict.error_share import worst_share
 from ragassay.jobs.verdict.fit import fit_output, fits_of
-from ragassay.jobs.verdict.verdicts import without_verdict, write_verdicts
+from ragassay.jobs.verdict.verdicts import count_rows, decide, quantile, without_verdict, write_verdicts
 from ragassay.pipeline.errors import BalanceError
 from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.columns import Status
-from ragassay.schemas.manifest import PENDING, SCORED, Run
+from ragassay.schemas.manifest import PENDING, SCORED, Manifest, Run, Verdicts
 
 
 def run_job(job: Job, input_uri: str, output_uri: str, console: Console) -> Run:
@@ -78,40 +82,50 @@ def _job(job: Job, output_uri: str, console: Console, *, input_uri: str | None, 
     with locked(output):
         now = datetime.now(UTC)
         run = Run(run_id=f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", started=now.isoformat(timespec="seconds"))
-        state = State(output, read_manifest(output), run, console)
-        state.manifest.runs.append(run)
+        manifest = read_manifest(output)
+        manifest.runs.append(run)
         pending: dict[int, LogFile] = {}
         if logs is not None:
             clear_pending(output)  # before anything reads raw/: a file of it may be cut off
-            pending = register(job, logs, state)
-        to_finalize = finalize and (logs is None or bool(pending) or bool(without_verdict(state)))
+            pending = _register(job, logs, output, manifest, run)
+        to_finalize = finalize and (logs is None or bool(pending) or bool(without_verdict(output, manifest)))
         needed = needed_resources(stages(job)) if pending else CHEAP
-        session = ray_session(job, *needed) if pending or to_finalize else nullcontext()
-        with session:
+        with ray_session(job, *needed) if pending or to_finalize else nullcontext():
             if logs is not None:
-                _score(job, logs, pending, state)
+                _score(job, logs, pending, output, manifest, run, console)
             if to_finalize:
-                write_verdicts(job, state, pending if logs is not None else None)
+                _finalize(job, output, manifest, run, pending if logs is not None else None)
         if not run.errors:  # it wrote no row: what was wrong with those before is wrong still
-            run.errors = next((before.errors for before in reversed(state.manifest.runs) if before.errors), {})
+            run.errors = next((before.errors for before in reversed(manifest.runs) if before.errors), {})
         run.finished = datetime.now(UTC).isoformat(timespec="seconds")
-        state.save()
+        write_manifest(output, manifest)
         return run
 
 
-def _score(job: Job, logs: Logs, pending: dict[int, LogFile], state: State) -> None:
-    run, started = state.run, time.perf_counter()
+def _register(job: Job, logs: Logs, output: Folder, manifest: Manifest, run: Run) -> dict[int, LogFile]:
+    """Enter the input's files in the manifest; those to score, by number."""
+    found = register(job, logs, output, manifest)
+    manifest.fingerprint, manifest.files = found.fingerprint, found.files
+    run.files_touched, run.files_skipped = found.touched, found.skipped
+    write_manifest(output, manifest)
+    return found.to_score
+
+
+def _score(
+    job: Job, logs: Logs, pending: Mapping[int, LogFile], output: Folder, manifest: Manifest, run: Run, console: Console
+) -> None:
+    started = time.perf_counter()
     files = {number: file for number, file in pending.items() if file.rows}
     total = sum(file.rows or 0 for file in files.values())
     if files:
-        committed = CommittedRows(state.output, files)
+        committed = CommittedRows(output, files)
         run.resumed = committed()
-        state.console.print(f"{total} rows to score" + (f", {run.resumed} of them already committed" if run.resumed else ""))
-        with progress(committed, total, state.console):
-            frequencies = ensure_frequencies(job, logs, files, state.output) if job.detectors else None
-            score_files(job, logs, files, state.output, frequencies)
+        console.print(f"{total} rows to score" + (f", {run.resumed} of them already committed" if run.resumed else ""))
+        with progress(committed, total, console):
+            frequencies = ensure_frequencies(job, logs, files, output) if job.detectors else None
+            score_files(job, logs, files, output, frequencies)
     all_rows = sum(file.rows or 0 for file in logs.files)
-    statuses, usage, sentences = count_rows(state.output, files)
+    statuses, usage, sentences = count_scored(output, files)
     run.statuses, run.usage, run.sentences = dict(statuses), usage, sentences
     run.errors = worst_share(statuses)
     run.dtypes = {slm.name: slm.engine.dtype for slm in job.slms}
@@ -119,13 +133,55 @@ def _score(job: Job, logs: Logs, pending: dict[int, LogFile], state: State) -> N
     run.rows = {"in": all_rows, "scored": scored, "failed": sum(statuses.values()), "skipped": all_rows - total}
     if run.rows["in"] != run.rows["scored"] + run.rows["failed"] + run.rows["skipped"]:
         raise BalanceError(f"the rows of this run do not add up: {run.rows}")
-    forget_pending(state.output)
+    forget_pending(output)
     for number in pending:
-        state.manifest.files[number].state = SCORED
-        state.manifest.finalized.pop(state.manifest.files[number].partition, None)
+        manifest.files[number].state = SCORED
+        manifest.finalized.pop(manifest.files[number].partition, None)
     run.seconds["score"] = round(time.perf_counter() - started, 3)
-    state.save()
+    write_manifest(output, manifest)
     # Only now: had the checkpoint gone first, a crash between would have scored everything again. And only where no other
     # file is pending: its uncommitted rows, if there are any, are known to the checkpoint alone.
-    if all(f.state != PENDING for f in state.manifest.files):
-        state.output.delete(CHECKPOINT)
+    if all(f.state != PENDING for f in manifest.files):
+        output.delete(CHECKPOINT)
+
+
+def _finalize(job: Job, output: Folder, manifest: Manifest, run: Run, scored: Collection[int] | None) -> None:
+    """Finalise the partitions without verdicts, which are then compared with the history before them; or all.
+
+    Args:
+        job: Says how.
+        output: The output folder.
+        manifest: Its manifest.
+        run: This run's record.
+        scored: Numbers of the input files that this run has scored, whose rows it reports; None finalises everything, and
+            reports the rows of the whole folder.
+    """
+    started = time.perf_counter()
+    refuse_unfinished(output, manifest, ())
+    chosen = list(partitions(output, "raw")) if scored is None else without_verdict(output, manifest)
+    stats = fit_output(job, output)
+    decided = decide(job, output, manifest, run.run_id, stats, chosen)
+    run.fit = decided.fit
+    run.seconds["fit"] = round(time.perf_counter() - started, 3)
+    started = time.perf_counter()
+    run.threshold = decided.threshold or quantile(job, output, decided.settings, chosen)
+    settings = replace(decided.settings, threshold=run.threshold.value)
+    for partition in chosen:  # a crash from here on leaves them to be finalised anew, not half old and half new
+        manifest.finalized.pop(hive_path(partition), None)
+    write_manifest(output, manifest)
+    done = write_verdicts(output, manifest.files, settings, stats, chosen)
+    run.partitions = sorted(map(hive_path, chosen))
+    written = count_rows(manifest.files, done.values(), scored)
+    ok, total = written.statuses[Status.OK.value], written.statuses.total()
+    skipped = 0 if scored is None else run.rows["skipped"]
+    run.statuses, run.sentences, run.flagged = dict(written.statuses), written.sentences, written.flagged
+    run.rows = {"in": total + skipped, "scored": ok, "failed": total - ok, "skipped": skipped}
+    run.errors = written.errors or run.errors
+    for number in written.files:
+        manifest.files[number].judged = True
+    for partition, part in done.items():
+        ok = sum(statuses[Status.OK.value] for statuses in part.statuses.values())
+        manifest.finalized[hive_path(partition)] = Verdicts(run.run_id, ok, part.flagged.total())
+    if scored is not None:
+        run.drift = check_drift(job, manifest, stats, chosen)
+    run.seconds["finalize"] = round(time.perf_counter() - started, 3)

@@ -14,7 +14,7 @@ from ragassay.jobs.config import load_job
 from ragassay.jobs.decide.export.run import Format
 from ragassay.jobs.decide.labels import LabelSource
 from ragassay.jobs.output.lock import locked
-from ragassay.jobs.output.state import existing_output, read_manifest
+from ragassay.jobs.output.manifest import existing_output, read_manifest
 from ragassay.jobs.storage import Folder, file_of, open_file, refuse_inside
 from ragassay.pipeline.errors import ConfigError, OutputError
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED

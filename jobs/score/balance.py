@@ -15,7 +15,7 @@ from ragassay.pipeline.errors import BalanceError
 from ragassay.schemas.columns import USAGE, Status
 
 
-def count_rows(output: Folder, files: Mapping[int, LogFile]) -> tuple[Counter[str], dict[str, dict[str, float]], int]:
+def count_scored(output: Folder, files: Mapping[int, LogFile]) -> tuple[Counter[str], dict[str, dict[str, float]], int]:
     """Count the rows of these files in `raw/` against their footers, and add up statuses, usage and sentences.
 
     Args:

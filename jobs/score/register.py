@@ -1,7 +1,9 @@
 """Enter an input in the manifest of an output folder: what is new, what is known, and what must not be mixed."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import fs as pafs
@@ -20,7 +22,6 @@ from ragassay.jobs.input import (
 from ragassay.jobs.output.fingerprint import check_fingerprint, fingerprint
 from ragassay.jobs.output.partitions import hive_path, partitions
 from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
-from ragassay.jobs.output.state import State
 from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm
@@ -61,42 +62,57 @@ def check_models(job: Job) -> None:
         detector.prepare()
 
 
-def register(job: Job, logs: Logs, state: State) -> dict[int, LogFile]:
-    """Enter the input's files in the manifest; returns those to score, by number.
+@dataclass(frozen=True)
+class Registered:
+    """An input, as the manifest is to have it.
 
-    Everything that can be checked without an engine is checked before the manifest changes.
+    Attributes:
+        fingerprint: What its scores depend on.
+        files: Every input file ever registered, in the order of their numbers.
+        to_score: Those of the input that are not scored yet, by number.
+        touched: Files that were written anew since they were scored, and whose size and footer are the same.
+        skipped: Unreadable files, with the reason.
     """
-    manifest = state.manifest
+
+    fingerprint: dict[str, Any]
+    files: list[InputFile]
+    to_score: dict[int, LogFile]
+    touched: list[str]
+    skipped: dict[str, str]
+
+
+def register(job: Job, logs: Logs, output: Folder, manifest: Manifest) -> Registered:
+    """Tell what of an input is new; all that can be checked without an engine is checked.
+
+    Raises:
+        RagassayError: The input can't be read or scored, or does not fit what the output holds.
+    """
     print_now = fingerprint(job)
     has_scores = any(f.state == SCORED for f in manifest.files)
-    if has_scores or CommittedRows(state.output, range(len(manifest.files)))():
-        check_fingerprint(manifest.fingerprint, print_now, state.output.uri)
-    known, fresh, mended = _compare(logs, state)
-    refuse_unfinished(state.output, manifest, {manifest.files[known[f.path]].path for f in logs.files if f.path in known})
+    if has_scores or CommittedRows(output, range(len(manifest.files)))():
+        check_fingerprint(manifest.fingerprint, print_now, output.uri)
+    known, fresh, mended = _compare(logs, output, manifest)
+    refuse_unfinished(output, manifest, {manifest.files[known[f.path]].path for f in logs.files if f.path in known})
     to_score = [f for f in logs.files if f.path not in known or manifest.files[known[f.path]].state != SCORED]
     check_types(logs, to_score, logs.passthrough)
-    _refuse_other_types(state.output, logs, to_score)
+    _refuse_other_types(output, logs, to_score)
     check_row_ids(logs, to_score, job.columns, keep_bad=job.on_bad_file == "skip")
     if to_score:
         check_models(job)
-    manifest.fingerprint = print_now
     anew = {file.path for file in mended}
-    same = {known[f.path]: f for f in logs.files if f.path in known and f.path not in anew}
-    state.run.files_touched = _touched(state.output, manifest, same)
+    touched = _touched(output, manifest, {known[f.path]: f for f in logs.files if f.path in known and f.path not in anew})
+    files = [*manifest.files, *map(_entry, fresh)]
+    known |= {file.path: len(manifest.files) + i for i, file in enumerate(fresh)}
     for file in mended:
-        manifest.files[known[file.path]] = _entry(file)
-    for file in fresh:
-        known[file.path] = len(manifest.files)
-        manifest.files.append(_entry(file))
+        files[known[file.path]] = _entry(file)
     for file in logs.files:  # an older manifest lacks them; and what was touched is told once
-        entry = manifest.files[known[file.path]]
-        entry.digest, entry.mtime = file.digest, file.mtime
-    state.run.files_skipped = {f.uri: f.error or "" for f in logs.unreadable}
-    state.save()
-    return {known[f.path]: f for f in to_score}
+        number = known[file.path]
+        files[number] = replace(files[number], digest=file.digest, mtime=file.mtime)
+    skipped = {f.uri: f.error or "" for f in logs.unreadable}
+    return Registered(print_now, files, {known[f.path]: f for f in to_score}, touched, skipped)
 
 
-def _compare(logs: Logs, state: State) -> tuple[dict[str, int], list[LogFile], list[LogFile]]:
+def _compare(logs: Logs, output: Folder, manifest: Manifest) -> tuple[dict[str, int], list[LogFile], list[LogFile]]:
     """Tell the input's files that the manifest knows from new ones, and from those that changed.
 
     Returns:
@@ -105,7 +121,7 @@ def _compare(logs: Logs, state: State) -> tuple[dict[str, int], list[LogFile], l
     Raises:
         OutputError: A file of which there are scores has changed, or one that is not scored yet has another path now.
     """
-    entries, output = state.manifest.files, state.output
+    entries = manifest.files
     by_path = {f.path: number for number, f in enumerate(entries)}
     by_place = cache(lambda: {same_place(f.uri): number for number, f in enumerate(entries)})  # slow: only where a path is new
     known: dict[str, int] = {}

@@ -20,7 +20,7 @@ from sklearn.metrics import balanced_accuracy_score, f1_score
 
 from ragassay.jobs.decide.labelled import Labelled, load_labelled, member_values_of
 from ragassay.jobs.decide.labels import LabelSource
-from ragassay.jobs.output.state import existing_output, read_manifest
+from ragassay.jobs.output.manifest import existing_output, read_manifest
 from ragassay.pipeline.arrays import Bools, Floats
 from ragassay.pipeline.calibration.metrics import auroc
 from ragassay.pipeline.calibration.probability import calibration_error, fit_probability, probabilities

@@ -12,7 +12,7 @@ from rich.console import Console
 from ragassay.jobs.decide.calibrate import calibrate
 from ragassay.jobs.decide.labels import LabelSource
 from ragassay.jobs.output.calibration_file import load_calibration, write_calibration
-from ragassay.jobs.output.state import read_manifest
+from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.run import finalize_job
 from ragassay.jobs.storage import open_folder
 from ragassay.pipeline.calibration.target import parse_target

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from ragassay.jobs.decide.labelled import member_values_of, stats_of
+from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.partitions import history
-from ragassay.jobs.output.state import read_manifest
 from ragassay.jobs.storage import open_folder
 from ragassay.jobs.verdict.drift import check_drift
 from ragassay.pipeline.verdict.moments import moments_of

@@ -13,7 +13,7 @@ from ragassay.jobs.cli.summary import print_summary
 from ragassay.jobs.config import Job
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output import passthrough
-from ragassay.jobs.output.state import State, read_manifest
+from ragassay.jobs.output.manifest import read_manifest, write_manifest
 from ragassay.jobs.score.register import check_input, register
 from ragassay.jobs.storage import open_folder
 from ragassay.pipeline.errors import OutputError, RagassayError
@@ -29,12 +29,13 @@ def night(source: Path | str, output: Path, job: Job = JOB) -> list[str]:
     logs = find_logs(str(source))
     check_input(job, logs)
     folder = open_folder(str(output))
-    state = State(folder, read_manifest(folder), Run("r", "now"), Console(quiet=True))
-    state.manifest.runs.append(state.run)
-    pending = register(job, logs, state)
+    manifest = read_manifest(folder)
+    found = register(job, logs, folder, manifest)
+    manifest.runs.append(Run("r", "now", files_touched=found.touched, files_skipped=found.skipped))
+    manifest.fingerprint, manifest.files, pending = found.fingerprint, found.files, found.to_score
     schema = raw_schema(logs.passthrough)
     for number, file in pending.items():
-        state.manifest.files[number].state = SCORED
+        manifest.files[number].state = SCORED
         own = pq.read_table(file.fs_path, partitioning=None)
         columns: dict[str, Any] = {f.name: pa.nulls(own.num_rows, f.type) for f in schema}
         columns |= {f.name: own[f.name].cast(f.type) for f in logs.passthrough if f.name in own.column_names}
@@ -43,7 +44,7 @@ def night(source: Path | str, output: Path, job: Job = JOB) -> list[str]:
         target = output / "raw" / file.partition_path / f"{number}.parquet"
         target.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.table({f.name: columns[f.name] for f in keep}), target)
-    state.save()
+    write_manifest(folder, manifest)
     return [file.path for file in pending.values()]
 
 

@@ -1,29 +1,11 @@
-"""An output folder under its lock: its manifest, and the record of the run that holds it."""
-
-from dataclasses import dataclass
-
-from rich.console import Console
+"""The manifest of an output folder, on disk."""
 
 from ragassay.jobs.storage import Folder, open_folder
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.columns import SCHEMA_VERSION
-from ragassay.schemas.manifest import Manifest, Run
+from ragassay.schemas.manifest import Manifest
 
 MANIFEST = "manifest.json"
-
-
-@dataclass
-class State:
-    """An output folder under its lock, and the record of the run that holds it."""
-
-    output: Folder
-    manifest: Manifest
-    run: Run
-    console: Console
-
-    def save(self) -> None:
-        """Write the manifest."""
-        self.output.write(MANIFEST, self.manifest.to_json())
 
 
 def read_manifest(output: Folder) -> Manifest:
@@ -48,6 +30,11 @@ def read_manifest(output: Folder) -> Manifest:
             "score its logs anew into another OUTPUT"
         )
     return manifest
+
+
+def write_manifest(output: Folder, manifest: Manifest) -> None:
+    """Write the manifest of an output folder."""
+    output.write(MANIFEST, manifest.to_json())
 
 
 def existing_output(uri: str) -> Folder:
