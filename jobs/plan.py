@@ -1,14 +1,15 @@
 """A plan: rows from a source, through stages, into a sink; what is committed is not done again when it is run anew."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from ragassay.jobs.resources import LIGHT_CPUS
-from ragassay.jobs.stages import Stage, pool_cpus
 from ragassay.jobs.storage import Folder
+from ragassay.pipeline.slm.config import Replicas
 
 BLOCKS_A_WORKER = 8
 """Blocks that may be under way, a replica or CPU: enough that nobody waits. Else readers fill half of Ray's memory."""
@@ -18,6 +19,30 @@ MIN_IN_FLIGHT_MIB = 256
 
 NO_PROGRESS_SECONDS = 6 * 3600
 """Ray Data gives a run up after half an hour without a block; on a laptop one block of long texts can take longer."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step of a plan: a table of rows in, the same rows with more columns out.
+
+    Attributes:
+        name: Its name.
+        call: A function of a table; or a class, whose instances are called, where something heavy is held between tables.
+        arguments: Further arguments, of the function or of the class.
+        replicas: Actor pool of a class; None for a function, which runs in tasks of LIGHT_CPUS.
+        environment: Environment variables of its processes.
+    """
+
+    name: str
+    call: Callable[..., Any]
+    arguments: Mapping[str, Any]
+    replicas: Replicas | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def step(self) -> Callable[..., Any]:
+        """The function with its arguments, or what makes an actor."""
+        return partial(self.call, **self.arguments)
 
 
 @dataclass(frozen=True)
@@ -142,3 +167,14 @@ def start_actor(stage: Stage) -> Any:
         "runtime_env": {"env_vars": dict(stage.environment)},
     }
     return ray.remote(stage.call).options(**options).remote(**stage.arguments)
+
+
+def pool_cpus(stages: Sequence[Stage]) -> float:
+    """Logical CPUs that the actor pools take at least."""
+    return sum(stage.replicas.min * stage.replicas.num_cpus for stage in stages if stage.replicas)
+
+
+def needed_resources(stages: Sequence[Stage]) -> tuple[float, float]:
+    """Logical CPUs and GPUs without which a plan could wait for itself for ever."""
+    gpus = sum(stage.replicas.min * stage.replicas.num_gpus for stage in stages if stage.replicas)
+    return pool_cpus(stages) + 4 * LIGHT_CPUS, gpus

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ragassay.jobs.cli.console import end_at_sigterm, full_message, is_full
 from ragassay.jobs.config import Job
+from ragassay.jobs.endings import end_at_sigterm, full_message, is_full
 from ragassay.pipeline.errors import ConfigError, OutputError, RagassayError
 
 WORKERS_A_CPU = 4

@@ -14,6 +14,7 @@ from ragassay.jobs.input import LogFile, Logs, find_logs, refuse_overlap
 from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import existing_output, read_manifest, write_manifest
 from ragassay.jobs.output.partitions import hive_path, partitions
+from ragassay.jobs.plan import needed_resources
 from ragassay.jobs.ray_session import ray_session
 from ragassay.jobs.resources import CHEAP
 from ragassay.jobs.score.balance import count_scored
@@ -22,7 +23,7 @@ from ragassay.jobs.score.frequencies import ensure_frequencies
 from ragassay.jobs.score.plan import score_files
 from ragassay.jobs.score.progress import progress
 from ragassay.jobs.score.register import check_input, refuse_unfinished, register
-from ragassay.jobs.stages import needed_resources, stages
+from ragassay.jobs.score.stages import stages
 from ragassay.jobs.storage import Folder, open_folder
 from ragassay.jobs.verdict.drift import check_drift
 from ragassay.jobs.verdict.error_share import worst_share

@@ -1,4 +1,6 @@
 import ast
+from collections.abc import Sequence
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ ALLOWED = {
     "jobs": {"schemas", "pipeline", "jobs"},
     "infra": {"infra"},
 }
+LONGEST_FILE = 400
+LONGEST_FUNCTION = 60
 HEAVY = {"vllm", "torch", "transformers", "spacy", "ray"}
 
 
@@ -53,3 +57,36 @@ def test_imports_go_one_way(path: Path) -> None:
 def test_the_package_is_links_to_the_folders() -> None:
     links = {path.name: path.readlink() for path in (REPO / "ragassay").iterdir() if path.is_symlink()}
     assert links == {folder: Path("..", folder) for folder in ALLOWED}
+
+
+def room(parts: Sequence[str]) -> str:
+    """Room of a file or module: its folder below the four; a file right below them is one by itself."""
+    return parts[0] if parts[0] == "schemas" else "/".join(parts[:2])
+
+
+def arrows() -> dict[str, set[str]]:
+    """Room -> rooms that it imports from."""
+    found: dict[str, set[str]] = {}
+    for path in modules():
+        mine = room(path.relative_to(REPO).with_suffix("").parts)
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ragassay."):
+                found.setdefault(mine, set()).add(room((node.module or "").split(".")[1:]))
+    return {mine: others - {mine} for mine, others in found.items()}
+
+
+def test_no_rooms_import_each_other_in_a_circle() -> None:
+    TopologicalSorter(arrows()).prepare()  # a CycleError names the circle
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(REPO)))
+def test_files_and_functions_are_short(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= LONGEST_FILE
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            body = [
+                inner for inner in node.body if not isinstance(inner, ast.Expr) or not isinstance(inner.value, ast.Constant)
+            ]
+            lines = node.end_lineno - body[0].lineno + 1 if body and node.end_lineno else 0
+            assert lines <= LONGEST_FUNCTION, f"{node.name}: {lines} lines"

@@ -1,6 +1,5 @@
 """How every command ends: with its output, or with one message."""
 
-import errno
 import logging
 import os
 import signal
@@ -8,10 +7,10 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
 
 from rich.console import Console
 
+from ragassay.jobs.endings import Terminated, end_at_sigterm, full_message, is_full
 from ragassay.jobs.visible import VisibleText
 from ragassay.pipeline.errors import RagassayError
 
@@ -20,13 +19,6 @@ DRIFT_EXIT = 3
 
 PLAIN_WIDTH = 200
 """Columns where the output is no terminal: tables go to files and schedulers' logs unfolded."""
-
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-"""Errors of a disk without room, of a user without any left, and of a file that may not grow."""
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, as a scheduler or a container's end sends it: ended as Ctrl-C is, under an exit code of its own."""
 
 
 @contextmanager
@@ -56,26 +48,6 @@ def our_errors() -> Iterator[Console]:
     finally:
         if before is not None and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, before)
-
-
-def end_at_sigterm() -> None:
-    """Have SIGTERM end the command as Ctrl-C does. Ray sets a handler of its own, so this is called again behind it."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _terminate)
-
-
-def is_full(error: OSError) -> bool:
-    """Whether an error says that there is no room to write."""
-    return error.errno in FULL
-
-
-def full_message(error: OSError) -> str:
-    """What to say of a disk without room."""
-    return f"no room left to write: {error}. Make room; the same command goes on where it stopped"
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise Terminated
 
 
 def new_console(*, stderr: bool = False, width: int | None = None) -> Console:

@@ -17,7 +17,7 @@ from ragassay.jobs.forecast.trial import Trial, try_engines
 from ragassay.jobs.input import Logs, check_types, find_logs
 from ragassay.jobs.score.frequencies import context_frequencies
 from ragassay.jobs.score.register import check_input, check_models
-from ragassay.jobs.stages import detect_stage, split_stage
+from ragassay.jobs.score.stages import detect_stage, split_stage
 from ragassay.pipeline.engines.prepare import prepare_slm
 
 

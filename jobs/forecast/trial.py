@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.jobs.config import Job
-from ragassay.jobs.plan import start_actor
+from ragassay.jobs.plan import needed_resources, start_actor
 from ragassay.jobs.ray_session import ray_session
-from ragassay.jobs.stages import needed_resources, slm_stages, stages
+from ragassay.jobs.score.stages import slm_stages, stages
 
 FIRST_ROWS = 8
 LONG_ENOUGH = 2.0

@@ -7,7 +7,7 @@ from ragassay.jobs.input import LogFile, Logs
 from ragassay.jobs.plan import Sink, run_plan
 from ragassay.jobs.score.checkpoint import CHECKPOINT, open_groups
 from ragassay.jobs.score.datasource import open_rows
-from ragassay.jobs.stages import stages
+from ragassay.jobs.score.stages import stages
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.detectors.frequencies import Frequencies
 from ragassay.schemas.columns import raw_schema

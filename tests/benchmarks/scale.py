@@ -110,8 +110,9 @@ def run(logs: str, output: str, block_mib: float, result: Any) -> None:
     from rich.console import Console
 
     from ragassay.jobs.config import Job
+    from ragassay.jobs.plan import needed_resources
     from ragassay.jobs.run import run_job
-    from ragassay.jobs.stages import needed_resources, stages
+    from ragassay.jobs.score.stages import stages
 
     job = Job(slms=(SLM,), block_mib=block_mib)
     hook = {"worker_process_setup_hook": "tests.benchmarks.scale.use_constant_engine"}

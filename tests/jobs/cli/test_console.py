@@ -9,7 +9,8 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from ragassay.jobs.cli.console import Terminated, end_at_sigterm, our_errors
+from ragassay.jobs.cli.console import our_errors
+from ragassay.jobs.endings import Terminated, end_at_sigterm
 from ragassay.jobs.visible import visible
 from ragassay.pipeline.errors import InputError
 

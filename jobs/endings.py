@@ -1,0 +1,33 @@
+"""How a run may end from outside: by SIGTERM, and by a disk without room."""
+
+import errno
+import signal
+import threading
+from types import FrameType
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""Errors of a disk without room, of a user without any left, and of a file that may not grow."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, as a scheduler or a container's end sends it: ended as Ctrl-C is, under an exit code of its own."""
+
+
+def end_at_sigterm() -> None:
+    """Have SIGTERM end the command as Ctrl-C does. Ray sets a handler of its own, so this is called again behind it."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _terminate)
+
+
+def is_full(error: OSError) -> bool:
+    """Whether an error says that there is no room to write."""
+    return error.errno in FULL
+
+
+def full_message(error: OSError) -> str:
+    """What to say of a disk without room."""
+    return f"no room left to write: {error}. Make room; the same command goes on where it stopped"
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise Terminated
