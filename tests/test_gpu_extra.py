@@ -30,9 +30,9 @@ def fields(source: str, name: str) -> set[str]:
 
 
 def passed() -> tuple[set[str], set[str]]:
-    slm = Slm(name="m", block_size=32, kv_cache_gib=2)
+    slm, engine = Slm(name="m"), Vllm(block_size=32, kv_cache_gib=2)
     return (
-        {name for cpu in (True, False) for name in engine_args(slm, slm.engine, "m", cpu=cpu, window=8192, labels=6, gpus=1)},
+        {name for cpu in (True, False) for name in engine_args(slm, engine, "m", cpu=cpu, window=8192, labels=6, gpus=1)},
         set(sampling_args([1, 2])),
     )
 

@@ -62,7 +62,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of commands of an environment with the wheel, and this one's dependencies without its editable install."""
     root = tmp_path_factory.mktemp("installed")
     run(sys.executable, "-m", "venv", "--without-pip", root, cwd=root)
-    pip = [sys.executable, "-m", "pip", "--python", root / "bin" / "python"]
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", root / "bin" / "python"]
     run(*pip, "install", "-q", "--no-deps", wheel, cwd=root, **OFFLINE)
     packages = run(root / "bin" / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=root).strip()
     # A folder named in a .pth file is searched, but its own .pth files, the editable install's among them, are not run.

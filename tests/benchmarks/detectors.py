@@ -16,9 +16,12 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from ragassay.pipeline.detectors.config import Attribution, Detector, Entities, Novelty
+from ragassay.pipeline.detectors.attribution import Attribution
+from ragassay.pipeline.detectors.config import Detector
 from ragassay.pipeline.detectors.detect import detect
+from ragassay.pipeline.detectors.entities import Entities
 from ragassay.pipeline.detectors.frequencies import Frequencies, count
+from ragassay.pipeline.detectors.novelty import Novelty
 from ragassay.pipeline.detectors.terms import content_terms
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.split import load_splitter, split

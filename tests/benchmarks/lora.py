@@ -15,7 +15,7 @@ import numpy as np
 
 from ragassay.pipeline.engines.adapter import locate_adapter
 from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm
-from ragassay.pipeline.engines.vllm_engine import engine_args, sampling_args, set_environment
+from ragassay.pipeline.engines.vllm_engine import Vllm, engine_args, sampling_args, set_environment
 from ragassay.pipeline.engines.weights import prepare
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
@@ -24,6 +24,7 @@ from tests.benchmarks.agreement import handbook_prompts
 
 def measure(slm: Slm, merged: bool, count: int, result: Any) -> None:
     """Start vLLM, score, and put (start-up seconds, tokens a second, log-odds)."""
+    assert isinstance(slm.engine, Vllm)
     set_environment(slm.engine, multiprocessing.cpu_count())
     from vllm import LLM, SamplingParams
     from vllm.lora.request import LoRARequest

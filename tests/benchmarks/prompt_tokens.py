@@ -49,7 +49,10 @@ def prompts_of(path: str) -> tuple[str, dict[str, list[Prompt]]]:
 
 def time_prompts(found: dict[str, list[Prompt]], rounds: int) -> None:
     """Print prompts a second of the first and the last kind, in turns."""
+    from ragassay.pipeline.engines.vllm_engine import VllmEngine
+
     engine = Slm(name="a", chat=False).load_engine(threads=2)
+    assert isinstance(engine, VllmEngine)
     both = [next(iter(found)), list(found)[-1]]
     engine.label_logprobs(found[both[0]][:50], [1, 2])
     seconds: dict[str, list[float]] = {name: [] for name in both}

@@ -133,8 +133,9 @@ def ray_data_llm(logs: Path, slm: Slm) -> dict[str, Figures]:
     from ray.data.llm import build_processor, vLLMEngineProcessorConfig
 
     from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm
-    from ragassay.pipeline.engines.vllm_engine import engine_args, sampling_args
+    from ragassay.pipeline.engines.vllm_engine import Vllm, engine_args, sampling_args
 
+    assert isinstance(slm.engine, Vllm)
     started = time.perf_counter()
     builder = PromptBuilder(slm, load_tokenizer(slm))
     prompts = list(dict.fromkeys(prompts_of(logs, slm, builder, slm.window())))

@@ -1,5 +1,6 @@
 """Odd rows of logs by class. A text that is `bytes` stands in its column as it is, whether or not it is UTF-8."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ class Odd(NamedTuple):
     """One row of the logs; its context may be a text of one passage."""
 
     question: Text = ASKED
-    context: list[Text] | None = [SHOP]  # noqa: RUF012  (never changed)
+    context: Sequence[Text] | None = [SHOP]  # noqa: RUF012  (never changed)
     response: Text = ANSWER
 
 

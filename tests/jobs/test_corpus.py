@@ -117,10 +117,11 @@ def test_every_odd_layout_comes_out_whole(night: Night, capsys: pytest.CaptureFi
     for row in night.rows:
         check_row(row)
         found[row["layout"]].append(row)
-    layouts = [*BESIDE, *ALONE, *REFUSED]
-    assert len(layouts) >= 60 and len({layout.kind for layout in layouts}) >= 12
+    kinds = [layout.kind for layouts in (BESIDE, ALONE, REFUSED) for layout in layouts]
+    assert len(kinds) >= 60 and len(set(kinds)) >= 12
     assert len(found) == sum(layout.rows > 0 for layout in BESIDE) + 1
-    by_class, tried = defaultdict(list), Counter[str]()
+    by_class: dict[str, list[Any]] = defaultdict(list)
+    tried = Counter[str]()
     for layout in BESIDE:
         by_class[layout.kind] += found[layout.value]
         tried[layout.kind] += layout.rows

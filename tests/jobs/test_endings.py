@@ -100,11 +100,12 @@ def test_a_full_disk_is_one_error_and_the_command_goes_on_when_there_is_room(tmp
     job = write_job(tmp_path / "job.yaml", slms=[], detectors=DETECTORS, block_mib=0.01)
     disk = tmp_path / "disk" / "out"
     kept = None
-    for step, size, arguments in (
+    steps: list[tuple[str, int, list[str | Path]]] = [
         ("run", 60, ["run", logs, disk, "--config", job]),
         ("finalize", 64 * 1024, ["finalize", disk, "--config", job]),
         ("report", 64 * 1024, ["report", disk]),
-    ):
+    ]
+    for step, size, arguments in steps:
         said, kept = on_a_small_disk(tmp_path, step, size, kept, *arguments)
         assert f"first {step}: 1" in said and f"second {step}: 0" in said and "Traceback" not in said, said
         assert said.count("error: no room left to write") == 1 and "No space left on device" in said, said

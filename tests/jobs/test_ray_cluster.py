@@ -26,7 +26,15 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, str]]:
     """A head node of four logical CPUs; gives its address, and where its metrics are."""
     port, metrics = free_port(), free_port()
     script = Path(sys.executable).with_name("ray")
-    command = [script, "start", "--head", "--block", f"--port={port}", "--num-cpus=4", f"--metrics-export-port={metrics}"]
+    command: list[str | Path] = [
+        script,
+        "start",
+        "--head",
+        "--block",
+        f"--port={port}",
+        "--num-cpus=4",
+        f"--metrics-export-port={metrics}",
+    ]
     command += ["--include-dashboard=false", "--disable-usage-stats"]
     with (tmp_path / "ray.log").open("wb") as log:
         env = environment(RAY_metrics_report_interval_ms="500", PYTHONPATH=str(Path(__file__).parents[2]))

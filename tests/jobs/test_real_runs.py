@@ -117,10 +117,8 @@ def test_polars_and_duckdb_read_it_without_help(handbook_day: tuple[Path, Path])
     by_polars = (
         pl.scan_parquet(pattern, hive_partitioning=True).select(pl.len(), pl.col("flagged_sentences").sum()).collect().row(0)
     )
-    by_duckdb = duckdb.sql(
-        f"select count(*), sum(flagged_sentences) from read_parquet('{pattern}', hive_partitioning=true)"
-    ).fetchall()[0]
-    assert by_polars == by_duckdb and by_polars[0] == 48
+    by_duckdb = duckdb.sql(f"select count(*), sum(flagged_sentences) from read_parquet('{pattern}', hive_partitioning=true)")
+    assert by_duckdb and by_polars == by_duckdb.fetchall()[0] and by_polars[0] == 48
 
 
 def test_scores_are_the_formulas_of_the_raw_numbers(handbook_day: tuple[Path, Path]) -> None:

@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 
 from ragassay.jobs.score.frequencies import context_frequencies
 from ragassay.pipeline.contain import contain, fault_of
-from ragassay.pipeline.detectors.config import Attribution, Entities, Novelty
+from ragassay.pipeline.detectors.attribution import Attribution
+from ragassay.pipeline.detectors.config import Detector
+from ragassay.pipeline.detectors.entities import Entities
 from ragassay.pipeline.detectors.frequencies import Frequencies
+from ragassay.pipeline.detectors.novelty import Novelty
 from ragassay.pipeline.errors import ConfigError, ModelError
 from ragassay.pipeline.slm import score as score_module
 from ragassay.pipeline.slm.config import Slm
@@ -29,7 +32,7 @@ MARK = "SECRET"
 LONG = f"Call {MARK} at 9. " + "Leave is 30 days. " * 60
 """A passage that is longer than the window."""
 
-DETECTORS = [Entities(name="entities"), Attribution(name="attribution"), Novelty(name="novelty")]
+DETECTORS: list[Detector] = [Entities(name="entities"), Attribution(name="attribution"), Novelty(name="novelty")]
 SLM = Slm(name="m", system="s")
 
 sentences = st.sampled_from(
@@ -214,17 +217,20 @@ def test_contain_gives_every_row_once_in_order(values: list[int], bad: set[int])
             raise ValueError
         return list(values[some])
 
-    pieces = contain(len(values), step, lambda i, error: [type(error).__name__])
+    def fail(_: int, error: Exception) -> list[int | str]:
+        return [type(error).__name__]
+
+    pieces = contain(len(values), step, fail)
     faulty = sum(value in bad for value in values)
     assert [value for piece in pieces for value in piece] == ["ValueError" if v in bad else v for v in values]
     assert calls <= 1 + 2 * faulty * max(1, len(values).bit_length())
 
 
 def test_a_fault_says_where_and_not_what() -> None:
-    def deep(text: str) -> None:
+    def deep(text: str) -> str:
         raise KeyError(text)
 
-    (said,) = contain(1, lambda _: deep("log text"), lambda _, error: fault_of(error))  # type: ignore[func-returns-value]
-    assert said is not None and "KeyError in " in said and "log text" not in said
+    (said,) = contain(1, lambda _: deep("log text"), lambda _, error: fault_of(error))
+    assert "KeyError in " in said and "log text" not in said
     with pytest.raises(ConfigError):
         contain(1, lambda _: (_ for _ in ()).throw(ConfigError("c")), lambda _, error: None)

@@ -102,7 +102,11 @@ def test_finalize_uses_it(scored: Path, precise: Calibration) -> None:
     folder = open_folder(str(scored))
     path = write_calibration(precise, folder, None)
     record = finalize_job(job().model_copy(update={"calibration": path}), str(scored), Console(quiet=True))
-    assert record.threshold.calibration == precise.calibration_id and record.threshold.value == precise.threshold
+    assert (
+        record.threshold
+        and record.threshold.calibration == precise.calibration_id
+        and record.threshold.value == precise.threshold
+    )
     rows = [row for row in read_rows(scored) if row["status"] == "ok"]
     passed = [row for row in rows if row["verdict"] == "supported"]
     right = sum(row["label"] == "correct" for row in passed)

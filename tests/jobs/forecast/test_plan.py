@@ -85,7 +85,7 @@ def test_the_sample_is_the_same_every_time(tmp_path: Path) -> None:
 def test_blocks_are_the_engines(model: dict[str, Any]) -> None:
     (slm,) = make_job({"slms": [{"name": "m", "replicas": model}]}).slms
     assert slm.cache_block == (16 if model else 32)
-    others = [{"engine": "transformers"}, {"block_size": 64}]
+    others: list[dict[str, Any]] = [{"engine": "transformers"}, {"block_size": 64}]
     padded, large = make_job({"slms": [{"name": f"m{i}", "replicas": model, **other} for i, other in enumerate(others)]}).slms
     assert padded.cache_block == 0 and large.cache_block == 64
 

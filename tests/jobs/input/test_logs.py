@@ -23,7 +23,7 @@ def rows_of(logs: Logs, columns: Columns = Columns()) -> list[dict[str, Any]]:  
         for number, file in enumerate(logs.files)
         for table in read_logs(logs.fs, file, number, range(file.row_groups), columns, logs.passthrough, False)
     ]
-    return pa.concat_tables(tables).to_pylist()
+    return list(pa.concat_tables(tables).to_pylist())
 
 
 @pytest.fixture

@@ -44,13 +44,13 @@ def test_open_rows_are_read_and_no_row_group_without_any(
     for number, file in files.items():
         for group in range(file.row_groups):
             tables = list(read_logs(logs.fs, file, number, [group], Columns(row_id=None), logs.passthrough, False))
-            rows = {key for table in tables for key in table["row_key"].to_pylist()}
-            assert (group in groups[number]) == bool(rows - keys)
+            found = {key for table in tables for key in table["row_key"].to_pylist()}
+            assert (group in groups[number]) == bool(found - keys)
             if group in groups[number]:
                 left = [
                     key for table in without_committed(tables, groups[number][group]) for key in table["row_key"].to_pylist()
                 ]
-                assert left == sorted(rows - keys)
+                assert left == sorted(found - keys)
     assert CommittedRows(output, files)() == len(keys)
     assert CommittedRows(output, [])() == 0
 

@@ -12,7 +12,6 @@ from rich.console import Console
 from ragassay.jobs.cli.summary import print_summary
 from ragassay.jobs.config import Job
 from ragassay.jobs.input import find_logs
-from ragassay.jobs.output import passthrough
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
 from ragassay.jobs.score.register import check_input, register
 from ragassay.jobs.storage import open_folder
@@ -153,7 +152,12 @@ def test_raw_footers_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     write(tmp_path / "logs" / "dt=1" / "d.parquet", pa.array([1]))
     read: list[str] = []
     real = pq.read_schema
-    monkeypatch.setattr(passthrough.pq, "read_schema", lambda path, **options: [read.append(path), real(path, **options)][1])
+
+    def read_schema(path: str, **options: Any) -> pa.Schema:
+        read.append(path)
+        return real(path, **options)
+
+    monkeypatch.setattr(pq, "read_schema", read_schema)
     assert night(tmp_path / "logs", tmp_path / "out") == ["dt=1/d.parquet"]
     assert len(read) == len(set(read)) == 3
 

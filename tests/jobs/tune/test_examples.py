@@ -63,7 +63,7 @@ def test_spans_label_sentences(tmp_path: Path, builder: PromptBuilder) -> None:
 
 def test_rows_may_say_how_much_they_count_and_what_they_change(tmp_path: Path, builder: PromptBuilder) -> None:
     said = {"weight": None, "smoothing": None, "of": None}
-    rows = [
+    rows: list[dict[str, Any]] = [
         {**ROW, **said, "response": "It opens at nine.", "label": "correct"},
         {**ROW, **said, "response": "It opens at ten.", "label": "wrong", "weight": 0.5, "of": "It opens at nine."},
         {**ROW, **said, "response": "It opens at 9.", "label": "correct", "smoothing": 0.1, "of": "It opens at nine."},
@@ -88,7 +88,7 @@ def test_what_rows_say_more_is_checked(tmp_path: Path, builder: PromptBuilder, c
 
 def test_pairs_are_of_one_question_and_counted_once(tmp_path: Path, builder: PromptBuilder) -> None:
     other = {**ROW, "question": "Is it open at nine?"}
-    rows = [
+    rows: list[dict[str, Any]] = [
         {**ROW, "response": "Yes.", "label": "correct", "of": "No."},
         {**ROW, "response": "No.", "label": "wrong", "of": "Yes."},
         {**other, "response": "No.", "label": "correct", "of": None},

@@ -172,7 +172,8 @@ def test_a_row_that_no_member_left_says_anything_of_is_not_judged(tmp_path: Path
     file = 7 << 32
     rows = [with_detector(raw_row(file + 1, [3.0, -1.0]), [None, None]), with_detector(raw_row(file + 2, [1.0]), [0.75])]
     raw = write_raw(tmp_path / "a.parquet", [*rows, raw_row(file + 3, None, "no_context")])
-    values, fits = {"words": Value.SCORE}, {"words": Fit(0.5, 0.1, 1, 0.0)}
+    values: dict[str, str] = {"words": Value.SCORE}
+    fits = {"words": Fit(0.5, 0.1, 1, 0.0)}
     for chosen, weights in ((values, None), (MIXED, {"a": 0.0, "words": 1.0})):
         of_given = replace(rule({**fits, **({"a": Fit(0, 1, 1, 0)} if "a" in chosen else {})}), weights=weights)
         done = finalize_partition(FS, [raw], str(tmp_path / "s.parquet"), Settings(chosen, of_given, 0.1, "r"))

@@ -58,7 +58,7 @@ def test_what_is_found_reaches_the_target_and_no_threshold_does_better(seed: int
     tau = find_threshold(Target(metric, level, of), scores, good)
     other = "recall" if metric == "precision" else "precision"
     all_thresholds = [reached(of, scores, good, c) for c in [-np.inf, *scores]]
-    fitting = [r for r in all_thresholds if r[metric] is not None and r["precision"] is not None and r[metric] >= level]
+    fitting = [r for r in all_thresholds if r["precision"] is not None and (r[metric] or -1.0) >= level]
     if tau is None:
         assert not fitting
         return

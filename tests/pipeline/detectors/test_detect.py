@@ -10,11 +10,15 @@ import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragassay.pipeline.detectors.attribution import Attribution
 from ragassay.pipeline.detectors.batch import _pieces
-from ragassay.pipeline.detectors.config import KINDS, Attribution, Detector, Entities, Novelty
+from ragassay.pipeline.detectors.config import Detector
 from ragassay.pipeline.detectors.detect import NO_SPACES, Detected, detect
+from ragassay.pipeline.detectors.entities import Entities
 from ragassay.pipeline.detectors.frequencies import count
+from ragassay.pipeline.detectors.hybrid import Hybrid
 from ragassay.pipeline.detectors.ner import load_ner
+from ragassay.pipeline.detectors.novelty import Novelty
 from ragassay.pipeline.detectors.terms import content_terms
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.rows import Row
@@ -27,7 +31,12 @@ from tests.pipeline.test_split import texts as odd_responses
 odd = odd_texts() | odd_responses
 
 NAMES = ("entities", "attribution", "novelty", "hybrid")
-ALL: list[Detector] = [kind(name=name) for kind, name in zip(KINDS, NAMES, strict=True)]
+ALL: list[Detector] = [
+    Entities(name="entities"),
+    Attribution(name="attribution"),
+    Novelty(name="novelty"),
+    Hybrid(name="hybrid"),
+]
 CONTEXT = ["Badges are issued on floor 3. The desk opens at 09:00.", "Leave is 25 days a year. Ms. Oduya signs it."]
 ROW = Row(
     "When does the desk open?",
@@ -149,7 +158,7 @@ def test_pieces_are_sentences_and_long_ones_are_cut() -> None:
 
 def test_a_recogniser_finds_names(tmp_path: Any) -> None:
     nlp = spacy.blank("en")
-    nlp.add_pipe("entity_ruler").add_patterns([{"label": "ORG", "pattern": "harbour council"}])  # type: ignore[attr-defined]
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": "ORG", "pattern": "harbour council"}])
     nlp.to_disk(tmp_path / "ner")
     row = Row("", ["Nothing here."], "The harbour council met.", ["The harbour council met."])
     found = run(row, detectors=[Entities(name="e", ner=str(tmp_path / "ner"))])
@@ -190,7 +199,7 @@ def test_as_a_step_of_the_plan() -> None:
 
 
 def test_a_detector_beside_the_ensemble_judges_nothing() -> None:
-    beside = [Novelty(name="n", in_ensemble=False), Entities(name="e")]
+    beside: list[Detector] = [Novelty(name="n", in_ensemble=False), Entities(name="e")]
     table = batch({"context": CONTEXT, "response": "Leave is free."})
     row = detect_batch(table, beside, "en", frequencies(ROW), 1).to_pylist()[0]
     assert row["status"] == "not_judged" and "e: nothing named" in row["error"]

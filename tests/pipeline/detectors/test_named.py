@@ -1,5 +1,7 @@
 """Entities in one normal form, by hand."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -136,7 +138,8 @@ def odd_texts(draw: st.DrawFn) -> str:
     """Words that numbers, dates and steps are made of, in letters and digits that only look like theirs."""
     words = draw(st.lists(st.sampled_from(WORDS) | st.text(max_size=4) | st.integers(1, 10**20).map(str), max_size=8))
     text = draw(st.sampled_from([" ", " ", "", "-", ", "])).join(words)
-    text = draw(st.sampled_from([str, str.upper, str.title, str.swapcase]))(text)
+    changes: list[Callable[[str], str]] = [str, str.upper, str.title, str.swapcase]
+    text = draw(st.sampled_from(changes))(text)
     pairs = draw(st.sampled_from(LOOKALIKES))
     return text.translate({ord(a): b for a, b in zip(pairs[::2], pairs[1::2], strict=True)})
 

@@ -91,7 +91,7 @@ def test_in_slices_it_is_the_same(texts: list[list[str]], parts: list[list[str]]
 
 def unit_vectors(texts: list[str]) -> np.ndarray:
     vectors = np.array([np.random.default_rng(len(text)).normal(size=24) for text in texts], dtype=np.float32)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 
 
 def test_a_row_of_many_sentences_and_passages_needs_little_memory() -> None:

@@ -9,7 +9,7 @@ from ragassay.jobs.config import Job, make_job, with_dtypes
 from ragassay.jobs.output.fingerprint import check_fingerprint, fingerprint
 from ragassay.pipeline.engines import dtype
 from ragassay.pipeline.engines.dtype import cpu_dtype_of, dtype_of
-from ragassay.pipeline.engines.vllm_engine import engine_args
+from ragassay.pipeline.engines.vllm_engine import Vllm, engine_args
 from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.slm.config import Slm
 
@@ -44,8 +44,7 @@ def test_what_is_named_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     on_processor(monkeypatch, tmp_path, ZEN3)
     assert dtype_of("float16", 0) == "float16"
     assert dtype_of("auto", 0) == "float32" and dtype_of("auto", 0.5) == dtype_of("auto", 1) == "bfloat16"
-    slm = Slm(name="a")
-    assert engine_args(slm, slm.engine, "m", cpu=True, window=64, labels=6, gpus=0)["dtype"] == "float32"
+    assert engine_args(Slm(name="a"), Vllm(), "m", cpu=True, window=64, labels=6, gpus=0)["dtype"] == "float32"
 
 
 def test_a_folder_begun_on_another_processor_names_the_setting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

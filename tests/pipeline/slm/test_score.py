@@ -87,7 +87,7 @@ def test_long_context_takes_the_best_window(slm: Slm, builder: PromptBuilder, to
     engine = CountingEngine(tokenizer, max_model_len=256)
     (result,) = score_rows([row(1, context=passages)], slm, builder, engine, no_split)
     assert result.windows > 1 and len(engine.calls[0]) == 2 * result.windows
-    values = {}
+    values: dict[Any, Any] = {}
     for prompt in engine.calls[0]:
         out = engine.label_logprobs([prompt], [*builder.yes, *builder.no]).logprobs[0]
         yes, no = (np.logaddexp.reduce(x) for x in np.split(out, [len(builder.yes)]))

@@ -1,4 +1,5 @@
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 
 from hypothesis import given
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 from ragassay.pipeline.slm.windows import Unit, cut_context, pack
 
 
-def words(texts: list[str]) -> list[int]:
+def words(texts: Sequence[str]) -> list[int]:
     return [len(re.findall(r"\S+", text)) for text in texts]
 
 
