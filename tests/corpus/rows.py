@@ -18,7 +18,7 @@ class Odd(NamedTuple):
     """One row of the logs; its context may be a text of one passage."""
 
     question: Text = ASKED
-    context: Sequence[Text] | None = [SHOP]  # noqa: RUF012  (never changed)
+    context: Sequence[Text] | None = [SHOP]
     response: Text = ANSWER
 
 
