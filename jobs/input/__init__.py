@@ -4,8 +4,9 @@ from ragassay.jobs.input.check import check_logs
 from ragassay.jobs.input.check_values import check_row_ids, check_types, column_fits
 from ragassay.jobs.input.files import LogFile, Logs, same_place, unreadable_message
 from ragassay.jobs.input.find import find_logs
+from ragassay.jobs.input.formats import group_sizes
 from ragassay.jobs.input.overlap import refuse_overlap
-from ragassay.jobs.input.read import READ_ROWS, group_sizes, read_logs
+from ragassay.jobs.input.read import READ_ROWS, read_logs
 
 __all__ = [
     "READ_ROWS",

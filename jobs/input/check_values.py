@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 from pyarrow import fs as pafs
-from pyarrow import parquet as pq
 
 from ragassay.jobs.config import Columns
-from ragassay.jobs.input.files import LogFile, Logs, by_schema, unreadable_message
+from ragassay.jobs.input.files import LogFile, Logs, Reader, by_schema, unreadable_message
+from ragassay.jobs.input.formats import open_log
 from ragassay.jobs.input.text import id_texts
 from ragassay.jobs.input.types import always_fits, plain
 from ragassay.pipeline.errors import InputError
@@ -102,9 +102,9 @@ def column_fits(fs: pafs.FileSystem, path: str, field: pa.Field, kind: pa.DataTy
     known = always_fits(field.type, kind)
     if known is not None:
         return known
-    with pq.ParquetFile(path, filesystem=fs) as parquet:
-        for group in range(parquet.metadata.num_row_groups):
-            for array in _arrays_of(parquet, group, field.name):
+    with open_log(fs, path) as log:
+        for group in range(len(log.sizes)):
+            for array in _arrays_of(log, group, field.name):
                 try:
                     plain(array).cast(kind)
                 except pa.ArrowException:
@@ -112,9 +112,9 @@ def column_fits(fs: pafs.FileSystem, path: str, field: pa.Field, kind: pa.DataTy
     return True
 
 
-def _arrays_of(parquet: pq.ParquetFile, group: int, name: str) -> Iterator[pa.Array]:
+def _arrays_of(log: Reader, group: int, name: str) -> Iterator[pa.Array]:
     """A column's values as far as they can be read: what can't be is told where the rows are."""
-    batches = parquet.iter_batches(_READ_ROWS, row_groups=[group], columns=[name])
+    batches = log.batches(group, _READ_ROWS, [name])
     while True:
         try:
             batch = next(batches, None)
@@ -127,8 +127,9 @@ def _arrays_of(parquet: pq.ParquetFile, group: int, name: str) -> Iterator[pa.Ar
 
 def _ids(logs: Logs, file: LogFile, name: str) -> pl.Series:
     try:
-        with pq.ParquetFile(file.fs_path, filesystem=logs.fs) as parquet:
-            arrays = [id_texts(batch[name])[0] for batch in parquet.iter_batches(_READ_ROWS, columns=[name])]
+        with open_log(logs.fs, file.fs_path) as log:
+            groups = range(len(log.sizes))
+            arrays = [id_texts(batch[name])[0] for group in groups for batch in log.batches(group, _READ_ROWS, [name])]
         return pl.Series(name, pa.chunked_array(arrays, pa.string()), dtype=pl.String)
     except (OSError, pa.ArrowException) as error:
         reason = f"column {name!r}: {error}"

@@ -2,8 +2,10 @@
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import pyarrow as pa
 from pyarrow import fs as pafs
@@ -11,7 +13,7 @@ from pyarrow import fs as pafs
 
 @dataclass(frozen=True)
 class LogFile:
-    """A Parquet file of logs.
+    """A file of logs.
 
     Attributes:
         path: Path below the input's root, hive folders kept: the stable part of its rows' ids.
@@ -19,10 +21,11 @@ class LogFile:
         fs_path: Its path on the file system.
         size: Bytes.
         partition: Its hive folders, as (key, value).
-        rows: Rows by its footer; None where it can't be read.
+        rows: Rows it has; None where it can't be read.
         schema: Its Arrow schema; None where it can't be read.
-        row_groups: Row groups it has.
-        digest: Of its footer, which tells where all data lie and most of their extremes; None where it can't be read.
+        row_groups: Row groups it has: parts that can be read alone.
+        digest: Tells whether it is the same; of Parquet the footer's, which says where all data lie and most of their extremes.
+            None where it can't be read.
         error: Why it can't be read.
         mtime: When it was last written, nanoseconds since 1970; None where the store doesn't tell.
     """
@@ -43,6 +46,46 @@ class LogFile:
     def partition_path(self) -> str:
         """Hive path of its folder, such as `dt=2026-11-20`; empty where there is none."""
         return "/".join(f"{key}={value}" for key, value in self.partition)
+
+
+class Reader(Protocol):
+    """An open file of logs.
+
+    Attributes:
+        sizes: Rows of each of its row groups: parts that can be read alone.
+    """
+
+    sizes: list[int]
+
+    def batches(self, group: int, rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Rows of a row group.
+
+        Args:
+            group: Its number.
+            rows: Rows of a batch, at most.
+            columns: Which; None reads all.
+
+        Raises:
+            OSError, pa.ArrowException: What is in the file can't be read.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format that logs may be written in: one file each beside this, and a line in `formats`.
+
+    Attributes:
+        name: Its name, for messages.
+        suffix: End of the names of its files, in small letters.
+        look: Number of rows, schema, number of row groups and digest of a file, put into its entry.
+        open: Opens a file for reading.
+    """
+
+    name: str
+    suffix: str
+    look: Callable[[pafs.FileSystem, LogFile], LogFile]
+    open: Callable[[pafs.FileSystem, str], AbstractContextManager[Reader]]
 
 
 @dataclass

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from pyarrow import fs as pafs
 
 from ragassay.jobs.input.files import LogFile, Logs
-from ragassay.jobs.input.footer import read_footers
+from ragassay.jobs.input.formats import FORMATS, format_of, look_at
 from ragassay.jobs.input.glob import WILDCARD, glob_pattern, split_glob
 from ragassay.jobs.input.walk import walk
 from ragassay.jobs.storage import open_folder, real_path
@@ -53,11 +53,13 @@ def _find(uri: str) -> Logs:
         mine = [info for info in below.files if pattern is None or pattern.fullmatch(info.path)]
     else:
         raise InputError(f"input {uri!r}: the folder {base} does not exist" if rest else f"input {uri!r} does not exist")
-    found = mine if named.type == pafs.FileType.File else [info for info in mine if _is_parquet(info.path)]
+    found = mine if named.type == pafs.FileType.File else [info for info in mine if format_of(info.path)]
     if not found:
-        raise InputError(f"input {uri!r} holds no .parquet file{_others([info.path for info in mine])}")
+        raise InputError(
+            f"input {uri!r} holds no {' or '.join(kind.suffix for kind in FORMATS)} file{_others([info.path for info in mine])}"
+        )
     roots = [base, real_path(fs, base)]
-    files = read_footers(fs, [_log_file(info, roots, uri) for info in found])
+    files = look_at(fs, [_log_file(info, roots, uri) for info in found])
     readable = [f for f in files if f.error is None]
     return Logs(uri, fs, readable, [f for f in files if f.error is not None], folders, pattern, any_name)
 
@@ -84,10 +86,6 @@ def _exists(uri: str) -> bool:
         return bool(folder.fs.get_file_info(folder.root).type != pafs.FileType.NotFound)
     except (InputError, OSError):  # a bucket can't be called `logs-*`
         return False
-
-
-def _is_parquet(path: str) -> bool:
-    return path.lower().endswith(".parquet")
 
 
 def _others(names: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Read Parquet logs as rows of the `logs` schema."""
+"""Read logs as rows of the `logs` schema."""
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 from pyarrow import fs as pafs
-from pyarrow import parquet as pq
 
 from ragassay.jobs.config import Columns
 from ragassay.jobs.input.files import LogFile, unreadable_message
+from ragassay.jobs.input.formats import open_log
 from ragassay.jobs.input.text import as_lists, id_texts, mended, texts
 from ragassay.jobs.input.types import is_list, plain
 from ragassay.pipeline.errors import InputError
@@ -46,13 +46,12 @@ def read_logs(
     Raises:
         InputError: A data page can't be read, and `keep_bad` is not set.
     """
-    with pq.ParquetFile(file.fs_path, filesystem=fs, page_checksum_verification=True, pre_buffer=False) as parquet:
-        sizes = (parquet.metadata.row_group(g).num_rows for g in range(parquet.metadata.num_row_groups))
-        starts = list(accumulate(sizes, initial=0))
+    with open_log(fs, file.fs_path) as log:
+        starts = list(accumulate(log.sizes, initial=0))
         for group in groups:
             row, end = starts[group], starts[group + 1]
             try:
-                for batch in parquet.iter_batches(READ_ROWS, row_groups=[group]):
+                for batch in log.batches(group, READ_ROWS):
                     yield _to_logs(batch, file, number, row, columns, passthrough)
                     row += batch.num_rows
             except (OSError, pa.ArrowException) as error:
@@ -60,12 +59,6 @@ def read_logs(
                     raise InputError(unreadable_message([file.uri], str(error))) from error
                 for start in range(row, end, READ_ROWS):
                     yield _unreadable(file, number, range(start, min(end, start + READ_ROWS)), str(error), passthrough)
-
-
-def group_sizes(fs: pafs.FileSystem, file: LogFile) -> list[int]:
-    """Rows of each row group of a file, by its footer."""
-    with pq.ParquetFile(file.fs_path, filesystem=fs) as parquet:
-        return [parquet.metadata.row_group(group).num_rows for group in range(file.row_groups)]
 
 
 def _to_logs(

@@ -11,7 +11,7 @@ import pytest
 
 from ragassay.jobs.config import Columns
 from ragassay.jobs.input import check_logs, find_logs
-from ragassay.jobs.input.footer import TAIL_BYTES, footer_bytes
+from ragassay.jobs.input.parquet import TAIL_BYTES, footer_bytes
 from ragassay.pipeline.errors import InputError
 from tests.conftest import example_rows, write_logs
 
