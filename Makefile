@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 export RAY_USAGE_STATS_ENABLED = 0
 
-.PHONY: setup browser demo test bench lint lock clean
+.PHONY: setup browser demo test bench docs lint lock clean
 
 setup: $(STAMP)
 
@@ -43,6 +43,11 @@ test: lint browser
 BENCH ?=
 bench: setup
 	$(BIN)/python -m tests.benchmarks.speed out/bench.md $(BENCH)
+
+# What docs hold that is made from the code.
+docs: setup
+	$(BIN)/python -m typer ragassay.jobs.cli.main utils docs --name ragassay --output docs/cli.md
+	$(BIN)/python -m tests.rooms
 
 # Needs uv, and a place where it finds the CPU build of torch (UV_FIND_LINKS).
 lock:

@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from ragassay.jobs.cli.main import app
 from ragassay.jobs.config import Job, load_job
 from ragassay.pipeline.engines.vllm_engine import Vllm
 from ragassay.pipeline.slm.config import Replicas, Slm
+from tests import rooms
 
 REPO = Path(__file__).parent.parent
 PAGES = [REPO / "README.md", *sorted((REPO / "docs").glob("*.md"))]
@@ -76,3 +79,13 @@ def test_named_files_exist(page: Path) -> None:
         assert (REPO / name).exists(), name
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def test_the_picture_of_the_rooms_is_that_of_the_code() -> None:
+    assert rooms.PAGE.read_text(encoding="utf-8") == rooms.page(), "`make docs` writes it anew"
+
+
+def test_the_reference_of_commands_is_theirs() -> None:
+    command = [sys.executable, "-m", "typer", "ragassay.jobs.cli.main", "utils", "docs", "--name", "ragassay"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert (REPO / "docs" / "cli.md").read_text(encoding="utf-8").strip() == found.strip(), "`make docs` writes it anew"
