@@ -19,13 +19,14 @@ from ragassay.pipeline.slm.config import Replicas, Slm
 from tests import rooms
 
 REPO = Path(__file__).parent.parent
-PAGES = [REPO / "README.md", *sorted((REPO / "docs").glob("*.md"))]
+PAGES = [REPO / "README.md", REPO / "CONTRIBUTING.md", *sorted((REPO / "docs").glob("*.md"))]
+GENERATED = REPO / "docs" / "cli.md"
 
 
 def commands(name: str) -> list[list[str]]:
     """Every use of a command in code blocks and code spans of the pages; a trailing … means that it goes on."""
     found = []
-    for page in PAGES:
+    for page in set(PAGES) - {GENERATED}:
         text = page.read_text()
         spans = re.findall(r"`([^`\n]+)`", text) + [
             line for block in re.findall(r"```[a-z]*\n(.*?)```", text, re.S) for line in block.split("\n")
@@ -88,4 +89,4 @@ def test_the_picture_of_the_rooms_is_that_of_the_code() -> None:
 def test_the_reference_of_commands_is_theirs() -> None:
     command = [sys.executable, "-m", "typer", "ragassay.jobs.cli.main", "utils", "docs", "--name", "ragassay"]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert (REPO / "docs" / "cli.md").read_text(encoding="utf-8").strip() == found.strip(), "`make docs` writes it anew"
+    assert GENERATED.read_text(encoding="utf-8").strip() == found.strip(), "`make docs` writes it anew"
