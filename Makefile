@@ -36,7 +36,8 @@ lint: setup
 	$(BIN)/mypy
 
 test: lint browser
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m coverage run -m pytest -m "not slow"
+	@echo "the fast tests run $$($(BIN)/coverage report --format=total) % of the code (what runs in Ray's workers is not counted)"
 	$(BIN)/python -m pytest -m slow
 
 # This job beside bare vLLM, Ray's own processor and transformers, in turns: BENCH="--logs LOG.parquet --contexts 12 --rounds 3".
@@ -56,4 +57,4 @@ lock:
 	sed -i 's/+cpu$$//' requirements/cpu.txt
 
 clean:
-	rm -rf out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf out .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis
