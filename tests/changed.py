@@ -10,7 +10,7 @@ REPO = Path(__file__).parent.parent
 
 def tests_of(files: Iterable[Path]) -> list[Path]:
     """The tests of files, by paths below the repository: those of its own name, else those of its room, else of its folder."""
-    found = {}
+    found: dict[Path, None] = {}
     for file in files:
         if file.parts[0] == "tests":
             places = [file] if file.name.startswith("test_") else [file.parent]
