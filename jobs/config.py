@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from ragassay.jobs.job_text import faults, parse
 from ragassay.pipeline.detectors.config import Detector
-from ragassay.pipeline.engines.dtype import dtype_of
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.judge import Judge, check_judge
 from ragassay.pipeline.slm.config import Slm
@@ -285,12 +284,11 @@ def load_job(path: str | None) -> Job:
 
 def with_dtypes(job: Job) -> Job:
     """A job whose SLMs' dtypes are settled, on the machine it is started from: all of its replicas then compute alike."""
-    return job.model_copy(update={"slms": tuple(map(_with_dtype, job.slms))})
+    return job.model_copy(update={"slms": tuple(map(_settled, job.slms))})
 
 
-def _with_dtype(slm: Slm) -> Slm:
-    dtype = dtype_of(slm.engine.dtype, slm.replicas.num_gpus)
-    return slm.model_copy(update={"engine": slm.engine.model_copy(update={"dtype": dtype})})
+def _settled(slm: Slm) -> Slm:
+    return slm.model_copy(update={"engine": slm.engine.settled(slm.replicas.num_gpus)})
 
 
 def make_job(data: dict[str, Any], where: str = "job") -> Job:

@@ -18,8 +18,8 @@ CHEAP = (1.0, 0.0)
 
 def threads_of(slm: Slm, job: Job) -> int:
     """CPU threads of one replica: its own setting, else the cores shared among all replicas that run without a GPU."""
-    replicas = sum(s.replicas.max for s in job.slms if s.replicas.num_gpus == 0)
-    return slm.engine.threads or max(1, (os.cpu_count() or 1) // max(1, replicas))
+    replicas = sum(s.replicas.max for s in job.slms if s.replicas.num_gpus == 0 and not s.engine.SERVED)
+    return slm.local.threads or max(1, (os.cpu_count() or 1) // max(1, replicas))
 
 
 def engine_environment() -> dict[str, str]:

@@ -25,6 +25,7 @@ class Status(StrEnum):
     TOO_LONG = "too_long"
     UNREADABLE = "unreadable"
     NOT_JUDGED = "not_judged"
+    NO_ANSWER = "no_answer"
     ERROR = "error"
 
 

@@ -129,7 +129,8 @@ def prepare(config: Config = None) -> None:
         from ragassay.pipeline.engines.prepare import prepare_slm
 
         for slm in load_job(config).slms:
-            console.print(f"{slm.name}: {prepare_slm(slm)}", markup=False)
+            place = "at its server" if slm.engine.SERVED else prepare_slm(slm)
+            console.print(f"{slm.name}: {place}", markup=False)
 
 
 @app.command()

@@ -10,7 +10,7 @@ import numpy as np
 from ragassay.jobs.decide.labelled import Labelled
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Floats
-from ragassay.pipeline.judge import Judge, ask
+from ragassay.pipeline.judge import Judge, judge_rows
 
 CHUNK = 256
 """Answers are written after so many, so that what breaks off loses little."""
@@ -27,7 +27,7 @@ def ask_judge(judge: Judge, rows: Labelled, output: Folder) -> Floats:
     missing = [i for i, key in enumerate(keys) if known.get(key, {}).get("value") is None]
     for start in range(0, len(missing), CHUNK):
         part = missing[start : start + CHUNK]
-        for i, answer in zip(part, ask(judge, [rows.texts[i] for i in part]), strict=True):
+        for i, answer in zip(part, judge_rows(judge, [rows.texts[i] for i in part]), strict=True):
             known[keys[i]] = asdict(answer)
         output.write(path, json.dumps(known))
     return np.array([np.nan if known[key]["value"] is None else known[key]["value"] for key in keys], dtype=np.float64)

@@ -118,7 +118,7 @@ def seconds_here(job: Job, told: Forecast, before: float, trials: dict[str, Tria
     busy = [
         told.slms[slm.name].tokens_computed / trials[slm.name].tokens_per_second / slm.replicas.max
         for slm in job.slms
-        if trials[slm.name].tokens_per_second
+        if slm.name in trials and trials[slm.name].tokens_per_second
     ]
     if not busy:
         return fixed
@@ -132,7 +132,7 @@ def seconds_on_gpus(told: Forecast, gpus: int, tokens_per_second: float) -> floa
 
 def worth_compiling(job: Job, seconds: float) -> list[str]:
     """SLMs that run uncompiled on CPU, in a job that takes long enough for compilation to pay."""
-    eager = [slm.name for slm in job.slms if slm.engine.gains_by_compiling(slm.replicas.num_gpus)]
+    eager = [slm.name for slm in job.slms if not slm.engine.SERVED and slm.local.gains_by_compiling(slm.replicas.num_gpus)]
     return eager if seconds > LONG_RUN else []
 
 

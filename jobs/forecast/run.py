@@ -62,7 +62,7 @@ def plan(
     check_types(logs, logs.files, logs.passthrough)
     checked_seconds = time.perf_counter() - began
     if seconds:
-        for slm in job.slms:
+        for slm in (slm for slm in job.slms if not slm.engine.SERVED):
             prepare_slm(slm)  # what is made only once takes no time of the run's
         started = time.perf_counter()
         check_models(job)
@@ -109,6 +109,9 @@ def _print(
     line("looked at", f"{told.sampled:,} rows")
     line("sentences", f"{told.sentences:,.0f}")
     for name, slm in told.slms.items():
+        if not slm.tokens:
+            line(f"requests {name}", f"{slm.prompts:,.0f} to its server, a sentence each; how long they take is not told here")
+            continue
         spread = f" ({slm.tokens_low:,.0f} to {slm.tokens_high:,.0f})" if slm.tokens_low < slm.tokens_high else ""
         reused = 1 - slm.tokens_computed / slm.tokens if slm.tokens else 0.0
         line(

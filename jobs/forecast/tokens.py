@@ -22,7 +22,7 @@ from ragassay.schemas.columns import Status
 
 @dataclass
 class Asked:
-    """What one SLM is asked about a stretch of rows.
+    """What one SLM is asked about a stretch of rows; of a served one, whose tokens nobody knows here, the prompts alone.
 
     Attributes:
         prompts: Different prompts.
@@ -70,7 +70,8 @@ def count_stretches(job: Job, stretches: Sequence[pa.Table]) -> list[Counted]:
         stretches: Rows as `split_batch` leaves them.
     """
     nlp = load_splitter(job.splitter.name, job.splitter.language)
-    askers = [_Asker(slm, nlp) for slm in job.slms]
+    askers = [_Asker(slm, nlp) for slm in job.slms if not slm.engine.SERVED]
+    served = [slm.name for slm in job.slms if slm.engine.SERVED]
     seen: set[bytes] = set()
     result = []
     for table in stretches:
@@ -84,7 +85,8 @@ def count_stretches(job: Job, stretches: Sequence[pa.Table]) -> list[Counted]:
         different = [row for digest, row in new.items() if digest not in seen]
         counted.repeated = len(rows) - len(different)
         seen.update(new)
-        counted.asked = {asker.slm.name: asker.count(different) for asker in askers}
+        requests = Asked(prompts=sum(len(set(row.sentences)) for row in different))
+        counted.asked = {asker.slm.name: asker.count(different) for asker in askers} | dict.fromkeys(served, requests)
         result.append(counted)
     return result
 

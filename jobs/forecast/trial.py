@@ -49,7 +49,8 @@ def try_engines(job: Job, stretches: Sequence[pa.Table], seconds: float) -> tupl
         import ray
 
         ray_seconds = time.perf_counter() - started
-        actors = {stage.name: start_actor(stage) for stage in slm_stages(job)}
+        local = {slm.name for slm in job.slms if not slm.engine.SERVED}  # who is served is not paid for a trial
+        actors = {stage.name: start_actor(stage) for stage in slm_stages(job) if stage.name in local}
         table = pa.concat_tables(stretches)
         waiting = {actor.__ray_ready__.remote(): name for name, actor in actors.items()}
         start_up: dict[str, float] = {}

@@ -25,8 +25,10 @@ from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
 from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm
+from ragassay.pipeline.engines.server import ask
 from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.pipeline.slm.prompt import PromptBuilder
+from ragassay.pipeline.slm.served import asker_of
 from ragassay.pipeline.split import load_splitter
 from ragassay.schemas.manifest import PENDING, SCORED, UNREADABLE, InputFile, Manifest
 
@@ -56,6 +58,9 @@ def check_models(job: Job) -> None:
     """
     load_splitter(job.splitter.name, job.splitter.language)
     for slm in job.slms:
+        if slm.engine.SERVED:
+            ask(asker_of(slm), ["Answer Yes or No."])  # a wrong address, key or name fails here
+            continue
         PromptBuilder(slm, load_tokenizer(slm)).encode([("q", ["c"], ["s"])])  # finds its label tokens too
         prepare_slm(slm)
     for detector in job.detectors:

@@ -9,6 +9,7 @@ from ragassay.jobs.score.engine_metrics import engine_counters
 from ragassay.pipeline.detectors.frequencies import Frequencies
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.stages.detect import detect_batch
+from ragassay.pipeline.stages.served import ServedScorer
 from ragassay.pipeline.stages.slm import SlmScorer
 from ragassay.pipeline.stages.split import split_batch
 
@@ -36,6 +37,8 @@ def slm_stages(job: Job) -> list[Stage]:
 
 
 def _slm_stage(job: Job, slm: Slm) -> Stage:
+    if slm.engine.SERVED:
+        return Stage(slm.name, ServedScorer, {"slm": slm}, slm.replicas)
     splitter = (job.splitter.name, job.splitter.language)
     arguments = {"slm": slm, "splitter": splitter, "threads": threads_of(slm, job), "metrics": engine_counters}
     return Stage(slm.name, SlmScorer, arguments, slm.replicas, engine_environment())

@@ -64,7 +64,7 @@ def tune(
         raise OutputError(f"{out} holds a finished adapter: give another --out, or move it away")
     builder = PromptBuilder(slm, load_tokenizer(slm))
     nlp = load_splitter(job.splitter.name, job.splitter.language)
-    window = min(slm.engine.max_model_len or MAX_WINDOW, MAX_WINDOW)
+    window = min(slm.local.max_model_len or MAX_WINDOW, MAX_WINDOW)
     examples = read_examples(data, source, job.columns, builder, nlp, window, corruptions=corruptions)
     training, looked_at = hold_out(parted(examples.groups, recipe.pack), held_out)
     looked_at = _few(looked_at)

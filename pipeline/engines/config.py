@@ -4,11 +4,12 @@ from typing import Annotated, get_args
 
 from pydantic import Field
 
+from ragassay.pipeline.engines.server import Server
 from ragassay.pipeline.engines.settings import EngineSettings
 from ragassay.pipeline.engines.transformers_engine import Transformers
 from ragassay.pipeline.engines.vllm_engine import Vllm
 
-EngineConfig = Annotated[Vllm | Transformers, Field(discriminator="kind")]
+EngineConfig = Annotated[Vllm | Transformers | Server, Field(discriminator="kind")]
 """The engine of an SLM."""
 
 KINDS: tuple[type[EngineSettings], ...] = get_args(get_args(EngineConfig)[0])

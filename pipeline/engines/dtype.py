@@ -5,8 +5,9 @@ convert number by number: vLLM's matrices run at a tenth of their float32 rate t
 """
 
 from pathlib import Path
+from typing import Literal
 
-from ragassay.pipeline.engines.settings import Dtype
+Dtype = Literal["auto", "bfloat16", "float16", "float32"]
 
 COMPUTES_BFLOAT16 = ("avx512_bf16", "amx_bf16")
 """Flags of x86 processors that multiply bfloat16."""

@@ -8,24 +8,24 @@ import numpy as np
 from ragassay.pipeline.engines.dtype import dtype_of
 from ragassay.pipeline.engines.prepare import prepare_slm, window_of
 from ragassay.pipeline.engines.protocol import Engine, EngineOutput
-from ragassay.pipeline.engines.settings import EngineSettings, Model
+from ragassay.pipeline.engines.settings import LocalSettings, Model
 from ragassay.pipeline.errors import ModelError
 
 TOKENS_PER_BATCH = 8192
 
 
-class Transformers(EngineSettings):
+class Transformers(LocalSettings):
     """transformers: slow, the reference."""
 
     kind: Literal["transformers"] = "transformers"
 
     @property
     def tokens_a_step(self) -> int:
-        """See `EngineSettings.tokens_a_step`."""
+        """See `LocalSettings.tokens_a_step`."""
         return TOKENS_PER_BATCH
 
     def load(self, model: Model, *, labels: int, gpus: float, threads: int) -> Engine:
-        """See `EngineSettings.load`."""
+        """See `LocalSettings.load`."""
         return TransformersEngine(model, self, gpus=gpus, threads=threads)
 
 
@@ -33,7 +33,7 @@ class TransformersEngine:
     """A causal language model of transformers, on the GPU if there is one."""
 
     def __init__(self, slm: Model, settings: Transformers, *, gpus: float, threads: int) -> None:
-        """Load the model; see `EngineSettings.load`.
+        """Load the model; see `LocalSettings.load`.
 
         Raises:
             ModelError: The model can't be found or loaded.

@@ -12,14 +12,14 @@ from pydantic import Field
 from ragassay.pipeline.engines.dtype import dtype_of
 from ragassay.pipeline.engines.prepare import prepare_slm, window_of
 from ragassay.pipeline.engines.protocol import Engine, EngineOutput
-from ragassay.pipeline.engines.settings import EngineSettings, Model
+from ragassay.pipeline.engines.settings import LocalSettings, Model
 from ragassay.pipeline.errors import ModelError
 
 CPU_BLOCK_SIZE = 32  # vLLM's CPU attention takes multiples of 32; small blocks share more of a short context
 GPU_BLOCK_SIZE = 16  # what vLLM takes there, unless an attention kernel wants another
 
 
-class Vllm(EngineSettings):
+class Vllm(LocalSettings):
     """vLLM.
 
     Attributes:
@@ -34,7 +34,7 @@ class Vllm(EngineSettings):
             need it: vLLM measures free memory while it starts, and the others' start would mislead it.
     """
 
-    NOT_OF_SCORES: ClassVar[frozenset[str]] = EngineSettings.NOT_OF_SCORES | {
+    NOT_OF_SCORES: ClassVar[frozenset[str]] = LocalSettings.NOT_OF_SCORES | {
         "max_num_batched_tokens", "max_num_seqs", "block_size", "enforce_eager", "gpu_memory_utilization", "kv_cache_gib",
     }  # fmt: skip
 
@@ -49,7 +49,7 @@ class Vllm(EngineSettings):
 
     @property
     def tokens_a_step(self) -> int:
-        """See `EngineSettings.tokens_a_step`."""
+        """See `LocalSettings.tokens_a_step`."""
         return self.max_num_batched_tokens
 
     def fault(self, gpus: float) -> str | None:
@@ -61,15 +61,15 @@ class Vllm(EngineSettings):
         return None
 
     def cache_block(self, gpus: float) -> int:
-        """See `EngineSettings.cache_block`."""
+        """See `LocalSettings.cache_block`."""
         return self.block_size or (GPU_BLOCK_SIZE if gpus else CPU_BLOCK_SIZE)
 
     def gains_by_compiling(self, gpus: float) -> bool:
-        """See `EngineSettings.gains_by_compiling`."""
+        """See `LocalSettings.gains_by_compiling`."""
         return self.enforce_eager and not gpus
 
     def load(self, model: Model, *, labels: int, gpus: float, threads: int) -> Engine:
-        """See `EngineSettings.load`."""
+        """See `LocalSettings.load`."""
         return VllmEngine(model, self, labels=labels, gpus=gpus, threads=threads)
 
 
@@ -122,7 +122,7 @@ class VllmEngine:
     """A vLLM engine inside this process (no engine subprocess: it starts in a fifth of the time)."""
 
     def __init__(self, slm: Model, settings: Vllm, *, labels: int, gpus: float, threads: int) -> None:
-        """Start vLLM; see `EngineSettings.load`.
+        """Start vLLM; see `LocalSettings.load`.
 
         Raises:
             ModelError: The model can't be found or loaded.

@@ -8,8 +8,9 @@ from ragassay.pipeline.engines.adapter import trained_with
 from ragassay.pipeline.engines.config import KINDS, EngineConfig
 from ragassay.pipeline.engines.prepare import window_of
 from ragassay.pipeline.engines.protocol import Engine
-from ragassay.pipeline.engines.settings import EngineSettings, Model
+from ragassay.pipeline.engines.settings import EngineSettings, LocalSettings, Model
 from ragassay.pipeline.engines.vllm_engine import Vllm
+from ragassay.pipeline.errors import ConfigError
 
 DEFAULT_PROMPT = """\
 You check whether a statement is supported by a context. Reply with Yes or No only.
@@ -82,8 +83,9 @@ class Slm(Model):
             `ragassay tune` writes. It brings system, prompt, chat, supported and unsupported with it.
         revision: Commit or tag of a hub id.
         trust_remote_code: Run code that comes with the model; needed by some hub models, off unless asked for.
-        engine: What runs it, with its settings: {kind: vllm, …}, or {kind: transformers, …} (slow; the reference). Its name
-            alone will do, and its settings may stand among the SLM's own.
+        engine: What runs it, with its settings: {kind: vllm, …}, {kind: transformers, …} (slow; the reference), or
+            {kind: server, …}: a model behind an OpenAI-compatible endpoint, which `model` names. Its name alone will do, and
+            its settings may stand among the SLM's own.
         system: System message; None leaves the chat template's own.
         prompt: Jinja template (sandboxed) of the user message, with `context` (list of passages), `question` and
             `sentence`. Put `sentence` last: all sentences of a response then share their prefix. Where `{{ padding }}` stands
@@ -121,13 +123,24 @@ class Slm(Model):
         return SUSPICIOUS_BELOW[self.value]
 
     @property
+    def local(self) -> LocalSettings:
+        """Its engine, where that runs in a process of ours.
+
+        Raises:
+            ConfigError: It is served.
+        """
+        if not isinstance(self.engine, LocalSettings):
+            raise ConfigError(f"SLM {self.name!r} is behind a server: this needs its weights, so name another engine")
+        return self.engine
+
+    @property
     def cache_block(self) -> int:
         """Tokens a block of its engine's prefix cache; 0 where it has none."""
-        return self.engine.cache_block(self.replicas.num_gpus)
+        return self.local.cache_block(self.replicas.num_gpus)
 
     def window(self) -> int:
         """Tokens that its engine has room for; see `window_of`."""
-        return window_of(self, self.engine.max_model_len)
+        return window_of(self, self.local.max_model_len)
 
     def load_engine(self, threads: int) -> Engine:
         """Load its engine.
@@ -139,7 +152,7 @@ class Slm(Model):
             ModelError: The model can't be found or loaded.
         """
         labels = len(self.supported + self.unsupported)
-        return self.engine.load(self, labels=labels, gpus=self.replicas.num_gpus, threads=threads)
+        return self.local.load(self, labels=labels, gpus=self.replicas.num_gpus, threads=threads)
 
     @model_validator(mode="before")
     @classmethod
@@ -158,8 +171,9 @@ class Slm(Model):
         if not isinstance(engine, dict):
             return given
         kind = next((kind for kind in KINDS if kind.model_fields["kind"].default == engine.get("kind", "vllm")), None)
-        # What another engine would be told is passed over, so that one line of a job file changes the engine.
-        mine = {key: value for key, value in flat.items() if kind is None or key in kind.model_fields or key == "quantization"}
+        # What another local engine would be told is passed over, so that one line of a job file changes the engine.
+        passed = set(Vllm.model_fields) - {"quantization"} if kind is not None and issubclass(kind, LocalSettings) else set()
+        mine = {key: value for key, value in flat.items() if kind is None or key in kind.model_fields or key not in passed}
         rest = {key: value for key, value in given.items() if key not in flat}
         return {**rest, "engine": {"kind": "vllm", **mine, **engine}}
 
@@ -178,6 +192,16 @@ class Slm(Model):
         both = set(self.supported) & set(self.unsupported)
         if both:
             raise ValueError(f"supported and unsupported share the words {sorted(both)}")
+        return self
+
+    @model_validator(mode="after")
+    def _served_as_it_is(self) -> "Slm":
+        if self.engine.SERVED and (self.adapter or self.system or not self.chat):
+            raise ValueError(
+                "a served SLM takes neither adapter nor system nor chat: false: the server puts its chat around it"
+            )
+        if self.engine.SERVED and self.model == "embedded":
+            raise ValueError("a served SLM needs model: its name at the server")
         return self
 
     @model_validator(mode="after")

@@ -3,7 +3,7 @@
 Pure functions from rows to results; `pipeline.stages.slm` is the actor around them.
 """
 
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from secrets import token_bytes
@@ -11,7 +11,7 @@ from secrets import token_bytes
 import numpy as np
 import pyarrow as pa
 
-from ragassay.pipeline.contain import contain_one, fault_of
+from ragassay.pipeline.contain import contain, contain_one, fault_of, with_status
 from ragassay.pipeline.engines.protocol import Engine
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.members import Value, member_values
@@ -29,6 +29,9 @@ STEPS_A_CALL = 64
 """An engine call gets prompts of about so many engine steps' tokens, shared ones counted every time. It bounds the memory that
 prompts take, whatever the size of a block, and is long enough that its last, half-empty step does not matter."""
 
+
+MAY_PASS = (Status.ERROR, Status.NO_ANSWER)
+"""Statuses that the same row may not have when it is asked again."""
 
 ENCODED_ROWS = 256
 """Rows that are given to the tokenizer at once: enough for all of its threads."""
@@ -95,19 +98,34 @@ def score_rows(
     Raises:
         ModelError: The engine gave NaN.
     """
-    known = {} if known is None else known
+
+    def score(ordered: Sequence[Row]) -> Iterator[RowScore]:
+        for call in calls(ordered, slm, builder, engine.max_model_len - 1, sentences_of):
+            yield from _ask(call, slm, builder, engine)
+
+    return score_once(rows, {} if known is None else known, score)
+
+
+def score_once(
+    rows: Sequence[Row], known: MutableMapping[bytes, RowScore], score: Callable[[Sequence[Row]], Iterable[RowScore]]
+) -> list[RowScore]:
+    """Score rows, repeated ones once.
+
+    Args:
+        rows: The rows.
+        known: Digest of a row -> its result, from before; the new ones are added, but for faults, which may pass.
+        score: Scores different rows, those that share a prefix next to each other.
+
+    Returns:
+        One result a row, in order.
+    """
     digests = [contain_one(row_digest, row, lambda _: token_bytes()) for row in rows]
-    found = {digest: score for digest in digests if (score := known.get(digest))}  # another thread may drop it meanwhile
+    found = {digest: result for digest in digests if (result := known.get(digest))}  # another thread may drop it meanwhile
     new = {digest: row for digest, row in zip(digests, rows, strict=True) if digest not in found}
     ordered = sorted(new.items(), key=lambda item: prompt_order(item[1]))
-    scores = (
-        score
-        for call in calls([row for _, row in ordered], slm, builder, engine.max_model_len - 1, sentences_of)
-        for score in _ask(call, slm, builder, engine)
-    )
-    fresh = dict(zip((digest for digest, _ in ordered), scores, strict=True))
-    free = {digest: score.repeated() for digest, score in (found | fresh).items()}
-    known.update((digest, free[digest]) for digest, score in fresh.items() if score.status is not Status.ERROR)
+    fresh = dict(zip((digest for digest, _ in ordered), score([row for _, row in ordered]), strict=True))
+    free = {digest: result.repeated() for digest, result in (found | fresh).items()}
+    known.update((digest, free[digest]) for digest, result in fresh.items() if result.status not in MAY_PASS)
     return [fresh.pop(digest, free[digest]) for digest in digests]
 
 
@@ -115,7 +133,7 @@ def calls(
     rows: Sequence[Row], slm: Slm, builder: PromptBuilder, limit: int, sentences_of: Callable[[str], list[Span]]
 ) -> Iterator[list[RowPrompts]]:
     """The prompts of rows, of as many at a time as one engine call takes; see `STEPS_A_CALL`."""
-    room = STEPS_A_CALL * slm.engine.tokens_a_step
+    room = STEPS_A_CALL * slm.local.tokens_a_step
     call: list[RowPrompts] = []
     tokens = 0
     for start in range(0, len(rows), ENCODED_ROWS):
@@ -228,3 +246,17 @@ def attach(table: pa.Table, slm: Slm, places: Sequence[int], results: Sequence[R
         column = pa.array(values_of_rows, type=field_type)
         table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), column)
     return table
+
+
+def attach_all(table: pa.Table, slm: Slm, places: Sequence[int], results: Sequence[RowScore]) -> pa.Table:
+    """`attach`, but a row for which it raises gets the status `error`, and all others come out as without it."""
+    of_place = dict(zip(places, results, strict=True))
+
+    def attached(some: slice) -> pa.Table:
+        mine = [place for place in range(some.start, some.stop) if place in of_place]
+        return attach(table[some], slm, [place - some.start for place in mine], [of_place[p] for p in mine])
+
+    def failed(place: int, error: Exception) -> pa.Table:
+        return with_status(table.slice(place, 1), Status.ERROR, f"SLM {slm.name!r}: {fault_of(error)}")
+
+    return pa.concat_tables(contain(table.num_rows, attached, failed))

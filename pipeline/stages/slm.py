@@ -6,7 +6,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.pipeline.contain import contain, fault_of, with_status
 from ragassay.pipeline.engines.engine_thread import EngineThread
 from ragassay.pipeline.engines.protocol import EngineOutput
 from ragassay.pipeline.errors import ModelError
@@ -14,11 +13,16 @@ from ragassay.pipeline.rows import good_rows
 from ragassay.pipeline.sentence_ends import Span
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
-from ragassay.pipeline.slm.score import RowScore, attach, score_rows
-from ragassay.schemas.columns import Status
+from ragassay.pipeline.slm.score import RowScore, attach_all, score_rows
 
 REMEMBERED_ROWS = 50_000
 """Rows whose results an actor remembers, for their repetitions in later batches: about 50 MB."""
+
+
+def forget(known: OrderedDict[bytes, RowScore]) -> None:
+    """Drop the oldest results where there are too many."""
+    while len(known) > REMEMBERED_ROWS:
+        known.popitem(last=False)
 
 
 class SlmScorer:
@@ -74,15 +78,5 @@ class SlmScorer:
             raise self._fault
         places, rows = good_rows(table)
         results = score_rows(rows, self._slm, self._builder, self._engine, self._sentences_of, self._known)
-        while len(self._known) > REMEMBERED_ROWS:
-            self._known.popitem(last=False)
-        of_place = dict(zip(places, results, strict=True))
-
-        def attached(some: slice) -> pa.Table:
-            mine = [place for place in range(some.start, some.stop) if place in of_place]
-            return attach(table[some], self._slm, [place - some.start for place in mine], [of_place[p] for p in mine])
-
-        def failed(place: int, error: Exception) -> pa.Table:
-            return with_status(table.slice(place, 1), Status.ERROR, f"SLM {self._slm.name!r}: {fault_of(error)}")
-
-        return pa.concat_tables(contain(table.num_rows, attached, failed))
+        forget(self._known)
+        return attach_all(table, self._slm, places, results)

@@ -74,7 +74,7 @@ def load_for_training(slm: Slm, *, rank: int, layers: int | None, seed: int) -> 
     try:
         model = AutoModelForCausalLM.from_pretrained(
             prepare(slm.model),
-            dtype=getattr(torch, dtype_of(slm.engine.dtype, slm.replicas.num_gpus or torch.cuda.is_available())),
+            dtype=getattr(torch, dtype_of(slm.local.dtype, slm.replicas.num_gpus or torch.cuda.is_available())),
             attn_implementation=NAME,
             revision=slm.revision,
             trust_remote_code=slm.trust_remote_code,

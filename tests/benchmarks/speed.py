@@ -106,7 +106,7 @@ def engine_uncached(logs: Path, slm: Slm) -> dict[str, Figures]:
 
 def transformers_padded(logs: Path, slm: Slm) -> dict[str, Figures]:
     """transformers: padded batches sorted by length, nothing reused, as a user would write it."""
-    engine = Transformers(dtype=slm.engine.dtype)
+    engine = Transformers(dtype=slm.local.dtype)
     return {"transformers, padded": _engine(logs, slm.model_copy(update={"engine": engine}), sorted)}
 
 

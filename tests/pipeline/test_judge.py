@@ -18,7 +18,7 @@ import pytest
 from pydantic import ValidationError
 
 from ragassay.pipeline.errors import ConfigError, ModelError
-from ragassay.pipeline.judge import Answer, Judge, ask, check_judge
+from ragassay.pipeline.judge import Judge, Judgement, check_judge, judge_rows
 from tests.chat_server import Reply, Serve, Server, completion
 from tests.conftest import HANDBOOK, free_port
 
@@ -50,7 +50,7 @@ def rows(count: int) -> list[tuple[str | None, list[str], str]]:
 
 def test_p_yes_is_the_sum_over_spellings(serve: Serve) -> None:
     server = serve(lambda body: completion({"Yes": 0.5, " yes": 0.2, "No": 0.1, "Yesterday": 0.05, " NO": 0.01}))
-    (answer,) = ask(judge(server), [ROW])
+    (answer,) = judge_rows(judge(server), [ROW])
     assert answer.value == pytest.approx(0.7) and answer.error is None and answer.tokens == 41
     (body,) = server.bodies
     assert body == {
@@ -66,18 +66,18 @@ def test_p_yes_is_the_sum_over_spellings(serve: Serve) -> None:
 
 def test_the_users_words_decide(serve: Serve) -> None:
     server = serve(lambda body: completion({"Yes": 0.6, "No": 0.3}))
-    (answer,) = ask(judge(server, supported=("No",), unsupported=("Yes",)), [ROW])
+    (answer,) = judge_rows(judge(server, supported=("No",), unsupported=("Yes",)), [ROW])
     assert answer.value == pytest.approx(0.3)
 
 
 def test_only_no_among_the_alternatives_is_zero(serve: Serve) -> None:
     server = serve(lambda body: completion({"No": 0.9, "Nope": 0.1}))
-    assert ask(judge(server), [ROW]) == [Answer(0.0, None, 41)]
+    assert judge_rows(judge(server), [ROW]) == [Judgement(0.0, None, 41)]
 
 
 def test_neither_word_is_null_and_never_zero(serve: Serve) -> None:
     server = serve(lambda body: completion({"Maybe": 0.9, "Well": 0.1}))
-    (answer,) = ask(judge(server), [ROW])
+    (answer,) = judge_rows(judge(server), [ROW])
     assert answer.value is None and answer.tokens == 41
     assert answer.error and "'Maybe'" in answer.error and "2 likeliest" in answer.error
 
@@ -88,13 +88,13 @@ def test_the_token_itself_counts_where_it_is_not_listed(serve: Serve) -> None:
         del said["choices"][0]["logprobs"]["content"][0]["top_logprobs"][0]
         return status, said
 
-    assert ask(judge(serve(reply)), [ROW])[0].value == pytest.approx(0.6)
+    assert judge_rows(judge(serve(reply)), [ROW])[0].value == pytest.approx(0.6)
 
 
 @pytest.mark.parametrize(("word", "value"), [("Yes", 1.0), (" no", 0.0), ("Perhaps", None), ("", None)])
 def test_without_logprobs_the_word_decides(serve: Serve, word: str, value: float | None) -> None:
     server = serve(lambda body: completion(word=word))
-    (answer,) = ask(judge(server, top_logprobs=0), [ROW])
+    (answer,) = judge_rows(judge(server, top_logprobs=0), [ROW])
     assert answer.value == value and (answer.error is None) == (value is not None) and answer.tokens == 41
     assert not server.bodies[0].keys() & {"logprobs", "top_logprobs"}
     if word == "Perhaps":
@@ -104,17 +104,17 @@ def test_without_logprobs_the_word_decides(serve: Serve, word: str, value: float
 def test_a_server_without_logprobs_says_what_to_set(serve: Serve) -> None:
     server = serve(lambda body: completion(word="Yes"))
     with pytest.raises(ModelError, match="top_logprobs: 0"):
-        ask(judge(server), [ROW])
+        judge_rows(judge(server), [ROW])
 
 
 @pytest.mark.parametrize("p", [math.nan, None])
 def test_a_chance_that_is_no_number_is_null(serve: Serve, p: float | None) -> None:
-    (answer,) = ask(judge(serve(lambda body: completion({"Yes": p}))), [ROW])
+    (answer,) = judge_rows(judge(serve(lambda body: completion({"Yes": p}))), [ROW])
     assert answer.value is None and answer.error and "no number" in answer.error
 
 
 def test_an_answer_without_choices_is_null(serve: Serve) -> None:
-    (answer,) = ask(judge(serve(lambda body: (200, {"choices": None, "error": {"message": "upstream"}}))), [ROW])
+    (answer,) = judge_rows(judge(serve(lambda body: (200, {"choices": None, "error": {"message": "upstream"}}))), [ROW])
     assert answer.value is None and answer.error and "no choices" in answer.error
 
 
@@ -125,7 +125,7 @@ def test_order_is_kept_and_requests_run_together(serve: Serve) -> None:
         return completion({"Yes": (i + 1) / 100})
 
     server = serve(reply)
-    answers = ask(judge(server, concurrency=4), rows(40))
+    answers = judge_rows(judge(server, concurrency=4), rows(40))
     assert [a.value for a in answers] == pytest.approx([(i + 1) / 100 for i in range(40)])
     assert server.most_in_flight == 4
 
@@ -136,7 +136,7 @@ def test_a_refused_row_is_null_and_the_others_go_on(serve: Serve) -> None:
             return fault(400, "maximum context length is 1024 tokens", code="context_length_exceeded", param="messages")
         return completion({"Yes": 0.5})
 
-    answers = ask(judge(serve(reply)), rows(6))
+    answers = judge_rows(judge(serve(reply)), rows(6))
     assert [a.value is None for a in answers] == [i == 3 for i in range(6)]
     assert answers[3].error and "HTTP 400" in answers[3].error and "maximum context length" in answers[3].error
     assert answers[3].tokens == 0
@@ -146,7 +146,7 @@ def test_a_refused_row_is_null_and_the_others_go_on(serve: Serve) -> None:
 def test_a_fault_of_the_server_ends_it_at_once(serve: Serve, status: int) -> None:
     server = serve(lambda body: fault(status, "Incorrect key sk-1234"))
     with pytest.raises(ModelError) as caught:
-        ask(judge(server, concurrency=2), rows(60))
+        judge_rows(judge(server, concurrency=2), rows(60))
     said = str(caught.value)
     assert server.url in said and str(status) in said and "sk-1234" not in said
     assert {401: "api_key_env", 403: "api_key_env", 404: "'m'"}.get(status, "refuses") in said
@@ -156,7 +156,7 @@ def test_a_fault_of_the_server_ends_it_at_once(serve: Serve, status: int) -> Non
 def test_a_setting_that_the_server_refuses_ends_it(serve: Serve) -> None:
     server = serve(lambda body: fault(400, "greater than max allowed: 20", param="top_logprobs"))
     with pytest.raises(ModelError, match=r"top_logprobs.*max allowed: 20"):
-        ask(judge(server, top_logprobs=50), rows(2))
+        judge_rows(judge(server, top_logprobs=50), rows(2))
 
 
 def test_a_server_that_is_not_there_ends_it() -> None:
@@ -164,17 +164,17 @@ def test_a_server_that_is_not_there_ends_it() -> None:
         taken.bind(("127.0.0.1", 0))  # bound, but nobody listens
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
         with pytest.raises(ModelError, match=f"{url} can't be reached"):
-            ask(Judge(name="j", base_url=url, model="m", retries=1), rows(30))
+            judge_rows(Judge(name="j", base_url=url, model="m", retries=1), rows(30))
 
 
 @pytest.mark.parametrize("said", ["<html>Welcome</html>", ["a", "list"], {"hello": "world"}])
 def test_what_does_not_speak_the_chat_api_has_no_values(serve: Serve, said: Any) -> None:
     server = serve(lambda body: (200, said))
     if isinstance(said, dict):
-        assert ask(judge(server), [ROW])[0].value is None
+        assert judge_rows(judge(server), [ROW])[0].value is None
         return
     with pytest.raises(ModelError, match="does not speak the chat API"):
-        ask(judge(server), [ROW])
+        judge_rows(judge(server), [ROW])
 
 
 def test_a_busy_server_is_asked_again(serve: Serve) -> None:
@@ -184,17 +184,17 @@ def test_a_busy_server_is_asked_again(serve: Serve) -> None:
         seen.append(number(body))
         return fault((429, 503)[seen.count(seen[-1]) - 1]) if seen.count(seen[-1]) < 3 else completion({"Yes": 0.5})
 
-    assert [a.value for a in ask(judge(serve(reply), retries=2), rows(2))] == pytest.approx([0.5, 0.5])
+    assert [a.value for a in judge_rows(judge(serve(reply), retries=2), rows(2))] == pytest.approx([0.5, 0.5])
     assert sorted(seen) == [0, 0, 0, 1, 1, 1]
 
 
 def test_a_server_that_stays_in_trouble_ends_it(serve: Serve) -> None:
     server = serve(lambda body: fault(429, "quota", code="insufficient_quota"))
     with pytest.raises(ModelError, match=r"429 \(insufficient_quota\) for 3 rows"):
-        ask(judge(server, concurrency=2), rows(60))
+        judge_rows(judge(server, concurrency=2), rows(60))
     assert len(server.bodies) < 20
     with pytest.raises(ModelError, match="for 2 rows"):
-        ask(judge(server), rows(2))
+        judge_rows(judge(server), rows(2))
 
 
 def test_one_row_in_trouble_is_null(serve: Serve) -> None:
@@ -203,7 +203,7 @@ def test_one_row_in_trouble_is_null(serve: Serve) -> None:
             time.sleep(1.0)
         return fault(500) if number(body) == 2 else completion({"Yes": 0.5})
 
-    answers = ask(judge(serve(reply), concurrency=2, timeout_seconds=0.4), rows(6))
+    answers = judge_rows(judge(serve(reply), concurrency=2, timeout_seconds=0.4), rows(6))
     assert [a.value is None for a in answers] == [i in {1, 2} for i in range(6)]
     assert answers[1].error and "no answer within 0.4 seconds" in answers[1].error
     assert answers[2].error and "HTTP 500" in answers[2].error
@@ -216,7 +216,7 @@ def test_models_that_refuse_max_tokens_are_asked_with_its_new_name(serve: Serve)
         return completion({"Yes": 0.5})
 
     server = serve(reply)
-    assert all(a.value == pytest.approx(0.5) for a in ask(judge(server, concurrency=1), rows(5)))
+    assert all(a.value == pytest.approx(0.5) for a in judge_rows(judge(server, concurrency=1), rows(5)))
     assert [b.get("max_completion_tokens") for b in server.bodies] == [None, 1, 1, 1, 1, 1]
 
 
@@ -225,8 +225,8 @@ def test_the_key_comes_from_the_variable_and_no_other(serve: Serve, monkeypatch:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-you")
     monkeypatch.setenv("OPENAI_ADMIN_KEY", "sk-admin")
     monkeypatch.setenv("JUDGE_KEY", "sk-judge\n")
-    ask(judge(server), [ROW])
-    ask(judge(server, api_key_env="JUDGE_KEY"), [ROW])
+    judge_rows(judge(server), [ROW])
+    judge_rows(judge(server, api_key_env="JUDGE_KEY"), [ROW])
     assert [h["authorization"] for h in server.headers] == ["Bearer none", "Bearer sk-judge"]
     assert not any("not-for-you" in str(h) or "admin" in str(h) for h in server.headers)
 
@@ -238,7 +238,7 @@ def test_a_variable_that_is_not_set_is_named(serve: Serve, value: str | None, mo
     if value:
         monkeypatch.setenv("JUDGE_KEY", value)
     with pytest.raises(ModelError, match="JUDGE_KEY is not set"):
-        ask(judge(server, api_key_env="JUDGE_KEY"), [ROW])
+        judge_rows(judge(server, api_key_env="JUDGE_KEY"), [ROW])
     assert not server.bodies
 
 
@@ -258,7 +258,7 @@ def test_nothing_but_the_server_is_contacted(serve: Serve, monkeypatch: pytest.M
     watching = True
     sys.addaudithook(watch)  # can't be taken away, hence the flag
     try:
-        assert ask(judge(server), rows(3))[0].value == pytest.approx(0.5)
+        assert judge_rows(judge(server), rows(3))[0].value == pytest.approx(0.5)
     finally:
         watching = False
     assert set(places) == {("127.0.0.1", server.server_address[1])} and not proxy.bodies
@@ -269,18 +269,18 @@ def test_texts_are_never_logged(serve: Serve, caplog: pytest.LogCaptureFixture) 
         return fault(400, "too long") if "secret two" in text_of(body) else completion({"secret three": 0.5, "Yes": 0.1})
 
     with caplog.at_level(logging.DEBUG):
-        ask(judge(serve(reply)), [("secret one", ["secret context"], "r"), ("q", ["c"], "secret two")])
+        judge_rows(judge(serve(reply)), [("secret one", ["secret context"], "r"), ("q", ["c"], "secret two")])
     assert "secret" not in caplog.text
 
 
 def test_no_rows_need_no_server() -> None:
-    assert ask(Judge(name="j", base_url="http://127.0.0.1:9/v1", model="m"), []) == []
+    assert judge_rows(Judge(name="j", base_url="http://127.0.0.1:9/v1", model="m"), []) == []
 
 
 def test_log_text_is_no_template_and_a_missing_question_is_empty(serve: Serve) -> None:
     server = serve(lambda body: completion({"Yes": 0.5}))
     prompt = "{{ context | join(' / ') }}|{{ question }}|{{ response }}"
-    ask(judge(server, prompt=prompt), [(None, ["{{ 1 + 1 }}", "{% if %}", "<b>"], "{{ question }}")])
+    judge_rows(judge(server, prompt=prompt), [(None, ["{{ 1 + 1 }}", "{% if %}", "<b>"], "{{ question }}")])
     assert text_of(server.bodies[0]) == "{{ 1 + 1 }} / {% if %} / <b>||{{ question }}"
 
 
@@ -302,7 +302,7 @@ def test_the_prompt_is_checked_before_anything_is_sent(serve: Serve, prompt: str
     with pytest.raises(ConfigError, match=says):
         check_judge(judge(server, prompt=prompt))
     with pytest.raises(ConfigError, match=says):
-        ask(judge(server, prompt=prompt), [ROW])
+        judge_rows(judge(server, prompt=prompt), [ROW])
     assert not server.bodies
 
 
@@ -408,7 +408,7 @@ def test_a_real_server_gives_the_models_p_yes(embedded: str, vllm_server: tuple[
     expected = reference(embedded, prompts, slm.top_logprobs)  # while the server starts
     wait()
 
-    answers = ask(slm, [*asked, ("q", ["word " * 2000], "r")])
+    answers = judge_rows(slm, [*asked, ("q", ["word " * 2000], "r")])
     too_long = answers.pop()
     assert too_long.value is None and too_long.error and "maximum context length" in too_long.error
     assert all(a.error is None and a.tokens > 100 for a in answers)
@@ -417,9 +417,9 @@ def test_a_real_server_gives_the_models_p_yes(embedded: str, vllm_server: tuple[
     assert all(value <= whole + 1e-4 for value, (_, whole) in zip(values, expected, strict=True))
     assert max(values) - min(values) > 0.02, "the prompts must differ for the agreement to mean something"
 
-    words = ask(slm.model_copy(update={"top_logprobs": 0}), asked[:2])
+    words = judge_rows(slm.model_copy(update={"top_logprobs": 0}), asked[:2])
     assert all(a.value in {0.0, 1.0} for a in words)
     with pytest.raises(ModelError, match="no model 'other'"):
-        ask(slm.model_copy(update={"model": "other"}), asked)
+        judge_rows(slm.model_copy(update={"model": "other"}), asked)
     with pytest.raises(ModelError, match="max allowed: 20"):
-        ask(slm.model_copy(update={"top_logprobs": 50}), asked)
+        judge_rows(slm.model_copy(update={"top_logprobs": 50}), asked)

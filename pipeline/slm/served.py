@@ -1,0 +1,80 @@
+"""Score sentences with an SLM behind a server: by text, one request a sentence."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ragassay.pipeline.engines.server import Answer, Asker, Server, ask
+from ragassay.pipeline.members import Value, member_values
+from ragassay.pipeline.rows import Row
+from ragassay.pipeline.slm.config import Slm
+from ragassay.pipeline.slm.score import LOWEST, RowScore
+from ragassay.pipeline.slm.template import render
+from ragassay.schemas.columns import Status
+
+
+def asker_of(slm: Slm) -> Asker:
+    """Who asks the server of an SLM."""
+    assert isinstance(slm.engine, Server)
+    return Asker(f"SLM {slm.name!r}", slm.model, slm.engine, slm.supported, slm.unsupported)
+
+
+def ask_rows(rows: Sequence[Row], slm: Slm) -> Iterator[RowScore]:
+    """Ask about all sentences of rows; a prompt that several have is sent once.
+
+    What a server does not list is less likely than what it lists least: where only yes or only no came back, the other has that
+    much. A row of which a sentence has no answer has the status no_answer, and says why.
+
+    Args:
+        rows: Rows with at least one sentence each.
+        slm: The SLM.
+
+    Yields:
+        One result a row, in order.
+
+    Raises:
+        ModelError: The server can't be used.
+    """
+    prompts = [[_prompt(slm, row, text) for text in _texts(slm, row)] for row in rows]
+    owner: dict[str, int] = {}
+    for i, mine in enumerate(prompts):
+        for prompt in mine:
+            owner.setdefault(prompt, i)
+    started = time.perf_counter()
+    answers = dict(zip(owner, ask(asker_of(slm), list(owner)), strict=True))
+    seconds = time.perf_counter() - started
+    for i, mine in enumerate(prompts):
+        sent = [answers[prompt] for prompt in dict.fromkeys(mine) if owner[prompt] == i]
+        yield _score(slm, [answers[prompt] for prompt in mine], sent, seconds / max(1, len(owner)))
+
+
+def _texts(slm: Slm, row: Row) -> list[str]:
+    return [*row.sentences, *([row.response] if slm.whole_response else [])]
+
+
+def _prompt(slm: Slm, row: Row, text: str) -> str:
+    return render(f"SLM {slm.name!r}", slm.prompt, row.context, {"question": row.question, "sentence": text, "padding": ""})
+
+
+def _score(slm: Slm, answers: Sequence[Answer], sent: Sequence[Answer], seconds: float) -> RowScore:
+    cost = RowScore(
+        prompts=len(sent), tokens_computed=sum(answer.tokens for answer in sent), engine_seconds=seconds * len(sent), windows=1
+    )
+    error = next((answer.error for answer in answers if answer.error), None)
+    if error is not None:
+        return replace(cost, status=Status.NO_ANSWER, error=error)
+    yes, no = ([_at_least(answer, log_p) for answer, log_p in pairs] for pairs in _sides(answers))
+    whole = None
+    if slm.whole_response:
+        whole = float(member_values(Value(slm.value), yes.pop(), no.pop()))
+    return replace(cost, log_p_yes=yes, log_p_no=no, response_score=whole)
+
+
+def _sides(answers: Sequence[Answer]) -> tuple[list[tuple[Answer, float]], list[tuple[Answer, float]]]:
+    yes = [(answer, answer.log_p_yes) for answer in answers if answer.log_p_yes is not None]
+    no = [(answer, answer.log_p_no) for answer in answers if answer.log_p_no is not None]
+    return yes, no
+
+
+def _at_least(answer: Answer, log_p: float) -> float:
+    return max(log_p, answer.lowest, LOWEST)

@@ -1,0 +1,93 @@
+"""An SLM behind a server, as a member like the others."""
+
+import math
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from ragassay.jobs.config import make_job
+from ragassay.pipeline.errors import ConfigError, ModelError
+from ragassay.pipeline.members import Value, scores_of
+from ragassay.pipeline.rows import Row
+from ragassay.pipeline.slm.config import Slm
+from ragassay.pipeline.slm.served import ask_rows
+from ragassay.pipeline.stages.served import ServedScorer
+from ragassay.pipeline.stages.split import split_batch
+from ragassay.schemas.columns import Status, logs_schema
+from tests.chat_server import Reply, Serve, Server, completion
+
+ROW = Row("When?", ["It opens at nine."], "It opens at nine. It is red.", ["It opens at nine.", "It is red."])
+
+
+def by_statement(body: dict[str, Any]) -> Reply:
+    """Nine is supported, red is not, and of a hat it says nothing."""
+    text = body["messages"][0]["content"].rpartition("Statement: ")[2]
+    if "hat" in text:
+        return completion({"Maybe": 0.9, "Perhaps": 0.1})
+    return completion({"Yes": 0.7, " yes": 0.1, "No": 0.15} if "nine" in text else {"No": 0.8, "Never": 0.05})
+
+
+def slm(server: Server, **more: Any) -> Slm:
+    return Slm.model_validate({"name": "gpt", "model": "m", "engine": "server", "base_url": server.url, **more})
+
+
+def test_yes_and_no_are_sums_and_what_is_not_listed_has_no_more_than_the_last(serve: Serve) -> None:
+    (found,) = ask_rows([ROW], slm(serve(by_statement)))
+    assert found.status is Status.OK and found.prompts == 2 and found.tokens_computed == 82
+    assert [math.exp(x) for x in found.log_p_yes] == pytest.approx([0.8, 0.05])
+    assert [math.exp(x) for x in found.log_p_no] == pytest.approx([0.15, 0.8])
+
+
+def test_a_row_of_which_a_sentence_has_no_answer_says_so_and_the_others_go_on(serve: Serve) -> None:
+    hat = Row("When?", ROW.context, "Wear a hat.", ["Wear a hat."])
+    first, second = ask_rows([hat, ROW], slm(serve(by_statement)))
+    assert first.status is Status.NO_ANSWER and "likeliest is 'Maybe'" in (first.error or "") and second.status is Status.OK
+
+
+def test_a_batch_comes_out_as_from_any_member(serve: Serve) -> None:
+    server = serve(by_statement)
+    rows = [
+        {"row_key": i, "row_id": f"r{i}", "question": "When?", "context": ROW.context, "response": text, "status": "ok"}
+        for i, text in enumerate([ROW.response, ROW.response, "Wear a hat.", ""])
+    ]
+    table = pa.Table.from_pylist(rows, schema=logs_schema(pa.schema([])))
+    scorer = ServedScorer(slm(server, whole_response=True))
+    scored = scorer(split_batch(table, ("sentencizer", "en"), question_needed=True))
+    assert scored["status"].to_pylist() == ["ok", "ok", "no_answer", "empty_response"]
+    values, counts = scores_of(scored.combine_chunks().to_batches()[0], {"gpt": "log_odds"})
+    assert counts.tolist() == [2, 2] and values["gpt"][:2].tolist() == values["gpt"][2:].tolist()
+    assert values["gpt"][0] == pytest.approx(math.log(0.8 / 0.15)) and values["gpt"][1] == pytest.approx(math.log(0.05 / 0.8))
+    assert scored["members"][0].as_py()[0]["response_score"] == pytest.approx(math.log(0.8 / 0.15))
+    sent = len(server.bodies)
+    scorer(split_batch(table.slice(0, 1), ("sentencizer", "en"), question_needed=True))
+    assert len(server.bodies) == sent, "a repeated row is not paid for again"
+    assert Value.LOG_ODDS.of_logprobs
+
+
+def test_a_server_that_is_not_there_ends_the_run(serve: Serve) -> None:
+    gone = Slm.model_validate({"name": "g", "model": "m", "engine": {"kind": "server", "base_url": "http://127.0.0.1:9/v1"}})
+    with pytest.raises(ModelError, match=r"SLM 'g': http://127\.0\.0\.1:9/v1 can't be reached"):
+        list(ask_rows([ROW], gone))
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({}, "engine.server.base_url: Field required"),
+        ({"base_url": "http://h/v1", "model": "embedded"}, "needs model: its name at the server"),
+        ({"base_url": "http://h/v1", "chat": False}, "neither adapter nor system nor chat: false"),
+        ({"base_url": "http://h/v1", "top_logprobs": 0}, "a served member needs top_logprobs"),
+        ({"base_url": "http://h/v1", "dtype": "float32"}, "engine.server.dtype: unknown key"),
+        ({"engine": "vllm", "base_url": "http://h/v1"}, "engine.vllm.base_url: unknown key"),
+    ],
+)
+def test_wrong_settings_are_refused(more: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        make_job({"slms": [{"name": "g", "model": "m", "engine": "server", **more}]})
+
+
+def test_what_needs_weights_says_that_there_are_none() -> None:
+    served = Slm.model_validate({"name": "g", "model": "m", "engine": "server", "base_url": "http://h/v1"})
+    with pytest.raises(ConfigError, match="SLM 'g' is behind a server: this needs its weights"):
+        served.load_engine(1)
