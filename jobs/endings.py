@@ -3,6 +3,8 @@
 import errno
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -31,3 +33,14 @@ def full_message(error: OSError) -> str:
 
 def _terminate(number: int, frame: FrameType | None) -> None:
     raise Terminated
+
+
+@contextmanager
+def sigterm_restored() -> Iterator[None]:
+    """Give SIGTERM back to whoever had it before the block."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)

@@ -1,5 +1,6 @@
 """From the text of a job file to plain data, and from what is wrong with that to a message."""
 
+from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any, get_args
 
@@ -61,18 +62,30 @@ def faults(error: ValidationError, model: type[BaseModel]) -> list[str]:
         if fault["type"].startswith("union_tag"):
             place = (*place, fault["ctx"]["discriminator"].strip("'"))
             said = said if fault["type"] == "union_tag_invalid" else "Field required"
-        found.append(f"  {'.'.join(map(str, place)) or 'job'}: {said}")
+        found.append(f"  {'.'.join(map(str, _written(model, place))) or 'job'}: {said}")
     return found
+
+
+def _written(model: type[BaseModel], place: tuple[int | str, ...]) -> list[int | str]:
+    """A place as it stands in the file: without the kinds by which a union's models are told apart."""
+    return [part for part, _, is_kind in _walk(model, place) if not is_kind]
 
 
 def _keys_at(model: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:
     """Keys of the models that stand at a place; where a union names its kinds, or a list its numbers, those are passed over."""
+    models = [found for _, found, _ in _walk(model, place)][-1] if place else {model}
+    return sorted({name for m in models for name in (*m.model_fields, *getattr(m, "ALSO_READ", ()))})
+
+
+def _walk(model: type[BaseModel], place: tuple[int | str, ...]) -> Iterator[tuple[int | str, set[type[BaseModel]], bool]]:
+    """The parts of a place, each with the models that may stand there, and whether it is but the name of a union's kind."""
     models = {model}
     for part in place:
         below = [m.model_fields[part].annotation for m in models if isinstance(part, str) and part in m.model_fields]
         of_kind = {m for m in models if "kind" in m.model_fields and m.model_fields["kind"].default == part}
+        is_kind = not below and bool(of_kind) and len(models) > 1
         models = set().union(*map(_models_in, below)) if below else of_kind or models
-    return sorted({name for m in models for name in (*m.model_fields, *getattr(m, "ALSO_READ", ()))})
+        yield part, models, is_kind
 
 
 def _models_in(annotation: Any) -> set[type[BaseModel]]:

@@ -30,7 +30,7 @@ class Stage:
         call: A function of a table; or a class, whose instances are called, where something heavy is held between tables.
         arguments: Further arguments, of the function or of the class.
         replicas: Actor pool of a class; None for a function, which runs in tasks of LIGHT_CPUS.
-        environment: Environment variables of its processes.
+        environment: Environment variables of its actors' processes; a function runs in any worker.
     """
 
     name: str

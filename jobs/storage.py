@@ -1,6 +1,7 @@
-"""Files on a local disk or an object store, by path or URI; atomic writes, and the lock of an output folder."""
+"""Files on a local disk or an object store, by path or URI; atomic writes."""
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -53,8 +54,10 @@ class Folder:
             return bytes(stream.read()).decode("utf-8")
 
     def write(self, relative: str, text: str) -> None:
-        """Write a text file whole or not at all."""
-        with writing(self.fs, self.path(relative)) as stream:
+        """Write a text file whole or not at all; an object store's put of so little is atomic by itself."""
+        path = self.path(relative)
+        self.fs.create_dir(path.rpartition("/")[0], recursive=True)
+        with writing(self.fs, path) if self.is_local else self.fs.open_output_stream(path) as stream:
             stream.write(text.encode("utf-8"))
 
     def list(self, relative: str, suffix: str) -> list[pafs.FileInfo]:
@@ -89,8 +92,9 @@ class Folder:
 def writing(fs: pafs.FileSystem, path: str, compression: str | None = None) -> Iterator[pa.NativeFile]:
     """A stream into a file that is written whole or not at all; what stood there is replaced when the block has ended well.
 
-    On a disk it is written beside its place, and renamed. For an object store it is written to this machine's disk first, and
-    put when it is whole: what is streamed there becomes a file when the stream ends, however it ends.
+    On a disk it is written beside its place, and renamed. For an object store it is written to this machine's disk first (a
+    file without a name, which ends with the process), and put when it is whole: what is streamed there becomes a file when the
+    stream ends, however it ends.
 
     Args:
         fs: File system.
@@ -98,27 +102,23 @@ def writing(fs: pafs.FileSystem, path: str, compression: str | None = None) -> I
         compression: Such as gzip; None writes what is given.
     """
     fs.create_dir(path.rpartition("/")[0], recursive=True)
-    here = pafs.LocalFileSystem()
-    is_local = isinstance(fs, pafs.LocalFileSystem)
-    part = f"{path}.part" if is_local else _temporary()
+    if not isinstance(fs, pafs.LocalFileSystem):
+        with tempfile.TemporaryFile() as whole:
+            here = f"/proc/self/fd/{whole.fileno()}"
+            with pafs.LocalFileSystem().open_output_stream(here, compression, WRITE_BUFFER) as stream:
+                yield stream
+            with fs.open_output_stream(path) as put:
+                shutil.copyfileobj(whole, put, WRITE_BUFFER)
+        return
+    part = f"{path}.part"
     try:
-        with here.open_output_stream(part, compression=compression, buffer_size=WRITE_BUFFER) as stream:
+        with fs.open_output_stream(part, compression, WRITE_BUFFER) as stream:
             yield stream
-        if is_local:
-            here.move(part, path)
-        else:
-            pafs.copy_files(part, path, source_filesystem=here, destination_filesystem=fs)
-            here.delete_file(part)
+        fs.move(part, path)
     except BaseException:  # the first error is the one to tell of
         with suppress(OSError):
-            here.delete_file(part)  # what there is of it takes the room that is missing
+            fs.delete_file(part)  # what there is of it takes the room that is missing
         raise
-
-
-def _temporary() -> str:
-    handle, path = tempfile.mkstemp(prefix="ragassay-")
-    os.close(handle)
-    return path
 
 
 def open_folder(uri: str) -> Folder:

@@ -52,7 +52,7 @@ class Value(StrEnum):
         return member_values(self, *logprobs_of(member))
 
     def of_response(self, member: Mapping[str, Any]) -> float | None:
-        """What a member alone decides a response by: its value of the whole, or where it has none, its worst sentence's.
+        """What a member alone decides a response by: an SLM its worst sentence's value, any other its value of the whole.
 
         Args:
             member: What it says, as a row of `scored/` has it.

@@ -27,11 +27,17 @@ def run(logs: str, output: str, job: dict[str, Any] | str | None = None) -> "Run
         The run's record, as the manifest has it; the verdicts lie in `output`/scored.
 
     Raises:
-        RagassayError: It names what is wrong and the way out; nothing is lost, the same call goes on where it stopped.
+        RagassayError: It names what is wrong and the way out; nothing is lost, the same call goes on where it stopped. Too
+            many rows on which this program failed (`max_error_share`) raise it too, when everything is written.
     """
     from ragassay.jobs.cli.console import new_console
     from ragassay.jobs.config import load_job, make_job
+    from ragassay.jobs.endings import sigterm_restored
     from ragassay.jobs.run import run_job
+    from ragassay.jobs.verdict.error_share import refuse_too_many_errors
 
     made = make_job(job) if isinstance(job, dict) else load_job(job)
-    return run_job(made, logs, output, new_console())
+    with sigterm_restored():
+        done = run_job(made, logs, output, new_console())
+    refuse_too_many_errors(made, done, output)
+    return done

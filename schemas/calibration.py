@@ -1,6 +1,6 @@
 """A calibration: threshold, mean, policy, weights and probabilities that were fitted to labels, as versioned JSON."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ragassay.schemas.versioned import RECORD, from_json, to_json
@@ -115,7 +115,7 @@ class Calibration:
 
     def to_json(self) -> str:
         """JSON text; floats are written so that they read back bit for bit."""
-        return to_json(self, CALIBRATION_VERSION)
+        return to_json(asdict(self), CALIBRATION_VERSION)
 
     @staticmethod
     def from_json(text: str) -> "Calibration":

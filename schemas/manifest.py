@@ -3,7 +3,7 @@
 It is the one record of state: a file that it calls scored is never scored again.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
@@ -211,7 +211,7 @@ class Run:
     sentences: int = 0
     flagged: int | None = None
     dtypes: dict[str, str] = field(default_factory=dict)
-    usage: dict[str, dict[str, float]] = field(default_factory=dict)
+    usage: dict[str, dict[str, int | float]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     fit: Annotated[FitRecord | None, BeforeValidator(_none_if_empty)] = None
     threshold: Annotated[ThresholdRecord | None, BeforeValidator(_none_if_empty)] = None
@@ -263,7 +263,10 @@ class Manifest:
 
     def to_json(self) -> str:
         """JSON text of the whole manifest."""
-        return to_json(self, MANIFEST_VERSION)
+        data = asdict(self)
+        for run in data["runs"]:  # as this version has always written what there is nothing of
+            run |= {name: run[name] or {} for name in ("fit", "threshold", "drift")}
+        return to_json(data, MANIFEST_VERSION)
 
     @staticmethod
     def from_json(text: str) -> "Manifest":

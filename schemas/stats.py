@@ -1,6 +1,6 @@
 """Sufficient statistics of a member's scores over a partition: versioned JSON with exact round trip."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from ragassay.schemas.versioned import RECORD, from_json, to_json
 
@@ -62,7 +62,7 @@ class PartitionStats:
 
     def to_json(self) -> str:
         """JSON text; floats are written so that they read back bit for bit."""
-        return to_json(self, STATS_VERSION)
+        return to_json(asdict(self), STATS_VERSION)
 
     @staticmethod
     def from_json(text: str) -> "PartitionStats":

@@ -1,7 +1,6 @@
 """Records as versioned JSON, written and read in one way."""
 
 import json
-from dataclasses import asdict
 from typing import Any, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter
@@ -12,9 +11,9 @@ RECORD = ConfigDict(extra="forbid")
 """How a record is read: a field that nobody knows is another version's, and must not be dropped unsaid."""
 
 
-def to_json(record: Any, version: int) -> str:
-    """JSON text of a record; floats are written so that they read back bit for bit."""
-    return json.dumps({"version": version, **asdict(record)}, indent=1)
+def to_json(record: dict[str, Any], version: int) -> str:
+    """JSON text of a record, as `dataclasses.asdict` gives it; floats are written so that they read back bit for bit."""
+    return json.dumps({"version": version, **record}, indent=1)
 
 
 def from_json(kind: type[Record], text: str, version: int, what: str) -> Record:
@@ -33,4 +32,11 @@ def from_json(kind: type[Record], text: str, version: int, what: str) -> Record:
     found = data.pop("version", None) if isinstance(data, dict) else None
     if found != version:
         raise ValueError(f"{what} of version {found}, another version than {version}, which this program reads")
-    return TypeAdapter(kind).validate_python(data)
+    if kind not in _READERS:
+        _READERS[kind] = TypeAdapter(kind)
+    record: Record = _READERS[kind].validate_python(data)
+    return record
+
+
+_READERS: dict[type[Any], TypeAdapter[Any]] = {}
+"""Made once a class: hundreds of partitions have a record each."""

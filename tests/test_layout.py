@@ -34,6 +34,8 @@ def imports(body: list[ast.stmt]) -> set[str]:
 
 def ours(body: list[ast.stmt]) -> set[str]:
     """Which of our folders are imported; all are imported by the name of the package."""
+    plain = [alias.name for node in body if isinstance(node, ast.Import) for alias in node.names]
+    assert not [name for name in plain if name.startswith("ragassay")], "ours are imported as `from ragassay.… import …`"
     names = [node.module for node in body if isinstance(node, ast.ImportFrom) and node.module]
     assert "ragassay" not in names, "import from the file where it stands"
     return {name.split(".")[1] for name in names if name.startswith("ragassay.")}

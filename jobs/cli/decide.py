@@ -162,7 +162,7 @@ def compare(
         from ragassay.jobs.decide.tables import print_compared
 
         source = label_source(label, None, true_means, ignore_label, None, None)
-        below = load_job(config).limits if config else {}
+        below = {detector.name: detector.suspicious_below for detector in load_job(config).detectors} if config else {}
         found = run_compare(folder, manifest, last=last, order_by=order_by, source=source, below=below)
         print_compared(found, console)
 
@@ -206,7 +206,7 @@ def report(
             )
             print_evaluation(evaluation, console)
         in_logs = source if source and not source.file else None
-        below = job.limits if config else {}
+        below = {detector.name: detector.suspicious_below for detector in job.detectors} if config else {}
         compared = run_compare(folder, manifest, source=in_logs, below=below) if len(values) > 1 else None
         place.write(name, render(output, run, found, drift_check, evaluation, compared))
         console.print(f"report  {place.uri_of(name)}", markup=False)

@@ -12,6 +12,9 @@ from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.judge import Judge, judge_rows
 
+ASKED = ("base_url", "model", "prompt", "supported", "unsupported", "top_logprobs")
+"""What an answer depends on, in the order that the hashes of earlier answers were made in."""
+
 CHUNK = 256
 """Answers are written after so many, so that what breaks off loses little."""
 
@@ -34,5 +37,6 @@ def ask_judge(judge: Judge, rows: Labelled, output: Folder) -> Floats:
 
 
 def _key(judge: Judge, texts: tuple[str | None, list[str], str]) -> str:
-    asked = judge.model_dump(mode="json", include={"base_url", "model", "prompt", "supported", "unsupported", "top_logprobs"})
+    dumped = judge.model_dump(mode="json")
+    asked = {name: dumped[name] for name in ASKED}
     return hashlib.sha256(json.dumps([asked, *texts]).encode()).hexdigest()

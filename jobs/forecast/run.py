@@ -74,7 +74,8 @@ def plan(
         _detect(job, split)
     other_seconds = time.process_time() - started
     told = forecast(job, logs, count_stretches(job, split), other_seconds)
-    ray_seconds, trials = try_engines(job, split, seconds) if job.slms and seconds else (0.0, {})
+    local = not all(slm.engine.SERVED for slm in job.slms)
+    ray_seconds, trials = try_engines(job, split, seconds) if local and seconds else (0.0, {})
     blocks = max(len(logs.files), round(told.chars / (job.block_mib * (1 << 20))))
     _print(job, logs, told, checked_seconds + ray_seconds, trials, blocks, gpus, console)
     return told
@@ -108,8 +109,9 @@ def _print(
     line("input", f"{told.rows:,} rows in {len(logs.files):,} files, {size / (1 << 20):,.1f} MiB")
     line("looked at", f"{told.sampled:,} rows")
     line("sentences", f"{told.sentences:,.0f}")
+    served = {slm.name for slm in job.slms if slm.engine.SERVED}
     for name, slm in told.slms.items():
-        if not slm.tokens:
+        if name in served:
             line(f"requests {name}", f"{slm.prompts:,.0f} to its server, a sentence each; how long they take is not told here")
             continue
         spread = f" ({slm.tokens_low:,.0f} to {slm.tokens_high:,.0f})" if slm.tokens_low < slm.tokens_high else ""

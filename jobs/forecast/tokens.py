@@ -71,7 +71,7 @@ def count_stretches(job: Job, stretches: Sequence[pa.Table]) -> list[Counted]:
     """
     nlp = load_splitter(job.splitter.name, job.splitter.language)
     askers = [_Asker(slm, nlp) for slm in job.slms if not slm.engine.SERVED]
-    served = [slm.name for slm in job.slms if slm.engine.SERVED]
+    served = [slm for slm in job.slms if slm.engine.SERVED]
     seen: set[bytes] = set()
     result = []
     for table in stretches:
@@ -85,8 +85,8 @@ def count_stretches(job: Job, stretches: Sequence[pa.Table]) -> list[Counted]:
         different = [row for digest, row in new.items() if digest not in seen]
         counted.repeated = len(rows) - len(different)
         seen.update(new)
-        requests = Asked(prompts=sum(len(set(row.sentences)) for row in different))
-        counted.asked = {asker.slm.name: asker.count(different) for asker in askers} | dict.fromkeys(served, requests)
+        counted.asked = {asker.slm.name: asker.count(different) for asker in askers}
+        counted.asked |= {slm.name: Asked(prompts=sum(map(len, map(slm.texts, different)))) for slm in served}
         result.append(counted)
     return result
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -50,7 +50,9 @@ def try_engines(job: Job, stretches: Sequence[pa.Table], seconds: float) -> tupl
 
         ray_seconds = time.perf_counter() - started
         local = {slm.name for slm in job.slms if not slm.engine.SERVED}  # who is served is not paid for a trial
-        actors = {stage.name: start_actor(stage) for stage in slm_stages(job) if stage.name in local}
+        tried = [stage for stage in slm_stages(job) if stage.name in local]
+        # Metrics are of runs: a trial tells none.
+        actors = {s.name: start_actor(replace(s, arguments={**s.arguments, "metrics": None})) for s in tried}
         table = pa.concat_tables(stretches)
         waiting = {actor.__ray_ready__.remote(): name for name, actor in actors.items()}
         start_up: dict[str, float] = {}

@@ -94,7 +94,8 @@ def _others(names: Sequence[str]) -> str:
         return "; files and folders whose names begin with _ or a dot are passed over"
     shown = ", ".join(repr(PurePosixPath(name).name) for name in names[:_NAMED])
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"; it holds {shown}{more}: write logs as Parquet, and let their names end in .parquet"
+    kinds, ends = (" or ".join(said) for said in zip(*((kind.name, kind.suffix) for kind in FORMATS), strict=True))
+    return f"; it holds {shown}{more}: write logs as {kinds}, and let their names end in {ends}"
 
 
 def _log_file(info: pafs.FileInfo, roots: Sequence[str], uri: str) -> LogFile:

@@ -3,9 +3,7 @@
 from typing import Any
 
 from ragassay.jobs.config import Job
-from ragassay.pipeline.engines.prepare import weights_identity
 from ragassay.pipeline.errors import OutputError
-from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.spacy_import import import_spacy
 from ragassay.schemas.columns import METHOD_VERSION, SCHEMA_VERSION
 
@@ -20,7 +18,7 @@ def fingerprint(job: Job) -> dict[str, Any]:
     splitter = {"name": job.splitter.name, "language": job.splitter.language, "spacy": spacy.__version__}
     if spacy.util.is_package(job.splitter.name):
         splitter["pipeline"] = spacy.util.get_package_version(job.splitter.name) or ""
-    slms = {slm.name: {**_weights(slm), **slm.identity()} for slm in job.slms}
+    slms = {slm.name: {**slm.engine.weights(slm), **slm.identity()} for slm in job.slms}
     return {
         "schema": SCHEMA_VERSION,
         "method": METHOD_VERSION,
@@ -30,11 +28,6 @@ def fingerprint(job: Job) -> dict[str, Any]:
         "slms": slms,
         "detectors": {detector.name: detector.identity() for detector in job.detectors},
     }
-
-
-def _weights(slm: Slm) -> dict[str, Any]:
-    """What tells the weights behind an SLM from others; of a server there is but their name."""
-    return {"model": slm.model} if slm.engine.SERVED else {"weights": weights_identity(slm)}
 
 
 def check_fingerprint(then: dict[str, Any], now: dict[str, Any], output: str) -> None:

@@ -42,7 +42,7 @@ def check_input(job: Job, logs: Logs) -> None:
     if logs.unreadable and job.on_bad_file == "stop":
         raise InputError(unreadable_message([f.uri for f in logs.unreadable], logs.unreadable[0].error or ""))
     if not logs.files:
-        raise InputError(f"input {logs.uri}: none of its {len(logs.unreadable)} files can be read as Parquet")
+        raise InputError(f"input {logs.uri}: none of its {len(logs.unreadable)} files can be read")
     if sum(f.rows or 0 for f in logs.files) == 0:
         raise InputError(f"input {logs.uri} holds no rows")
     check_logs(logs, job.columns, job.question_needed)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ragassay.pipeline.engines.adapter import CONFIG, WEIGHTS, locate_adapter, trained_with
-from ragassay.pipeline.engines.settings import Model
+from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.weights import MAX_WINDOW, digest, identity, made_once, prepare
 from ragassay.pipeline.errors import ModelError
 

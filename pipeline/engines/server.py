@@ -11,12 +11,13 @@ import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
+from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.settings import EngineSettings
 from ragassay.pipeline.errors import ModelError
 
@@ -35,9 +36,9 @@ class Server(EngineSettings):
 
     Attributes:
         base_url: Where it is, usually up to /v1: http://host:8000/v1.
-        api_key_env: Name of the environment variable that holds the key; the key itself never stands in a config. None
-            sends a dummy, for servers that want no key.
-        concurrency: Requests in flight, a replica.
+        api_key_env: Name of the environment variable that holds the key, on every node that asks; the key itself never
+            stands in a config. None sends a dummy, for servers that want no key.
+        concurrency: Requests in flight; of a member, of each of the two batches that a replica has under way.
         timeout_seconds: Wait for one request.
         retries: Tries after the first, where the server can't be reached, is busy (429) or has a fault (5xx).
         top_logprobs: Alternatives of the token that are asked for; OpenAI gives at most 20, vLLM what `--max-logprobs` says.
@@ -71,6 +72,10 @@ class Server(EngineSettings):
         """See `EngineSettings.fault`."""
         return None if self.top_logprobs else "a served member needs top_logprobs: without them its probabilities are 0 or 1"
 
+    def weights(self, model: Model) -> dict[str, Any]:
+        """See `EngineSettings.weights`; of what is behind a server there is but the name."""
+        return {"model": model.model}
+
     @property
     def computes_in(self) -> str:
         """See `EngineSettings.computes_in`."""
@@ -87,6 +92,7 @@ class Asker:
         server: The server.
         supported: Words by which the model says "supported"; spaces around a token don't count.
         unsupported: Words by which it says "not supported".
+        is_member: Whether its log-probabilities are wanted, so that a word alone won't do.
     """
 
     who: str
@@ -94,6 +100,7 @@ class Asker:
     server: Server
     supported: tuple[str, ...]
     unsupported: tuple[str, ...]
+    is_member: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,16 +110,19 @@ class Answer:
     Attributes:
         log_p_yes: log of the sum over the alternatives that say supported, -inf without one; None where there is no answer.
         log_p_no: The same of those that say unsupported.
-        lowest: log P of the least likely alternative that was listed: what was not listed has less.
+        unlisted: log of the most that a token can have which was not listed: no more than the least likely that was, and no
+            more than all of them leave.
         error: Why there is no answer.
         tokens: Tokens that the server counted, prompt and answer.
+        trouble: Whether there is none because the server was in trouble, which may pass.
     """
 
     log_p_yes: float | None
     log_p_no: float | None
-    lowest: float
+    unlisted: float
     error: str | None
     tokens: int
+    trouble: bool = False
 
 
 class _TroubleError(Exception):
@@ -169,7 +179,7 @@ def ask(asker: Asker, prompts: Sequence[str]) -> list[Answer]:
                             f"{server.retries + 1} tries each: look at the server and its quota, lower concurrency, or raise "
                             "timeout_seconds or retries"
                         ) from None
-                    answers[futures[future]] = _without(asker, f"the server gave {trouble}")
+                    answers[futures[future]] = replace(_without(asker, f"the server gave {trouble}"), trouble=True)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)  # what is not sent yet is not sent
             raise
@@ -253,9 +263,12 @@ def _read(asker: Asker, completion: Any) -> Answer:
     word = (choice.message.content or "") if choice and choice.message else ""
     first = choice.logprobs.content[0] if choice and choice.logprobs and choice.logprobs.content else None
     if asker.server.top_logprobs and word and first is None:
-        raise ModelError(
-            f"{asker.who}: {asker.server.base_url} gives no logprobs: set top_logprobs: 0, and the word itself decides"
+        way = (
+            "take it as `judge`, with top_logprobs: 0"
+            if asker.is_member
+            else "set top_logprobs: 0, and the word itself decides"
         )
+        raise ModelError(f"{asker.who}: {asker.server.base_url} gives no logprobs: {way}")
     if asker.server.top_logprobs and first is not None:
         return _by_chances(asker, first, tokens)
     if word:
@@ -276,8 +289,10 @@ def _by_chances(asker: Asker, first: Any, tokens: int) -> Answer:
         return _without(asker, f"{reason}; the likeliest is {first.token[:40]!r}", tokens)
     if any(logprob is None or math.isnan(logprob) for logprob in [*yes, *no]):
         return _without(asker, "the server's log-probability is no number", tokens)
-    lowest = min((logprob for _, logprob in chances if logprob is not None and not math.isnan(logprob)), default=-math.inf)
-    return Answer(_log_sum(yes), _log_sum(no), lowest, None, tokens)
+    listed = [logprob for _, logprob in chances if logprob is not None and not math.isnan(logprob)]
+    left = 1 - math.fsum(map(math.exp, listed))
+    unlisted = min(*listed, math.log(left) if left > 0 else -math.inf)
+    return Answer(_log_sum(yes), _log_sum(no), unlisted, None, tokens)
 
 
 def _log_sum(logprobs: Sequence[float]) -> float:

@@ -1,33 +1,13 @@
-"""What an engine loads, and what every engine can be told."""
+"""What every engine can be told."""
 
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from ragassay.pipeline.engines.dtype import Dtype, dtype_of
+from ragassay.pipeline.engines.model import SETTINGS, Model
+from ragassay.pipeline.engines.prepare import weights_identity
 from ragassay.pipeline.engines.protocol import Engine
-
-SETTINGS = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
-
-
-class Model(BaseModel):
-    """A model and its weights.
-
-    Attributes:
-        name: Its name in a job, for messages.
-        model: `embedded`, a hub id, a local folder, or a GGUF file.
-        adapter: LoRA adapter that is merged into it: one that comes with the package, or a folder.
-        revision: Commit or tag of a hub id.
-        trust_remote_code: Run code that comes with the model; needed by some hub models, off unless asked for.
-    """
-
-    model_config = SETTINGS
-
-    name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9._-]+$")
-    model: str = "embedded"
-    adapter: str | None = None
-    revision: str | None = None
-    trust_remote_code: bool = False
 
 
 class EngineSettings(BaseModel):
@@ -56,6 +36,10 @@ class EngineSettings(BaseModel):
         """With what it leaves to the machine settled as on this one, so that all replicas compute alike."""
         return self
 
+    def weights(self, model: Model) -> dict[str, Any]:
+        """What tells a model's weights from others."""
+        raise NotImplementedError
+
     @property
     def computes_in(self) -> str:
         """The type that it computes in, in words."""
@@ -79,11 +63,15 @@ class LocalSettings(EngineSettings):
 
     def identity(self) -> dict[str, Any]:
         """See `EngineSettings.identity`."""
-        return {"quantization": None, **super().identity()}
+        return {"quantization": None, **super().identity()}  # fingerprints of engines that have none hold it as well
 
     def settled(self, gpus: float) -> Self:
         """See `EngineSettings.settled`."""
         return self.model_copy(update={"dtype": dtype_of(self.dtype, gpus)})
+
+    def weights(self, model: Model) -> dict[str, Any]:
+        """See `EngineSettings.weights`."""
+        return {"weights": weights_identity(model)}
 
     @property
     def computes_in(self) -> str:

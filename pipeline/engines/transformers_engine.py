@@ -6,9 +6,10 @@ from typing import Literal
 import numpy as np
 
 from ragassay.pipeline.engines.dtype import dtype_of
+from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.prepare import prepare_slm, window_of
 from ragassay.pipeline.engines.protocol import Engine, EngineOutput
-from ragassay.pipeline.engines.settings import LocalSettings, Model
+from ragassay.pipeline.engines.settings import LocalSettings
 from ragassay.pipeline.errors import ModelError
 
 TOKENS_PER_BATCH = 8192

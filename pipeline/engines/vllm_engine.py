@@ -10,9 +10,10 @@ import numpy as np
 from pydantic import Field
 
 from ragassay.pipeline.engines.dtype import dtype_of
+from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.prepare import prepare_slm, window_of
 from ragassay.pipeline.engines.protocol import Engine, EngineOutput
-from ragassay.pipeline.engines.settings import LocalSettings, Model
+from ragassay.pipeline.engines.settings import LocalSettings
 from ragassay.pipeline.errors import ModelError
 
 CPU_BLOCK_SIZE = 32  # vLLM's CPU attention takes multiples of 32; small blocks share more of a short context

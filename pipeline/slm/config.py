@@ -6,11 +6,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ragassay.pipeline.engines.adapter import trained_with
 from ragassay.pipeline.engines.config import KINDS, EngineConfig
+from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.prepare import window_of
 from ragassay.pipeline.engines.protocol import Engine
-from ragassay.pipeline.engines.settings import EngineSettings, LocalSettings, Model
+from ragassay.pipeline.engines.settings import EngineSettings, LocalSettings
 from ragassay.pipeline.engines.vllm_engine import Vllm
 from ragassay.pipeline.errors import ConfigError
+from ragassay.pipeline.rows import Row
 
 DEFAULT_PROMPT = """\
 You check whether a statement is supported by a context. Reply with Yes or No only.
@@ -142,6 +144,10 @@ class Slm(Model):
         """Tokens that its engine has room for; see `window_of`."""
         return window_of(self, self.local.max_model_len)
 
+    def texts(self, row: Row) -> list[str]:
+        """What it is asked about of a row: its sentences, and then the whole response, if that is asked about."""
+        return [*row.sentences, *([row.response] if self.whole_response else [])]
+
     def load_engine(self, threads: int) -> Engine:
         """Load its engine.
 
@@ -160,22 +166,27 @@ class Slm(Model):
         """An engine by its name alone, and its settings among the SLM's own: as its settings."""
         if not isinstance(given, dict):
             return given
-        engine = given.get("engine", {"kind": "vllm"})
         flat = {key: value for key, value in given.items() if key in cls.ALSO_READ}
-        if isinstance(engine, EngineSettings) and not flat:
-            return given
+        rest = {key: value for key, value in given.items() if key not in flat}
+        engine = given.get("engine", {})
         if isinstance(engine, EngineSettings):
-            engine = engine.model_dump()
+            engine = {"kind": engine.kind, **engine.model_dump(exclude_unset=True)}
         elif isinstance(engine, str):
             engine = {"kind": engine}
         if not isinstance(engine, dict):
-            return given
-        kind = next((kind for kind in KINDS if kind.model_fields["kind"].default == engine.get("kind", "vllm")), None)
-        # What another local engine would be told is passed over, so that one line of a job file changes the engine.
-        passed = set(Vllm.model_fields) - {"quantization"} if kind is not None and issubclass(kind, LocalSettings) else set()
-        mine = {key: value for key, value in flat.items() if kind is None or key in kind.model_fields or key not in passed}
-        rest = {key: value for key, value in given.items() if key not in flat}
-        return {**rest, "engine": {"kind": "vllm", **mine, **engine}}
+            return rest
+        engine = {"kind": "vllm", **engine}
+        kind = next((kind for kind in KINDS if kind.model_fields["kind"].default == engine["kind"]), None)
+        if kind is not None and issubclass(kind, LocalSettings):
+            # What another local engine would be told is passed over, so that one word of a job file changes the engine.
+            others = set().union(*(other.model_fields for other in KINDS if issubclass(other, LocalSettings)))
+            passed = {key: flat.pop(key) for key in others - set(kind.model_fields) if key in flat}
+            if passed.get("quantization"):
+                raise ValueError(f"quantization {passed['quantization']} is for vllm on GPUs: leave it out")
+        for key in flat.keys() & engine.keys():
+            if flat[key] != engine[key]:
+                raise ValueError(f"{key} stands twice, as {flat[key]!r} and in engine as {engine[key]!r}: leave one out")
+        return {**rest, "engine": {**flat, **engine}}
 
     @model_validator(mode="before")
     @classmethod

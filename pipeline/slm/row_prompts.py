@@ -62,7 +62,7 @@ def prompts_of_rows(
     Yields:
         One entry a row.
     """
-    texts = [[*row.sentences, *([row.response] if slm.whole_response else [])] for row in rows]
+    texts = [slm.texts(row) for row in rows]
     asked = [(row.question, row.context, judged) for row, judged in zip(rows, texts, strict=True)]
     encoded: list[list[Encoded | RowPrompts]] = contain(
         len(rows), lambda some: [*builder.encode(asked[some])], lambda _, error: [_failed(error)]

@@ -16,14 +16,14 @@ from ragassay.schemas.columns import Status
 def asker_of(slm: Slm) -> Asker:
     """Who asks the server of an SLM."""
     assert isinstance(slm.engine, Server)
-    return Asker(f"SLM {slm.name!r}", slm.model, slm.engine, slm.supported, slm.unsupported)
+    return Asker(f"SLM {slm.name!r}", slm.model, slm.engine, slm.supported, slm.unsupported, is_member=True)
 
 
 def ask_rows(rows: Sequence[Row], slm: Slm) -> Iterator[RowScore]:
     """Ask about all sentences of rows; a prompt that several have is sent once.
 
-    What a server does not list is less likely than what it lists least: where only yes or only no came back, the other has that
-    much. A row of which a sentence has no answer has the status no_answer, and says why.
+    Where only yes or only no came back, the other has the most that what is not listed can have. A row of which a sentence has
+    no answer has the status no_answer, and says why; where the server was in trouble, the status error, which is counted.
 
     Args:
         rows: Rows with at least one sentence each.
@@ -35,7 +35,7 @@ def ask_rows(rows: Sequence[Row], slm: Slm) -> Iterator[RowScore]:
     Raises:
         ModelError: The server can't be used.
     """
-    prompts = [[_prompt(slm, row, text) for text in _texts(slm, row)] for row in rows]
+    prompts = [[_prompt(slm, row, text) for text in slm.texts(row)] for row in rows]
     owner: dict[str, int] = {}
     for i, mine in enumerate(prompts):
         for prompt in mine:
@@ -48,10 +48,6 @@ def ask_rows(rows: Sequence[Row], slm: Slm) -> Iterator[RowScore]:
         yield _score(slm, [answers[prompt] for prompt in mine], sent, seconds / max(1, len(owner)))
 
 
-def _texts(slm: Slm, row: Row) -> list[str]:
-    return [*row.sentences, *([row.response] if slm.whole_response else [])]
-
-
 def _prompt(slm: Slm, row: Row, text: str) -> str:
     return render(f"SLM {slm.name!r}", slm.prompt, row.context, {"question": row.question, "sentence": text, "padding": ""})
 
@@ -60,9 +56,9 @@ def _score(slm: Slm, answers: Sequence[Answer], sent: Sequence[Answer], seconds:
     cost = RowScore(
         prompts=len(sent), tokens_computed=sum(answer.tokens for answer in sent), engine_seconds=seconds * len(sent), windows=1
     )
-    error = next((answer.error for answer in answers if answer.error), None)
-    if error is not None:
-        return replace(cost, status=Status.NO_ANSWER, error=error)
+    bad = sorted((answer for answer in answers if answer.error), key=lambda answer: not answer.trouble)
+    if bad:
+        return replace(cost, status=Status.ERROR if bad[0].trouble else Status.NO_ANSWER, error=bad[0].error)
     yes, no = ([_at_least(answer, log_p) for answer, log_p in pairs] for pairs in _sides(answers))
     whole = None
     if slm.whole_response:
@@ -77,4 +73,4 @@ def _sides(answers: Sequence[Answer]) -> tuple[list[tuple[Answer, float]], list[
 
 
 def _at_least(answer: Answer, log_p: float) -> float:
-    return max(log_p, answer.lowest, LOWEST)
+    return max(log_p, answer.unlisted, LOWEST)

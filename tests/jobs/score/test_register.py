@@ -13,7 +13,8 @@ from ragassay.jobs.cli.summary import print_summary
 from ragassay.jobs.config import Job
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
-from ragassay.jobs.score.register import check_input, register
+from ragassay.jobs.run import _register
+from ragassay.jobs.score.register import check_input
 from ragassay.jobs.storage import open_folder
 from ragassay.pipeline.errors import OutputError, RagassayError
 from ragassay.schemas.columns import raw_schema
@@ -29,9 +30,8 @@ def night(source: Path | str, output: Path, job: Job = JOB) -> list[str]:
     check_input(job, logs)
     folder = open_folder(str(output))
     manifest = read_manifest(folder)
-    found = register(job, logs, folder, manifest)
-    manifest.runs.append(Run("r", "now", files_touched=found.touched, files_skipped=found.skipped))
-    manifest.fingerprint, manifest.files, pending = found.fingerprint, found.files, found.to_score
+    manifest.runs.append(Run("r", "now"))
+    pending = _register(job, logs, folder, manifest, manifest.runs[-1])
     schema = raw_schema(logs.passthrough)
     for number, file in pending.items():
         manifest.files[number].state = SCORED

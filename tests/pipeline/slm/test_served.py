@@ -35,8 +35,21 @@ def slm(server: Server, **more: Any) -> Slm:
 def test_yes_and_no_are_sums_and_what_is_not_listed_has_no_more_than_the_last(serve: Serve) -> None:
     (found,) = ask_rows([ROW], slm(serve(by_statement)))
     assert found.status is Status.OK and found.prompts == 2 and found.tokens_computed == 82
-    assert [math.exp(x) for x in found.log_p_yes] == pytest.approx([0.8, 0.05])
+    assert [math.exp(x) for x in found.log_p_yes] == pytest.approx([0.8, 0.05])  # of red, what it lists least
     assert [math.exp(x) for x in found.log_p_no] == pytest.approx([0.15, 0.8])
+
+
+@pytest.mark.parametrize("chances", [{"Yes": 0.9}, {"Yes": 0.6, " yes": 0.3}])
+def test_what_is_not_listed_has_no_more_than_is_left(serve: Serve, chances: dict[str, float | None]) -> None:
+    (found,) = ask_rows([ROW], slm(serve(lambda _: completion(chances)), top_logprobs=len(chances)))
+    assert [math.exp(x) for x in found.log_p_no] == pytest.approx([0.1, 0.1])
+
+
+def test_a_row_that_met_a_server_in_trouble_is_counted_as_an_error(serve: Serve) -> None:
+    busy = Row("When?", ROW.context, "It is busy.", ["It is busy."])
+    server = serve(lambda body: (503, {"error": {}}) if "busy" in str(body) else by_statement(body))
+    first, second = ask_rows([busy, ROW], slm(server, retries=0))
+    assert first.status is Status.ERROR and "HTTP 503" in (first.error or "") and second.status is Status.OK
 
 
 def test_a_row_of_which_a_sentence_has_no_answer_says_so_and_the_others_go_on(serve: Serve) -> None:
@@ -74,12 +87,12 @@ def test_a_server_that_is_not_there_ends_the_run(serve: Serve) -> None:
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ({}, "engine.server.base_url: Field required"),
+        ({}, "engine.base_url: Field required"),
         ({"base_url": "http://h/v1", "model": "embedded"}, "needs model: its name at the server"),
         ({"base_url": "http://h/v1", "chat": False}, "neither adapter nor system nor chat: false"),
         ({"base_url": "http://h/v1", "top_logprobs": 0}, "a served member needs top_logprobs"),
-        ({"base_url": "http://h/v1", "dtype": "float32"}, "engine.server.dtype: unknown key"),
-        ({"engine": "vllm", "base_url": "http://h/v1"}, "engine.vllm.base_url: unknown key"),
+        ({"base_url": "http://h/v1", "dtype": "float32"}, "engine.dtype: unknown key"),
+        ({"engine": "vllm", "base_url": "http://h/v1"}, "engine.base_url: unknown key"),
     ],
 )
 def test_wrong_settings_are_refused(more: dict[str, Any], says: str) -> None:
