@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 
 import pytest
@@ -68,3 +69,28 @@ def test_calibration_reads_back_bit_for_bit(
 def test_our_names_are_never_passed_through() -> None:
     assert passthrough_name("tenant") == "tenant"
     assert all(passthrough_name(name) == f"input_{name}" for name in OUR_NAMES)
+
+
+def test_a_manifest_of_before_the_records_were_typed_is_read_and_what_is_empty_stays_so() -> None:
+    empty = {"run_id": "r1", "started": "x", "usage": {"m": {"prompts": 48}}, "fit": {}, "threshold": {}, "drift": {}}
+    fit = {
+        "source": "calibration c1", "members": {"m": {"mu": 0.5, "sigma": 1.0, "count": 2, "low": 0.1, "value": "log_odds"}},
+        "mean": "harmonic", "positive": "cdf", "epsilon": 0.01, "weights": None,
+    }  # fmt: skip
+    shift = {
+        "what": "psi", "member": "m", "tonight": None, "history": None, "distance": 0.5, "limit": 0.2, "drifted": True,
+    }  # fmt: skip
+    drift = {"tonight": ["dt=2"], "history": ["dt=1"], "sentences": [3, 4], "shifts": [shift], "note": None}
+    full = {**empty, "run_id": "r2", "fit": fit, "threshold": {"value": 0.4, "source": "quantile"}, "drift": drift}
+    text = json.dumps({"version": 2, "fingerprint": {}, "files": [], "finalized": {}, "runs": [full, empty]})
+    manifest = Manifest.from_json(text)
+    assert manifest.last_fit and manifest.last_fit.is_calibrated and manifest.last_fit.members["m"].suspicious_below is None
+    assert manifest.runs[1].fit is manifest.runs[1].threshold is manifest.runs[1].drift is None
+    assert manifest.runs[0].drift and manifest.runs[0].drift.drifted == manifest.runs[0].drift.shifts
+    again = json.loads(manifest.to_json())["runs"]
+    assert {name: again[1][name] for name in ("fit", "threshold", "drift")} == {"fit": {}, "threshold": {}, "drift": {}}
+    assert again[1]["usage"] == {"m": {"prompts": 48}} and again[0]["drift"] == drift
+    assert (
+        isinstance(again[1]["usage"]["m"]["prompts"], int)
+        and again[0]["fit"].items() >= {**fit, "members": again[0]["fit"]["members"]}.items()
+    )
