@@ -85,7 +85,7 @@ def test_a_manifest_of_before_the_records_were_typed_is_read_and_what_is_empty_s
     text = json.dumps({"version": 2, "fingerprint": {}, "files": [], "finalized": {}, "runs": [full, empty]})
     manifest = Manifest.from_json(text)
     assert manifest.last_fit and manifest.last_fit.is_calibrated and manifest.last_fit.members["m"].suspicious_below is None
-    assert manifest.runs[1].fit is manifest.runs[1].threshold is manifest.runs[1].drift is None
+    assert [manifest.runs[1].fit, manifest.runs[1].threshold, manifest.runs[1].drift] == [None] * 3
     assert manifest.runs[0].drift and manifest.runs[0].drift.drifted == manifest.runs[0].drift.shifts
     again = json.loads(manifest.to_json())["runs"]
     assert {name: again[1][name] for name in ("fit", "threshold", "drift")} == {"fit": {}, "threshold": {}, "drift": {}}
