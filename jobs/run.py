@@ -89,7 +89,7 @@ def _job(job: Job, output_uri: str, console: Console, *, input_uri: str | None, 
         if logs is not None:
             clear_pending(output)  # before anything reads raw/: a file of it may be cut off
             pending = _register(job, logs, output, manifest, run)
-        to_finalize = finalize and (logs is None or bool(pending) or bool(without_verdict(output, manifest)))
+        to_finalize = finalize and (logs is None or bool(pending) or bool(without_verdict(partitions(output, "raw"), manifest)))
         needed = needed_resources(stages(job)) if pending else CHEAP
         with ray_session(job, *needed) if pending or to_finalize else nullcontext():
             if logs is not None:
@@ -159,18 +159,19 @@ def _finalize(job: Job, output: Folder, manifest: Manifest, run: Run, scored: Co
     """
     started = time.perf_counter()
     refuse_unfinished(output, manifest, ())
-    chosen = list(partitions(output, "raw")) if scored is None else without_verdict(output, manifest)
+    raw = partitions(output, "raw")
+    chosen = list(raw) if scored is None else without_verdict(raw, manifest)
     stats = fit_output(job, output)
     decided = decide(job, output, manifest, run.run_id, stats, chosen)
     run.fit = decided.fit
     run.seconds["fit"] = round(time.perf_counter() - started, 3)
     started = time.perf_counter()
-    run.threshold = decided.threshold or quantile(job, output, decided.settings, chosen)
+    run.threshold = decided.threshold or quantile(job, output, raw, decided.settings, chosen)
     settings = replace(decided.settings, threshold=run.threshold.value)
     for partition in chosen:  # a crash from here on leaves them to be finalised anew, not half old and half new
         manifest.finalized.pop(hive_path(partition), None)
     write_manifest(output, manifest)
-    done = write_verdicts(output, manifest.files, settings, stats, chosen)
+    done = write_verdicts(output, manifest.files, raw, settings, stats, chosen)
     run.partitions = sorted(map(hive_path, chosen))
     written = count_rows(manifest.files, done.values(), scored)
     ok, total = written.statuses[Status.OK.value], written.statuses.total()

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 from ragassay.jobs.config import Job
 from ragassay.jobs.output.calibration_file import load_calibration, rule_of
-from ragassay.jobs.output.partitions import history, hive_path, partitions
+from ragassay.jobs.output.partitions import history, hive_path
 from ragassay.jobs.resources import DRIVER_CPUS
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.bundled_calibration import bundled_calibration, speaks_of
@@ -62,9 +62,9 @@ class Written:
     files: set[int]
 
 
-def without_verdict(output: Folder, manifest: Manifest) -> list[str]:
-    """Partitions of `raw/` that are new, or of a run that died before it finalised them."""
-    return [p for p in partitions(output, "raw") if hive_path(p) not in manifest.finalized]
+def without_verdict(raw: Iterable[str], manifest: Manifest) -> list[str]:
+    """Which partitions of `raw/` are new, or of a run that died before it finalised them."""
+    return [p for p in raw if hive_path(p) not in manifest.finalized]
 
 
 def decide(
@@ -121,12 +121,15 @@ def _fit_record(job: Job, source: str, rule: Rule, *, calibrated: bool = False) 
     return FitRecord(source, members, rule.mean.value, rule.positive.value, rule.epsilon, weights, calibrated)
 
 
-def quantile(job: Job, output: Folder, settings: Settings, chosen: Sequence[str]) -> ThresholdRecord:
+def quantile(
+    job: Job, output: Folder, raw: Mapping[str, Sequence[str]], settings: Settings, chosen: Sequence[str]
+) -> ThresholdRecord:
     """tau, where it is a quantile of the response scores; without any score it has no value.
 
     Args:
         job: Its `threshold` says which quantile, of what.
         output: The output folder.
+        raw: Files of every partition of `raw/`.
         settings: How scores are made.
         chosen: The partitions that are being finalised.
     """
@@ -134,7 +137,6 @@ def quantile(job: Job, output: Folder, settings: Settings, chosen: Sequence[str]
 
     threshold = job.threshold
     assert threshold.quantile is not None
-    raw = partitions(output, "raw")
     names = [*chosen, *(history(raw, chosen, job.history.partitions) if threshold.of == "history" else [])]
     remote = ray.remote(num_cpus=DRIVER_CPUS)(score_cells)
 
@@ -156,13 +158,19 @@ def quantile(job: Job, output: Folder, settings: Settings, chosen: Sequence[str]
 
 
 def write_verdicts(
-    output: Folder, files: Sequence[InputFile], settings: Settings, stats: Mapping[str, PartitionStats], chosen: Sequence[str]
+    output: Folder,
+    files: Sequence[InputFile],
+    raw: Mapping[str, Sequence[str]],
+    settings: Settings,
+    stats: Mapping[str, PartitionStats],
+    chosen: Sequence[str],
 ) -> dict[str, Finalized]:
     """Write partitions of `scored/`, each whole or not at all.
 
     Args:
         output: The output folder.
         files: The manifest's.
+        raw: Files of every partition of `raw/`.
         settings: How scores become verdicts.
         stats: Statistics of every partition.
         chosen: The partitions.
@@ -175,7 +183,6 @@ def write_verdicts(
     """
     import ray
 
-    raw = partitions(output, "raw")
     remote = ray.remote(num_cpus=DRIVER_CPUS)(finalize_partition)
     target = {p: output.path("/".join(filter(None, ["scored", p, "part-0.parquet"]))) for p in chosen}
     tasks = {p: remote.remote(output.fs, raw[p], target[p], settings) for p in chosen}
