@@ -15,6 +15,20 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM, as a scheduler or a container's end sends it: ended as Ctrl-C is, under an exit code of its own."""
 
 
+def interruption(error: BaseException) -> KeyboardInterrupt | None:
+    """Ctrl-C or SIGTERM behind an error: itself, what it was raised from, or what was being handled when it was raised."""
+    seen: set[int] = set()
+    left: list[BaseException | None] = [error]
+    while left:
+        one = left.pop()
+        if isinstance(one, KeyboardInterrupt):
+            return one
+        if one is not None and id(one) not in seen:
+            seen.add(id(one))
+            left += [one.__cause__, one.__context__]
+    return None
+
+
 def end_at_sigterm() -> None:
     """Have SIGTERM end the command as Ctrl-C does. Ray sets a handler of its own, so this is called again behind it."""
     if threading.current_thread() is threading.main_thread():

@@ -4,13 +4,12 @@ import logging
 import os
 import signal
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 
-from ragassay.jobs.endings import Terminated, end_at_sigterm, full_message, is_full
+from ragassay.jobs.endings import Terminated, end_at_sigterm, full_message, interruption, is_full, sigterm_restored
 from ragassay.jobs.visible import VisibleText
 from ragassay.pipeline.errors import RagassayError
 
@@ -30,24 +29,22 @@ def our_errors() -> Iterator[Console]:
     logging.basicConfig(level=logging.WARNING)
     plain = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PLAIN_WIDTH
     said = new_console(stderr=True)
-    before = signal.getsignal(signal.SIGTERM)
     try:
-        end_at_sigterm()
-        yield new_console(width=plain)
-    except RagassayError as error:
-        said.print(f"error: {error}")
-        sys.exit(1)
-    except OSError as error:
-        if not is_full(error):
-            raise
-        said.print(f"error: {full_message(error)}")
-        sys.exit(1)
-    except KeyboardInterrupt as error:
-        said.print("stopped; the same command goes on where it stopped")
-        sys.exit(128 + (signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT))
-    finally:
-        if before is not None and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, before)
+        with sigterm_restored():
+            end_at_sigterm()
+            yield new_console(width=plain)
+    except (Exception, KeyboardInterrupt) as error:
+        stop = interruption(error)  # what breaks while it is being stopped is no fault of its own
+        if stop is not None:
+            said.print("stopped; the same command goes on where it stopped")
+            sys.exit(128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT))
+        if isinstance(error, OSError) and is_full(error):
+            said.print(f"error: {full_message(error)}")
+            sys.exit(1)
+        if isinstance(error, RagassayError):
+            said.print(f"error: {error}")
+            sys.exit(1)
+        raise
 
 
 def new_console(*, stderr: bool = False, width: int | None = None) -> Console:

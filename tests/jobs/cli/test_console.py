@@ -81,3 +81,13 @@ def test_a_full_disk_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:
     assert ended.value.code == 1 and "error: no room left to write: [Errno 28]" in capsys.readouterr().err
     with pytest.raises(PermissionError), our_errors():
         raise PermissionError(13, "another kind")
+
+
+def test_what_breaks_while_a_command_is_stopped_is_no_fault(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end, our_errors():
+        try:
+            raise Terminated
+        finally:
+            raise RuntimeError("Ray was shutting down")
+    assert end.value.code == 128 + signal.SIGTERM
+    assert capsys.readouterr().err == "stopped; the same command goes on where it stopped\n"
