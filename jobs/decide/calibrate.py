@@ -20,7 +20,7 @@ from ragassay.pipeline.calibration.probability import calibration_error, fit_pro
 from ragassay.pipeline.calibration.target import Target, best_precision, find_threshold, reached
 from ragassay.pipeline.errors import ConfigError, FitError
 from ragassay.pipeline.members import scores_of
-from ragassay.pipeline.stages.finalize import Settings
+from ragassay.pipeline.stages.finalize import VerdictSettings
 from ragassay.pipeline.verdict.exact_quantile import share_cut
 from ragassay.pipeline.verdict.moments import merge
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
@@ -148,7 +148,7 @@ def _both(good: Bools) -> bool:
 
 def _of_all_scores(output: Folder, values: dict[str, str], rule: Rule, target: Target) -> tuple[float, dict[str, float | None]]:
     """A threshold from every response's score: the quantile that flags the wanted share, or the mean of the history."""
-    scoring = Settings(values, rule, None, "")
+    scoring = VerdictSettings(values, rule, None, "")
     raw = partitions(output, "raw").values()
     moments = merge(score_moments(output.fs, files, scoring) for files in raw)
     if not moments.count:

@@ -17,7 +17,7 @@ from ragassay.jobs.input.types import always_fits, plain
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import passthrough_name
 
-_READ_ROWS = 1 << 16
+COLUMN_ROWS = 1 << 16
 
 
 def check_row_ids(logs: Logs, files: Sequence[LogFile], columns: Columns, keep_bad: bool = False) -> None:
@@ -114,7 +114,7 @@ def column_fits(fs: pafs.FileSystem, path: str, field: pa.Field, kind: pa.DataTy
 
 def _arrays_of(log: Reader, group: int, name: str) -> Iterator[pa.Array]:
     """A column's values as far as they can be read: what can't be is told where the rows are."""
-    batches = log.batches(group, _READ_ROWS, [name])
+    batches = log.batches(group, COLUMN_ROWS, [name])
     while True:
         try:
             batch = next(batches, None)
@@ -129,7 +129,7 @@ def _ids(logs: Logs, file: LogFile, name: str) -> pl.Series:
     try:
         with open_log(logs.fs, file.fs_path) as log:
             groups = range(len(log.sizes))
-            arrays = [id_texts(batch[name])[0] for group in groups for batch in log.batches(group, _READ_ROWS, [name])]
+            arrays = [id_texts(batch[name])[0] for group in groups for batch in log.batches(group, COLUMN_ROWS, [name])]
         return pl.Series(name, pa.chunked_array(arrays, pa.string()), dtype=pl.String)
     except (OSError, pa.ArrowException) as error:
         reason = f"column {name!r}: {error}"

@@ -10,7 +10,7 @@ from pyarrow import parquet as pq
 
 from ragassay.jobs.storage import Folder
 
-READ_ROWS = 8192
+BATCH_ROWS = 8192
 
 
 def partitions(output: Folder, dataset: str) -> dict[str, list[str]]:
@@ -59,7 +59,7 @@ def natural(place: str) -> tuple[tuple[int, str], ...]:
 
 
 def batches(
-    fs: pafs.FileSystem, files: Sequence[str], columns: Sequence[str] | None = None, rows: int = READ_ROWS
+    fs: pafs.FileSystem, files: Sequence[str], columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
 ) -> Iterator[pa.RecordBatch]:
     """Batches of rows, file by file, so that a partition of any size takes the same memory."""
     for path in files:

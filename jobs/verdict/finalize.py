@@ -11,12 +11,12 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from ragassay.jobs.input.types import plain
-from ragassay.jobs.output.partitions import READ_ROWS, batches
+from ragassay.jobs.output.partitions import BATCH_ROWS, batches
 from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
 from ragassay.jobs.storage import writing
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.members import readable_scores
-from ragassay.pipeline.stages.finalize import Settings, finalize_rows
+from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows
 from ragassay.pipeline.verdict.exact_quantile import Cells, add_cells, cells_of
 from ragassay.pipeline.verdict.moments import merge, moments_of
 from ragassay.pipeline.verdict.rule import apply_rule
@@ -54,12 +54,12 @@ class Finalized:
             self.sentences[number] += length if status == Status.OK else 0
 
 
-def score_moments(fs: pafs.FileSystem, files: Sequence[str], settings: Settings) -> Moments:
+def score_moments(fs: pafs.FileSystem, files: Sequence[str], settings: VerdictSettings) -> Moments:
     """Moments of a partition's response scores."""
     return merge(moments_of(scores[~np.isnan(scores)]) for scores in _responses(fs, files, settings))
 
 
-def score_cells(fs: pafs.FileSystem, files: Sequence[str], settings: Settings, low: int, high: int) -> Cells:
+def score_cells(fs: pafs.FileSystem, files: Sequence[str], settings: VerdictSettings, low: int, high: int) -> Cells:
     """A partition's response scores within a range of keys, for a threshold that is a quantile; see `exact_quantile`."""
     cells = cells_of(np.array([]), low, high)
     for scores in _responses(fs, files, settings):
@@ -67,13 +67,13 @@ def score_cells(fs: pafs.FileSystem, files: Sequence[str], settings: Settings, l
     return cells
 
 
-def _responses(fs: pafs.FileSystem, files: Sequence[str], settings: Settings) -> Iterator[Floats]:
+def _responses(fs: pafs.FileSystem, files: Sequence[str], settings: VerdictSettings) -> Iterator[Floats]:
     for batch in batches(fs, files, ["members", "status"]):
         for found in readable_scores(batch, settings.values):
             yield apply_rule(settings.rule, *found).response
 
 
-def finalize_partition(fs: pafs.FileSystem, files: Sequence[str], target: str, settings: Settings) -> Finalized:
+def finalize_partition(fs: pafs.FileSystem, files: Sequence[str], target: str, settings: VerdictSettings) -> Finalized:
     """Write one partition of `scored/`, whole or not at all.
 
     Args:
@@ -95,14 +95,14 @@ def finalize_partition(fs: pafs.FileSystem, files: Sequence[str], target: str, s
 
 
 def _row_groups(
-    raw: Iterable[pa.RecordBatch], schema: pa.Schema, settings: Settings, passthrough: pa.Schema, done: Finalized
+    raw: Iterable[pa.RecordBatch], schema: pa.Schema, settings: VerdictSettings, passthrough: pa.Schema, done: Finalized
 ) -> Iterator[pa.Table]:
-    """Scored rows in groups of READ_ROWS or a little more: a raw file may hold but a few rows. All are counted in `done`."""
+    """Scored rows in groups of BATCH_ROWS or a little more: a raw file may hold but a few rows. All are counted in `done`."""
     ready: list[pa.RecordBatch] = []
     for batch in raw:
         ready.append(finalize_rows(_with_columns(batch, passthrough), schema, settings))
         done.add(batch["row_key"], ready[-1])
-        if sum(part.num_rows for part in ready) >= READ_ROWS:
+        if sum(part.num_rows for part in ready) >= BATCH_ROWS:
             yield pa.Table.from_batches(ready)
             ready = []
     if ready:

@@ -14,7 +14,7 @@ from ragassay.jobs.verdict.error_share import worst_share
 from ragassay.jobs.verdict.finalize import Finalized, finalize_partition, score_cells
 from ragassay.jobs.verdict.fit import fits_of
 from ragassay.pipeline.errors import BalanceError
-from ragassay.pipeline.stages.finalize import Settings
+from ragassay.pipeline.stages.finalize import VerdictSettings
 from ragassay.pipeline.verdict.exact_quantile import Cells, share_cut
 from ragassay.pipeline.verdict.rule import Rule
 from ragassay.schemas.calibration import Calibration
@@ -38,7 +38,7 @@ class Decided:
         threshold: Where tau comes from; None where it is still to be found.
     """
 
-    settings: Settings
+    settings: VerdictSettings
     fit: FitRecord
     threshold: ThresholdRecord | None
 
@@ -96,12 +96,12 @@ def decide(
     tau = job.threshold.value
     measured_on = job.threshold.measured_on or "nothing it names"
     record = None if tau is None else ThresholdRecord(tau, f"value in the job file, measured on {measured_on}")
-    return Decided(Settings(job.values, rule, tau, run_id), _fit_record(job, job.normalize.source, rule), record)
+    return Decided(VerdictSettings(job.values, rule, tau, run_id), _fit_record(job, job.normalize.source, rule), record)
 
 
 def _calibrated(job: Job, calibration: Calibration, run_id: str, name: str, *, own: bool) -> Decided:
     rule = rule_of(calibration)
-    settings = Settings(job.values, rule, calibration.threshold, run_id, calibration.probability)
+    settings = VerdictSettings(job.values, rule, calibration.threshold, run_id, calibration.probability)
     tau = ThresholdRecord(calibration.threshold, f"{name}, made for {calibration.target}", calibration.calibration_id)
     return Decided(settings, _fit_record(job, name, rule, calibrated=own), tau)
 
@@ -109,7 +109,7 @@ def _calibrated(job: Job, calibration: Calibration, run_id: str, name: str, *, o
 def _without_scores(job: Job, run_id: str) -> Decided:
     rule = Rule({}, job.aggregate.mean, job.aggregate.positive, job.aggregate.epsilon)
     record = _fit_record(job, job.normalize.source, rule)
-    return Decided(Settings(job.values, rule, None, run_id), record, ThresholdRecord(None, NO_SCORE))
+    return Decided(VerdictSettings(job.values, rule, None, run_id), record, ThresholdRecord(None, NO_SCORE))
 
 
 def _fit_record(job: Job, source: str, rule: Rule, *, calibrated: bool = False) -> FitRecord:
@@ -122,7 +122,7 @@ def _fit_record(job: Job, source: str, rule: Rule, *, calibrated: bool = False) 
 
 
 def quantile(
-    job: Job, output: Folder, raw: Mapping[str, Sequence[str]], settings: Settings, chosen: Sequence[str]
+    job: Job, output: Folder, raw: Mapping[str, Sequence[str]], settings: VerdictSettings, chosen: Sequence[str]
 ) -> ThresholdRecord:
     """tau, where it is a quantile of the response scores; without any score it has no value.
 
@@ -161,7 +161,7 @@ def write_verdicts(
     output: Folder,
     files: Sequence[InputFile],
     raw: Mapping[str, Sequence[str]],
-    settings: Settings,
+    settings: VerdictSettings,
     stats: Mapping[str, PartitionStats],
     chosen: Sequence[str],
 ) -> dict[str, Finalized]:

@@ -17,7 +17,7 @@ from ragassay.schemas.columns import SCORED_SENTENCE, Status
 
 
 @dataclass(frozen=True)
-class Settings:
+class VerdictSettings:
     """What turns raw scores into verdicts.
 
     Attributes:
@@ -35,7 +35,7 @@ class Settings:
     probability: ProbabilityMap | None = None
 
 
-def finalize_rows(batch: pa.RecordBatch, schema: pa.Schema, settings: Settings) -> pa.RecordBatch:
+def finalize_rows(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSettings) -> pa.RecordBatch:
     """`finalize_batch`, but a row for which it raises gets the status `error`, and all others come out as without it."""
     return pa.concat_batches(
         contain(
@@ -46,14 +46,14 @@ def finalize_rows(batch: pa.RecordBatch, schema: pa.Schema, settings: Settings) 
     )
 
 
-def _failed(row: pa.RecordBatch, schema: pa.Schema, settings: Settings, error: str) -> pa.RecordBatch:
+def _failed(row: pa.RecordBatch, schema: pa.Schema, settings: VerdictSettings, error: str) -> pa.RecordBatch:
     known = {"threshold": settings.threshold, "status": Status.ERROR.value, "error": error, "run_id": settings.run_id}
     kept = set(row.schema.names) - {"sentences", *known}
     columns = [row[f.name] if f.name in kept else pa.array([known.get(f.name)], f.type) for f in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: Settings) -> pa.RecordBatch:
+def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSettings) -> pa.RecordBatch:
     """Rows of `scored/` from rows of `raw/`.
 
     A sentence is flagged if a response of that sentence alone would be hallucinated: its positive score <= tau. Its `score`
@@ -106,7 +106,7 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: Settings)
     return pa.RecordBatch.from_arrays([columns[f.name] if f.name in columns else batch[f.name] for f in schema], schema=schema)
 
 
-def _nobody(settings: Settings) -> str:
+def _nobody(settings: VerdictSettings) -> str:
     weights = settings.rule.weights
     counted = [name for name in settings.values if weights is None or weights[name]]
     return f"none of {', '.join(counted)} has a value for any of its sentences"

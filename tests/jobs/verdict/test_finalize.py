@@ -17,7 +17,7 @@ from ragassay.jobs.verdict.finalize import finalize_partition, score_moments
 from ragassay.jobs.verdict.fit import partition_stats
 from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.members import Value, scores_of
-from ragassay.pipeline.stages.finalize import Settings, finalize_rows
+from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows
 from ragassay.pipeline.verdict.aggregate import Mean, Positive
 from ragassay.pipeline.verdict.normalize import Fit, fit_detector, fit_member
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
@@ -51,10 +51,10 @@ def files(tmp_path: Path) -> list[str]:
     return [late, early]
 
 
-def settings(files: list[str], threshold: float | None) -> Settings:
+def settings(files: list[str], threshold: float | None) -> VerdictSettings:
     stats = partition_stats(FS, "", files, VALUES)
     assert stats.rows == {"ok": 2, "no_context": 1, "too_long": 1} and stats.sentences == 3
-    return Settings(VALUES, rule({"a": fit_member("a", stats.members["a"])}), threshold, "run-1")
+    return VerdictSettings(VALUES, rule({"a": fit_member("a", stats.members["a"])}), threshold, "run-1")
 
 
 def rule(fits: dict[str, Fit]) -> Rule:
@@ -98,7 +98,7 @@ def test_score_moments_are_of_the_scored_rows(files: list[str]) -> None:
 
 def test_a_partition_without_a_scored_row_is_written_too(tmp_path: Path) -> None:
     raw = write_raw(tmp_path / "a.parquet", [raw_row(1, None, "no_context"), raw_row(2, None, "too_long")])
-    done = finalize_partition(FS, [raw], str(tmp_path / "s.parquet"), Settings(VALUES, rule({}), None, "r"))
+    done = finalize_partition(FS, [raw], str(tmp_path / "s.parquet"), VerdictSettings(VALUES, rule({}), None, "r"))
     assert (done.rows, done.flagged.total()) == (2, 0)
     assert pq.read_table(tmp_path / "s.parquet")["threshold"].null_count == 2
 
@@ -110,7 +110,7 @@ def test_nights_with_other_columns_are_all_carried(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist([raw_row(3, [0.0])], schema=raw_schema(pa.schema([]))), tmp_path / "c.parquet")
     files = [str(tmp_path / "c.parquet"), first, str(tmp_path / "b.parquet")]
     fits = {"a": fit_member("a", partition_stats(FS, "", files, VALUES).members["a"])}
-    finalize_partition(FS, files, str(tmp_path / "s.parquet"), Settings(VALUES, rule(fits), 0.5, "r"))
+    finalize_partition(FS, files, str(tmp_path / "s.parquet"), VerdictSettings(VALUES, rule(fits), 0.5, "r"))
     rows = pq.read_table(tmp_path / "s.parquet").to_pylist()
     assert [(r["tenant"], r["latency"]) for r in rows] == [("t", None), ("t", 7), (None, None)]
     pq.write_table(
@@ -122,7 +122,7 @@ def test_nights_with_other_columns_are_all_carried(tmp_path: Path) -> None:
             FS,
             [*files, str(tmp_path / "d.parquet")],
             str(tmp_path / "s.parquet"),
-            Settings(VALUES, rule(fits), 0.5, "r"),
+            VerdictSettings(VALUES, rule(fits), 0.5, "r"),
         )
 
 
@@ -155,7 +155,7 @@ def test_a_detectors_night_without_a_scored_row(tmp_path: Path) -> None:
     assert (both.members["a"].count, both.members["words"].count, both.sentences) == (3, 2, 3)
     assert both.members["words"].mean == 0.5 and both.label_mass["words"].count == 0
     fits = {"a": fit_member("a", both.members["a"]), "words": fit_detector(both.members["words"])}
-    done = finalize_partition(FS, files, str(tmp_path / "s.parquet"), Settings(MIXED, rule(fits), 0.0, "r"))
+    done = finalize_partition(FS, files, str(tmp_path / "s.parquet"), VerdictSettings(MIXED, rule(fits), 0.0, "r"))
     assert done.rows == 5 and pq.read_table(tmp_path / "s.parquet")["score"].null_count == 3
 
 
@@ -176,7 +176,7 @@ def test_a_row_that_no_member_left_says_anything_of_is_not_judged(tmp_path: Path
     fits = {"words": Fit(0.5, 0.1, 1, 0.0)}
     for chosen, weights in ((values, None), (MIXED, {"a": 0.0, "words": 1.0})):
         of_given = replace(rule({**fits, **({"a": Fit(0, 1, 1, 0)} if "a" in chosen else {})}), weights=weights)
-        done = finalize_partition(FS, [raw], str(tmp_path / "s.parquet"), Settings(chosen, of_given, 0.1, "r"))
+        done = finalize_partition(FS, [raw], str(tmp_path / "s.parquet"), VerdictSettings(chosen, of_given, 0.1, "r"))
         assert done.statuses == {7: {"not_judged": 1, "ok": 1, "no_context": 1}} and done.sentences == {7: 1}
         first, second, third = pq.read_table(tmp_path / "s.parquet").to_pylist()
         assert first["status"] == "not_judged" and first["error"] == "none of words has a value for any of its sentences"
@@ -196,7 +196,7 @@ def test_a_row_that_can_not_be_finalised_is_that_rows_fault(odds: list[list[floa
     passthrough = pa.schema([("tenant", pa.string())])
     raw = [raw_row(i, values, "ok" if values else "no_context") for i, values in enumerate(odds)]
     batch = pa.RecordBatch.from_pylist(raw, schema=raw_schema(passthrough))
-    how = Settings(VALUES, rule({"a": Fit(0.0, 1.0, 9, -1.0)}), 0.4, "r"), scored_schema(passthrough)
+    how = VerdictSettings(VALUES, rule({"a": Fit(0.0, 1.0, 9, -1.0)}), 0.4, "r"), scored_schema(passthrough)
 
     def refusing(rule: Rule, values: dict[str, Any], counts: Any) -> Any:
         if BAD in values["a"]:
@@ -228,7 +228,7 @@ def test_a_row_that_can_not_be_read_stops_neither_fit_nor_threshold(tmp_path: Pa
     with patch("ragassay.pipeline.members.scores_of", refusing), patch("ragassay.pipeline.stages.finalize.scores_of", refusing):
         stats = partition_stats(FS, "", [raw], VALUES)
         assert stats.rows == {"ok": 3} and stats.members["a"].count == 3
-        how = Settings(VALUES, rule({"a": fit_member("a", stats.members["a"])}), 0.5, "r")
+        how = VerdictSettings(VALUES, rule({"a": fit_member("a", stats.members["a"])}), 0.5, "r")
         assert score_moments(FS, [raw], how).count == 2
         done = finalize_partition(FS, [raw], str(tmp_path / "s.parquet"), how)
     assert done.statuses == {0: {"ok": 2, "error": 1}}
