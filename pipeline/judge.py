@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pydantic import Field, model_validator
 
 from ragassay.pipeline.engines.server import Asker, Server, ask
-from ragassay.pipeline.slm.config import Words
+from ragassay.pipeline.slm.config import Words, refuse_shared_words
 from ragassay.pipeline.slm.template import check_prompt, render
 
 DEFAULT_JUDGE_PROMPT = """\
@@ -47,9 +47,7 @@ class Judge(Server):
 
     @model_validator(mode="after")
     def _labels_differ(self) -> "Judge":
-        both = set(self.supported) & set(self.unsupported)
-        if both:
-            raise ValueError(f"supported and unsupported share the words {sorted(both)}")
+        refuse_shared_words(self.supported, self.unsupported)
         return self
 
 

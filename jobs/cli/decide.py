@@ -10,7 +10,7 @@ import typer
 from pyarrow.fs import FileType
 
 from ragassay.jobs.cli.console import DRIFT_EXIT, our_errors
-from ragassay.jobs.config import load_job
+from ragassay.jobs.config import Job, load_job
 from ragassay.jobs.decide.export.run import Format
 from ragassay.jobs.decide.labels import LabelSource
 from ragassay.jobs.output.lock import locked
@@ -162,7 +162,7 @@ def compare(
         from ragassay.jobs.decide.tables import print_compared
 
         source = label_source(label, None, true_means, ignore_label, None, None)
-        below = {detector.name: detector.suspicious_below for detector in load_job(config).detectors} if config else {}
+        below = _below(load_job(config)) if config else {}
         found = run_compare(folder, manifest, last=last, order_by=order_by, source=source, below=below)
         print_compared(found, console)
 
@@ -206,7 +206,7 @@ def report(
             )
             print_evaluation(evaluation, console)
         in_logs = source if source and not source.file else None
-        below = {detector.name: detector.suspicious_below for detector in job.detectors} if config else {}
+        below = _below(job) if config else {}
         compared = run_compare(folder, manifest, source=in_logs, below=below) if len(values) > 1 else None
         place.write(name, render(output, run, found, drift_check, evaluation, compared))
         console.print(f"report  {place.uri_of(name)}", markup=False)
@@ -311,3 +311,8 @@ def _needed(source: LabelSource | None) -> LabelSource:
     if source is None:
         raise ConfigError("name the column of the labels: --label COLUMN")
     return source
+
+
+def _below(job: Job) -> dict[str, float]:
+    """Where a job's detectors flag, in place of what the manifest says; an SLM's limit belongs to the value it has there."""
+    return {detector.name: detector.suspicious_below for detector in job.detectors}

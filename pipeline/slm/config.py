@@ -200,9 +200,7 @@ class Slm(Model):
 
     @model_validator(mode="after")
     def _labels_differ(self) -> "Slm":
-        both = set(self.supported) & set(self.unsupported)
-        if both:
-            raise ValueError(f"supported and unsupported share the words {sorted(both)}")
+        refuse_shared_words(self.supported, self.unsupported)
         return self
 
     @model_validator(mode="after")
@@ -220,6 +218,17 @@ class Slm(Model):
         if fault := self.engine.fault(self.replicas.num_gpus):
             raise ValueError(fault)
         return self
+
+
+def refuse_shared_words(supported: Words, unsupported: Words) -> None:
+    """Refuse words that would say both.
+
+    Raises:
+        ValueError: There are some.
+    """
+    both = set(supported) & set(unsupported)
+    if both:
+        raise ValueError(f"supported and unsupported share the words {sorted(both)}")
 
 
 def _plain(value: Any) -> Any:

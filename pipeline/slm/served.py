@@ -59,18 +59,15 @@ def _score(slm: Slm, answers: Sequence[Answer], sent: Sequence[Answer], seconds:
     bad = sorted((answer for answer in answers if answer.error), key=lambda answer: not answer.trouble)
     if bad:
         return replace(cost, status=Status.ERROR if bad[0].trouble else Status.NO_ANSWER, error=bad[0].error)
-    yes, no = ([_at_least(answer, log_p) for answer, log_p in pairs] for pairs in _sides(answers))
+    yes, no = (list(side) for side in zip(*map(_bounded, answers), strict=True))
     whole = None
     if slm.whole_response:
         whole = float(member_values(Value(slm.value), yes.pop(), no.pop()))
     return replace(cost, log_p_yes=yes, log_p_no=no, response_score=whole)
 
 
-def _sides(answers: Sequence[Answer]) -> tuple[list[tuple[Answer, float]], list[tuple[Answer, float]]]:
-    yes = [(answer, answer.log_p_yes) for answer in answers if answer.log_p_yes is not None]
-    no = [(answer, answer.log_p_no) for answer in answers if answer.log_p_no is not None]
-    return yes, no
-
-
-def _at_least(answer: Answer, log_p: float) -> float:
-    return max(log_p, answer.unlisted, LOWEST)
+def _bounded(answer: Answer) -> tuple[float, float]:
+    """log P(yes) and log P(no) of an answer without an error, neither below what is not listed can have."""
+    assert answer.log_p_yes is not None and answer.log_p_no is not None
+    lowest = max(answer.unlisted, LOWEST)
+    return max(answer.log_p_yes, lowest), max(answer.log_p_no, lowest)
