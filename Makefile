@@ -35,8 +35,9 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The fast tests share the cores, a thread each: PyTorch's threads would wait for one another. The slow ones want them all.
 test: lint browser
-	$(BIN)/python -m coverage run -m pytest -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 4 --dist loadfile --cov --cov-report=
 	@echo "the fast tests run $$($(BIN)/coverage report --format=total) % of the code (what runs in Ray's workers is not counted)"
 	$(BIN)/python -m pytest -m slow
 

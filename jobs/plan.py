@@ -133,8 +133,15 @@ def _how(stage: Stage) -> dict[str, Any]:
         "fn": stage.call,
         "fn_constructor_kwargs": dict(stage.arguments),
         "compute": pool,
-        "num_cpus": stage.replicas.num_cpus,
-        "num_gpus": stage.replicas.num_gpus or None,
+        **_actor_options(stage, stage.replicas),
+    }
+
+
+def _actor_options(stage: Stage, replicas: Replicas) -> dict[str, Any]:
+    """What Ray is told of one replica."""
+    return {
+        "num_cpus": replicas.num_cpus,
+        "num_gpus": replicas.num_gpus or None,
         "runtime_env": {"env_vars": dict(stage.environment)},
     }
 
@@ -161,12 +168,7 @@ def start_actor(stage: Stage) -> Any:
     import ray
 
     assert stage.replicas is not None
-    options = {
-        "num_cpus": stage.replicas.num_cpus or LIGHT_CPUS,
-        "num_gpus": stage.replicas.num_gpus or None,
-        "runtime_env": {"env_vars": dict(stage.environment)},
-    }
-    return ray.remote(stage.call).options(**options).remote(**stage.arguments)
+    return ray.remote(stage.call).options(**_actor_options(stage, stage.replicas)).remote(**stage.arguments)
 
 
 def pool_cpus(stages: Sequence[Stage]) -> float:

@@ -51,7 +51,7 @@ def test_imports_go_one_way(path: Path) -> None:
     assert not imports(tree.body) & HEAVY, "heavy packages are imported inside the actor"
     if folder == "schemas":
         outside = everywhere - {"ragassay", "pyarrow", "pydantic"}
-        assert outside <= {"json", "dataclasses", "enum", "typing"}, outside
+        assert outside <= {"collections", "json", "dataclasses", "enum", "typing"}, outside
     if folder == "pipeline":
         assert "ray" not in everywhere
 

@@ -120,9 +120,9 @@ def print_calibration(found: Calibration, path: str, output: str, console: Conso
     table.add_column()
     for name, text in _calibration_lines(found):
         table.add_row(name, escape(text))
-    table.add_row("written", escape(path))
-    table.add_row("use it", escape(f"ragassay finalize {output} --calibration {path}"))
     console.print(table)
+    # Not in the table, which would fold what is to be copied.
+    console.print(f"use it  {escape(f'ragassay finalize {output} --calibration {path}')}")
 
 
 def _calibration_lines(found: Calibration) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
+from sklearn.utils import compute_class_weight
 
 from ragassay.jobs.tune.examples import Group
 from ragassay.pipeline.tune.lora import label_logprobs
@@ -17,6 +18,8 @@ from ragassay.pipeline.tune.loss import Unit, places_of, unit_loss
 from ragassay.pipeline.tune.tree import grow
 
 CHECKPOINT = "checkpoint.pt"
+WARM_UP = 0.03
+"""Share of the steps over which the learning rate rises."""
 
 
 @dataclass(frozen=True)
@@ -94,12 +97,13 @@ def train(
         The looks.
     """
     import torch
+    from transformers import get_cosine_schedule_with_warmup
 
     steps = _steps(training, recipe)
     weights = _class_weights([unit for group in training for unit in group.units])
     parameters = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(parameters, lr=recipe.learning_rate, weight_decay=0.0)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, len(steps)))
+    schedule = get_cosine_schedule_with_warmup(optimizer, round(WARM_UP * len(steps)), len(steps))
     state = _State(
         model, optimizer, schedule, out / CHECKPOINT, asdict(recipe) | {"steps": len(steps), "watched": sorted(watched or {})}
     )
@@ -203,16 +207,9 @@ def _packs(groups: Sequence[Group], limit: int) -> Iterator[list[Group]]:
 
 def _class_weights(units: Sequence[Unit]) -> tuple[float, float]:
     """Weights under which both classes count the same."""
-    total = sum(unit.weight for unit in units)
-    supported = sum(unit.weight for unit in units if unit.supported)
-    return total / (2 * supported), total / (2 * (total - supported))
-
-
-def _rate(step: int, steps: int) -> float:
-    warm = max(1, round(0.03 * steps))
-    if step < warm:
-        return (step + 1) / warm
-    return 0.5 * (1 + float(np.cos(np.pi * (step - warm) / max(1, steps - warm))))
+    truth, counts = [unit.supported for unit in units], [unit.weight for unit in units]
+    yes, no = compute_class_weight("balanced", classes=np.array([True, False]), y=truth, sample_weight=counts)
+    return float(yes), float(no)
 
 
 @dataclass

@@ -68,7 +68,7 @@ def prompts_of_rows(
         len(rows), lambda some: [*builder.encode(asked[some])], lambda _, error: [_failed(error)]
     )
 
-    def plan(place: tuple[int, Encoded | RowPrompts]) -> RowPrompts:
+    def of_one(place: tuple[int, Encoded | RowPrompts]) -> RowPrompts:
         i, one = place
         if isinstance(one, RowPrompts):
             return one
@@ -77,7 +77,7 @@ def prompts_of_rows(
         return _of_long_row(rows[i], texts[i], one, slm, builder, limit, sentences_of)
 
     for place in enumerate(chain.from_iterable(encoded)):
-        yield contain_one(plan, place, _failed)
+        yield contain_one(of_one, place, _failed)
 
 
 def _failed(error: Exception) -> RowPrompts:

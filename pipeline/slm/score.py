@@ -148,22 +148,22 @@ def calls(
         yield call
 
 
-def in_token_order(plans: Sequence[RowPrompts]) -> dict[Prompt, int]:
+def in_token_order(call: Sequence[RowPrompts]) -> dict[Prompt, int]:
     """The different prompts of a call, in the order they are sent -> the row that is charged for each."""
     owner: dict[Prompt, int] = {}
-    for i, plan in enumerate(plans):
-        for text in plan.prompts:
+    for i, row in enumerate(call):
+        for text in row.prompts:
             for prompt in text:
                 owner.setdefault(prompt, i)
     return dict(sorted(owner.items()))
 
 
-def _ask(plans: Sequence[RowPrompts], slm: Slm, builder: PromptBuilder, engine: Engine) -> list[RowScore]:
+def _ask(call: Sequence[RowPrompts], slm: Slm, builder: PromptBuilder, engine: Engine) -> list[RowScore]:
     """One engine call."""
-    owner = in_token_order(plans)
+    owner = in_token_order(call)
     prompts = list(owner)
     if not prompts:
-        return [RowScore(status=plan.status, error=plan.error) for plan in plans]
+        return [RowScore(status=row.status, error=row.error) for row in call]
     output = engine.label_logprobs(prompts, [*builder.yes, *builder.no])
     if np.isnan(output.logprobs).any():
         raise ModelError(f"SLM {slm.name!r} gave NaN for a prompt: try dtype float32; its scores can't be trusted")
@@ -173,10 +173,10 @@ def _ask(plans: Sequence[RowPrompts], slm: Slm, builder: PromptBuilder, engine: 
     values = member_values(Value(slm.value), yes, no)
     place = {prompt: i for i, prompt in enumerate(prompts)}
 
-    def read(plan: RowPrompts) -> RowScore:
-        result = RowScore(status=plan.status, error=plan.error, note=plan.note, windows=plan.windows)
-        best = [max((place[p] for p in text), key=lambda i: values[i]) for text in plan.prompts]
-        if plan.whole:
+    def read(row: RowPrompts) -> RowScore:
+        result = RowScore(status=row.status, error=row.error, note=row.note, windows=row.windows)
+        best = [max((place[p] for p in text), key=lambda i: values[i]) for text in row.prompts]
+        if row.whole:
             result.response_score = float(values[best.pop()])
         result.log_p_yes = [float(yes[i]) for i in best]
         result.log_p_no = [float(no[i]) for i in best]
@@ -186,7 +186,7 @@ def _ask(plans: Sequence[RowPrompts], slm: Slm, builder: PromptBuilder, engine: 
         return RowScore(status=Status.ERROR, error=f"SLM {slm.name!r}: {fault_of(error)}")
 
     # One by one: a fault behind the engine must not have its work done again for other rows.
-    results = [contain_one(read, plan, failed) for plan in plans]
+    results = [contain_one(read, row, failed) for row in call]
     total = max(1, int(output.tokens_computed.sum()))
     for prompt, computed, reused in zip(prompts, output.tokens_computed, output.tokens_reused, strict=True):
         result = results[owner[prompt]]
