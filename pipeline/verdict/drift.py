@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ragassay.pipeline.arrays import Floats
+from ragassay.pipeline.arrays import Ints
 from ragassay.schemas.stats import Moments
 
 PSI_BINS = 10
@@ -21,7 +21,7 @@ def population_stability(now: Moments, history: Moments) -> float:
     Raises:
         ValueError: One of the two holds nothing.
     """
-    p, q = _shares(now, history)
+    p, q = (side / side.sum() for side in _counts(now, history))
     ends = np.searchsorted(np.cumsum(q), np.arange(1, PSI_BINS) / PSI_BINS - 1e-12)
     crowded, deciles = np.unique(ends, return_counts=True)
     starts = np.unique([0, *crowded[deciles > 1], *(crowded[crowded < len(q) - 1] + 1)])
@@ -35,16 +35,15 @@ def kolmogorov_smirnov(now: Moments, history: Moments) -> float:
     Raises:
         ValueError: One of the two holds nothing.
     """
-    p, q = _shares(now, history)
-    return float(np.abs(np.cumsum(p) - np.cumsum(q)).max())
+    p, q = _counts(now, history)
+    # Counts are summed, not shares, whose rounding errors would add up to more than 1.
+    return float(np.abs(np.cumsum(p) / now.count - np.cumsum(q) / history.count).max())
 
 
-def _shares(now: Moments, history: Moments) -> tuple[Floats, Floats]:
-    """Share of each in every bucket that either has, in ascending order."""
+def _counts(now: Moments, history: Moments) -> tuple[Ints, Ints]:
+    """Numbers of each in every bucket that either has, in ascending order."""
     if not (now.count and history.count):
         raise ValueError("no numbers to compare")
     buckets = sorted(now.buckets.keys() | history.buckets.keys())
-    return (
-        np.array([now.buckets.get(b, 0) / now.count for b in buckets]),
-        np.array([history.buckets.get(b, 0) / history.count for b in buckets]),
-    )
+    p, q = (np.array([side.buckets.get(b, 0) for b in buckets], dtype=np.int64) for side in (now, history))
+    return p, q
