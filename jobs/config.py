@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from ragassay.jobs.job_text import faults, parse
 from ragassay.pipeline.detectors.config import Detector
 from ragassay.pipeline.errors import ConfigError
+from ragassay.pipeline.explain.config import Reasoner
 from ragassay.pipeline.judge import Judge, check_judge
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import check_template, needs_question
@@ -164,6 +165,7 @@ class Job(_Section):
         history: What tonight is compared with.
         drift: When it counts as drift.
         judge: A served model that `evaluate` compares with, through an OpenAI-compatible endpoint; it gives no verdicts.
+        explain: The larger model that `explain` asks why sentences were flagged; it gives no verdicts either.
         on_bad_file: stop, or skip an unreadable Parquet file and score the rest.
         block_mib: Rows travel, and are committed, in blocks of about this size; larger is faster on GPUs, smaller
             loses less at a crash.
@@ -185,6 +187,7 @@ class Job(_Section):
     history: History = History()
     drift: Drift = Drift()
     judge: Judge | None = None
+    explain: Reasoner | None = None
     on_bad_file: Literal["stop", "skip"] = "stop"
     block_mib: float = Field(0.5, gt=0)
     cluster_mib: float = Field(0, ge=0, le=1024)

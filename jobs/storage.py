@@ -13,7 +13,12 @@ from pyarrow import fs as pafs
 
 from ragassay.pipeline.errors import InputError, OutputError
 
-OUR_DATA = frozenset({"raw", "scored", "stats", "judge", "manifest.json", "evaluation.json", "frequencies.parquet"})
+OUR_DATA = frozenset(
+    {
+        "raw", "scored", "stats", "explanations", "judge", "manifest.json", "evaluation.json", "evaluation_explanations.json",
+        "frequencies.parquet",
+    }
+)  # fmt: skip
 """What lies in an output folder and is read again, beside names that begin with `_`. A calibration may lie there too."""
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from pydantic import Field, model_validator
 
-from ragassay.pipeline.engines.server import Asker, Server, ask
+from ragassay.pipeline.engines.server import Server
+from ragassay.pipeline.engines.server_labels import Asker, ask
 from ragassay.pipeline.slm.config import Words, refuse_shared_words
 from ragassay.pipeline.slm.template import check_prompt, render
 
@@ -76,7 +77,7 @@ def check_judge(judge: Judge) -> None:
 
 
 def judge_rows(judge: Judge, rows: Sequence[tuple[str | None, list[str], str]]) -> list[Judgement]:
-    """Ask a judge about responses; see `engines.server.ask`.
+    """Ask a judge about responses; see `engines.server.exchange`.
 
     Args:
         judge: The judge.

@@ -132,9 +132,9 @@ def raw_schema(passthrough: pa.Schema) -> pa.Schema:
 
 
 def scored_schema(passthrough: pa.Schema) -> pa.Schema:
-    """Schema of `scored/`: row_id, question, context, response, the user's other columns, then the verdict."""
-    _, row_id, question, context, response, _, _ = LOGS
-    return pa.schema([row_id, question, context, response, *passthrough, *SCORED_FIELDS])
+    """Schema of `scored/`: row_key, row_id, question, context, response, the user's other columns, then the verdict."""
+    key, row_id, question, context, response, _, _ = LOGS
+    return pa.schema([key, row_id, question, context, response, *passthrough, *SCORED_FIELDS])
 
 
 def passthrough_of_raw(raw: pa.Schema) -> pa.Schema:

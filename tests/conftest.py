@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.chat_server import serve  # noqa: F401  (a fixture)
+from tests.vllm_server import vllm_server  # noqa: F401  (a fixture)
 
 hypothesis.settings.register_profile("shared machine", deadline=None)
 hypothesis.settings.load_profile("shared machine")

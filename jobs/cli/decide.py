@@ -85,9 +85,24 @@ def evaluate(
     slices: Slices = None,
     resamples: Resamples = 1000,
     config: Config = None,
+    explanations: Annotated[
+        bool,
+        typer.Option("--explanations", help="Measure the explanations instead; each value of a --slice is a data set."),
+    ] = False,
+    judgements: Annotated[
+        str | None, typer.Option("--judgements", metavar="FILE", help="With --explanations: what people say of the reasons.")
+    ] = None,
 ) -> None:
     """Compare scores and verdicts with labels: the paper's table, baselines beside it; writes OUTPUT/evaluation.json."""
-    with our_errors() as console, _opened(output) as (folder, manifest):
+    with our_errors() as console, opened(output) as (folder, manifest):
+        if explanations:
+            from ragassay.jobs.explain.measure import measure_explanations
+            from ragassay.jobs.explain.summary import print_measured
+
+            truth = label_source(label, labels, true_means, ignore_label, sentence_labels, where)
+            column = slices[0] if slices else None
+            print_measured(measure_explanations(folder, truth, column, judgements), console)
+            return
         from ragassay.jobs.decide.evaluate import evaluate as run_evaluate
         from ragassay.jobs.decide.tables import print_evaluation
 
@@ -118,7 +133,7 @@ def calibrate(
     to: Annotated[str | None, typer.Option("--to", help="File to write; OUTPUT/calibration.json if none is named.")] = None,
 ) -> None:
     """Fit threshold, mean, policy, weights and probabilities to labels; `finalize --calibration` uses the file."""
-    with our_errors() as console, _opened(output) as (folder, manifest):
+    with our_errors() as console, opened(output) as (folder, manifest):
         from ragassay.jobs.decide.calibrate import calibrate as run_calibrate
         from ragassay.jobs.decide.tables import print_calibration
         from ragassay.jobs.output.calibration_file import write_calibration
@@ -133,7 +148,7 @@ def calibrate(
 @app.command()
 def drift(output: Output, config: Config = None, fail_on_drift: FailOnDrift = False) -> None:
     """Compare the last partition with the history before it."""
-    with our_errors() as console, _opened(output) as (folder, manifest):
+    with our_errors() as console, opened(output) as (folder, manifest):
         from ragassay.jobs.decide.labelled import member_values_of, stats_of
         from ragassay.jobs.decide.tables import print_drift
         from ragassay.jobs.verdict.drift import check_drift
@@ -157,7 +172,7 @@ def compare(
     config: Config = None,
 ) -> None:
     """Show what each SLM and detector alone would flag among the last responses, and where they agree."""
-    with our_errors() as console, _opened(output) as (folder, manifest):
+    with our_errors() as console, opened(output) as (folder, manifest):
         from ragassay.jobs.decide.compare import compare as run_compare
         from ragassay.jobs.decide.tables import print_compared
 
@@ -180,10 +195,13 @@ def report(
     slices: Slices = None,
     resamples: Resamples = 1000,
     config: Config = None,
+    all_explanations: Annotated[
+        bool, typer.Option("--all-explanations", help="Show also explanations by which the model disagrees with the flag.")
+    ] = False,
     to: Annotated[str | None, typer.Option("--to", help="File to write; OUTPUT/report.html if none is named.")] = None,
 ) -> None:
     """Write one self-contained HTML page about OUTPUT; with --label also all that `evaluate` does."""
-    with our_errors() as console, _opened(output) as (folder, manifest):
+    with our_errors() as console, opened(output) as (folder, manifest):
         from ragassay.jobs.decide.compare import compare as run_compare
         from ragassay.jobs.decide.evaluate import evaluate as run_evaluate
         from ragassay.jobs.decide.labelled import member_values_of, stats_of
@@ -197,7 +215,7 @@ def report(
         source = label_source(label, labels, true_means, ignore_label, sentence_labels, where)
         values = member_values_of(manifest) if manifest.last_fit else {}
         drift_check = check_drift(job, manifest, stats_of(folder, values) if values else {})
-        found = gather(folder, slices or [], source.column if source and not source.file else None)
+        found = gather(folder, slices or [], source.column if source and not source.file else None, all_explanations)
         run = next(run for run in reversed(manifest.runs) if run.threshold)  # there is one, or gather had refused
         evaluation = None
         if source is not None:
@@ -237,7 +255,7 @@ def export(
     ] = None,
 ) -> None:
     """Write what passed as fine-tuning data, preference pairs, or what was flagged for reviewers."""
-    with our_errors() as console, _opened(output) as (folder, _):
+    with our_errors() as console, opened(output) as (folder, _):
         from ragassay.jobs.decide.export.run import export as run_export
         from ragassay.jobs.decide.tables import print_export
 
@@ -254,7 +272,7 @@ def export(
 
 
 @contextmanager
-def _opened(output: str) -> Iterator[tuple[Folder, Manifest]]:
+def opened(output: str) -> Iterator[tuple[Folder, Manifest]]:
     """An output folder that nobody writes to meanwhile, and its manifest."""
     folder = existing_output(output)
     with locked(folder):

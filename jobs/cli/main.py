@@ -11,6 +11,7 @@ import typer
 from ragassay.jobs.cli.console import DRIFT_EXIT, our_errors
 from ragassay.jobs.cli.decide import Config, FailOnDrift, Output
 from ragassay.jobs.cli.decide import app as decide
+from ragassay.jobs.cli.explain import app as explain
 from ragassay.jobs.cli.plan import app as plan
 from ragassay.jobs.cli.tune import app as tune
 from ragassay.jobs.config import Job, load_job
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 
 app.add_typer(decide)
+app.add_typer(explain)
 app.add_typer(plan)
 app.add_typer(tune)
 

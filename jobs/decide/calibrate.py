@@ -106,7 +106,7 @@ def calibrate(
     calibration = _calibration(manifest, target, values, rule, tau, measured)
     return replace(
         calibration,
-        label=source.column,
+        label=rows.named(source.column),
         rows=dict(Counter(label.value for label in rows.labels)),
         probability=fit_probability(scores[fitting], rows.good[fitting]) if _both(rows.good[fitting]) else None,
         certificate=certificate,

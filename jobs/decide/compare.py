@@ -109,7 +109,7 @@ def compare(
         OutputError: There are no verdicts.
     """
     values = member_values_of(manifest)
-    limits = _limits(manifest) | dict(below or {})
+    limits = limits_of(manifest) | dict(below or {})
     rows = [_suspicion(row, values, limits) for row in _last_rows(output, last, order_by, source)]
     names = [*values, "verdict"]
     pairs = {
@@ -120,8 +120,10 @@ def compare(
     return Compared(rows, [_member(name, limits.get(name), rows) for name in names], pairs)
 
 
-def _limits(manifest: Manifest) -> dict[str, float]:
-    """As the run that gave the last verdicts has them; older manifests hold none, and then they are those of the kind."""
+def limits_of(manifest: Manifest) -> dict[str, float]:
+    """Value of a response below which each member alone finds it suspicious.
+
+    As the run that gave the last verdicts has them; older manifests hold none, and then they are those of the kind."""
     of_kind = SUSPICIOUS_BELOW | {kind.model_fields["kind"].default: kind.SUSPICIOUS_BELOW for kind in KINDS}
     detectors = manifest.fingerprint["detectors"]
     found = {}

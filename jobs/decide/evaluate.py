@@ -200,7 +200,7 @@ def evaluate(
     scores |= {"baseline: shorter response": -rows.words, "baseline: words in context": rows.overlap}
     found = Evaluation(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        label=source.column,
+        label=rows.named(source.column),
         labels=dict(Counter(label.value for label in rows.labels)),
         where=dict(source.where),
         elsewhere=rows.elsewhere,

@@ -66,6 +66,7 @@ class Labelled:
         elsewhere: Rows that `where` leaves out.
         unscored: Labelled rows without a score.
         unmatched: Labels of a file that belong to no row of the output.
+        weak: Which model said it, where no person did; else None.
     """
 
     labels: list[Label]
@@ -89,6 +90,11 @@ class Labelled:
     elsewhere: int
     unscored: int
     unmatched: int
+    weak: str | None
+
+    def named(self, column: str) -> str:
+        """The column of the labels, and who said them if no person did."""
+        return column if self.weak is None else f"{column} (weak labels, by {self.weak})"
 
     @property
     def good(self) -> Bools:
@@ -220,6 +226,7 @@ def load_labelled(
         elsewhere=parts.elsewhere,
         unscored=parts.unscored,
         unmatched=len(reviewed.responses.keys() - parts.met.keys()) if reviewed else 0,
+        weak=reviewed.weak if reviewed else None,
     )
 
 

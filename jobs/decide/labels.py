@@ -74,11 +74,13 @@ class Reviewed:
         responses: Row -> label.
         sentences: Row -> labelled sentences (start, end, supported), where the file has a row a sentence.
         by_partition: Whether the file names partitions.
+        weak: Who said it, where the file says that these are the opinions of a model; else None.
     """
 
     responses: dict[Key, Label] = field(default_factory=dict)
     sentences: dict[Key, list[dict[str, Any]]] = field(default_factory=dict)
     by_partition: bool = False
+    weak: str | None = None
 
 
 def to_labels(column: pa.Array | pa.ChunkedArray, source: LabelSource) -> list[Label | None]:
@@ -135,7 +137,19 @@ def read_reviewed(source: LabelSource) -> Reviewed:
     for key, label in zip(ids, labels, strict=True):
         if label is not None and responses.setdefault(key, label) != label:
             raise InputError(f"labels {uri} say both {responses[key]} and {label} of {row_name(key)}: keep one")
-    return Reviewed(responses, by_partition=by_partition)
+    found = Reviewed(responses, by_partition=by_partition, weak=_weak(table))
+    if "sentence_labels" in table.column_names:
+        said = zip(ids, table["sentence_labels"].to_pylist(), strict=True)
+        found.sentences.update({key: sentences for key, sentences in said if sentences is not None})
+    return found
+
+
+def _weak(table: pa.Table) -> str | None:
+    """Who said it, if a file says that a model did, such as that of `explain --feedback`."""
+    if "weak" not in table.column_names or not pc.any(pc.fill_null(table["weak"], False)).as_py():
+        return None
+    names = pc.unique(table["labelled_by"]).to_pylist() if "labelled_by" in table.column_names else []
+    return ", ".join(sorted(name for name in names if name)) or "a model"
 
 
 def row_name(key: Key) -> str:

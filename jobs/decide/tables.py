@@ -49,7 +49,8 @@ def evaluation_text(found: Evaluation) -> str:
     """What the tables rest on."""
     labels = ", ".join(f"{n:,} {label}" for label, n in sorted(found.labels.items()))
     text = (
-        f"{sum(found.labels.values()):,} labelled responses ({labels}) of {found.groups:,} different {found.grouped_by}s; "
+        f"{found.label}: {sum(found.labels.values()):,} labelled responses ({labels}) of {found.groups:,} different "
+        f"{found.grouped_by}s; "
         f"{found.unlabelled:,} rows without a label, {found.unscored:,} labelled rows without a score."
     )
     if found.unmatched:

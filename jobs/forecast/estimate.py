@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ragassay.jobs.config import Job
+from ragassay.jobs.forecast.explain import ExplainForecast
 from ragassay.jobs.forecast.tokens import Counted
 from ragassay.jobs.forecast.trial import Trial
 from ragassay.jobs.input import LogFile, Logs
@@ -46,6 +47,7 @@ class Forecast:
         slms: What each SLM will be asked.
         other_seconds: CPU seconds of everything that is not an SLM: split and detectors.
         warnings: In words.
+        explain: What explaining the flagged sentences will take; None where the job explains nothing.
     """
 
     rows: int
@@ -55,6 +57,7 @@ class Forecast:
     slms: dict[str, SlmForecast]
     other_seconds: float
     warnings: list[str] = field(default_factory=list)
+    explain: ExplainForecast | None = None
 
 
 def forecast(job: Job, logs: Logs, counted: Sequence[Counted], other_seconds: float) -> Forecast:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from rich.console import Console
@@ -11,6 +11,7 @@ from rich.table import Table
 
 from ragassay.jobs.config import Job, with_dtypes
 from ragassay.jobs.forecast.estimate import Forecast, forecast, seconds_here, seconds_on_gpus, start_up, worth_compiling
+from ragassay.jobs.forecast.explain import explain_lines, forecast_explain
 from ragassay.jobs.forecast.sample import read_sample
 from ragassay.jobs.forecast.tokens import count_stretches
 from ragassay.jobs.forecast.trial import Trial, try_engines
@@ -74,6 +75,7 @@ def plan(
         _detect(job, split)
     other_seconds = time.process_time() - started
     told = forecast(job, logs, count_stretches(job, split), other_seconds)
+    told = replace(told, explain=forecast_explain(job, told.sentences, split))
     local = not all(slm.engine.SERVED for slm in job.slms)
     ray_seconds, trials = try_engines(job, split, seconds) if local and seconds else (0.0, {})
     blocks = max(len(logs.files), round(told.chars / (job.block_mib * (1 << 20))))
@@ -138,6 +140,8 @@ def _print(
             f"time on {gpus.count} GPUs",
             f"{_duration(seconds)} at {gpus.tokens_per_second:,.0f} tokens/s each, start-up not included{cost}",
         )
+    for name, text in explain_lines(told.explain) if told.explain else []:
+        line(name, text)
     for warning in told.warnings:
         line("warning", warning)
     console.print(table)

@@ -44,7 +44,7 @@ def check_fingerprint(then: dict[str, Any], now: dict[str, Any], output: str) ->
         )
     found = differences(then, now)
     if found:
-        lines = [f"  {where}: was {_short(a)}, is {_short(b)}" for where, a, b in found]
+        lines = [f"  {where}: was {short(a)}, is {short(b)}" for where, a, b in found]
         raise OutputError(
             "\n".join(
                 [
@@ -76,6 +76,7 @@ def differences(then: Any, now: Any, where: str = "") -> list[tuple[str, Any, An
     return [] if then == now else [(where, then, now)]
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """A part of a fingerprint as a message shows it."""
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "…"

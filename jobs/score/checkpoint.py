@@ -38,13 +38,18 @@ class CommittedRows:
         return sum(self._rows.values())
 
 
-def clear_pending(output: Folder) -> None:
-    """Delete what a killed run's unfinished commits left behind, so that their rows are scored again.
+def clear_pending(output: Folder, checkpoint: str = CHECKPOINT, dataset: str = "raw") -> None:
+    """Delete what a killed run's unfinished commits left behind, so that their rows are done again.
 
     Ray writes a pending checkpoint file, then the rows' data, then renames the one to commit the other. Where both stand, an
     object store was renaming by copy and delete, or a task that Ray repeats was writing the data anew: it may be cut off.
+
+    Args:
+        output: The output folder.
+        checkpoint: The folder in it in which Ray commits.
+        dataset: The folder in it with the data.
     """
-    paths = _checkpoint_files(output)
+    paths = _checkpoint_files(output, checkpoint)
     pending = [path for path in paths if path.endswith(_PENDING)]
     if not pending:
         return
@@ -52,19 +57,19 @@ def clear_pending(output: Folder) -> None:
         output.fs.delete_file(path)
     # A data file bears the same name, and a number behind it.
     names = tuple(path.rpartition("/")[2].removesuffix(_PENDING) + "-" for path in pending)
-    for info in output.list("raw", ".parquet"):
+    for info in output.list(dataset, ".parquet"):
         if info.base_name.startswith(names):
             output.fs.delete_file(info.path)
-    forget_pending(output)  # last: until then, it tells what is to be deleted
+    forget_pending(output, checkpoint)  # last: until then, it tells what is to be deleted
 
 
-def forget_pending(output: Folder) -> None:
+def forget_pending(output: Folder, checkpoint: str = CHECKPOINT) -> None:
     """Delete pending checkpoint files, and nothing else.
 
     Where every row is known to be committed, what is pending came from a task that Ray had given up, and must not make a later
     run delete data.
     """
-    for path in _checkpoint_files(output):
+    for path in _checkpoint_files(output, checkpoint):
         if path.endswith(_PENDING):
             output.fs.delete_file(path)
 
@@ -121,8 +126,8 @@ def _open_groups(fs: pafs.FileSystem, file: LogFile, first: int, committed: Ints
     return {group: part.copy() for group, (size, part) in enumerate(zip(sizes, parts, strict=True)) if len(part) < size}
 
 
-def _checkpoint_files(output: Folder) -> list[str]:
-    return [info.path for info in output.list(CHECKPOINT, _COMMITTED)]
+def _checkpoint_files(output: Folder, checkpoint: str = CHECKPOINT) -> list[str]:
+    return [info.path for info in output.list(checkpoint, _COMMITTED)]
 
 
 def _committed_files(output: Folder) -> list[str]:

@@ -25,7 +25,7 @@ from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
 from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm
-from ragassay.pipeline.engines.server import ask
+from ragassay.pipeline.engines.server_labels import ask
 from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.served import asker_of

@@ -8,6 +8,7 @@ from ragassay.pipeline.engines.dtype import Dtype, dtype_of
 from ragassay.pipeline.engines.model import SETTINGS, Model
 from ragassay.pipeline.engines.prepare import weights_identity
 from ragassay.pipeline.engines.protocol import Engine
+from ragassay.pipeline.engines.text import TextEngine
 
 
 class EngineSettings(BaseModel):
@@ -43,6 +44,19 @@ class EngineSettings(BaseModel):
     @property
     def computes_in(self) -> str:
         """The type that it computes in, in words."""
+        raise NotImplementedError
+
+    def load_text(self, model: Model, *, gpus: float, threads: int) -> TextEngine:
+        """Load a model that answers in text, where this engine can.
+
+        Args:
+            model: Which.
+            gpus: GPUs of a replica; a fraction is a share of one, 0 is the CPU.
+            threads: CPU threads that it may use.
+
+        Raises:
+            ModelError: The model can't be found or loaded.
+        """
         raise NotImplementedError
 
 

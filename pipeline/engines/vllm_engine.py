@@ -14,6 +14,8 @@ from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.prepare import prepare_slm, window_of
 from ragassay.pipeline.engines.protocol import Engine, EngineOutput
 from ragassay.pipeline.engines.settings import LocalSettings
+from ragassay.pipeline.engines.text import TextEngine
+from ragassay.pipeline.engines.vllm_text import VllmText
 from ragassay.pipeline.errors import ModelError
 
 CPU_BLOCK_SIZE = 32  # vLLM's CPU attention takes multiples of 32; small blocks share more of a short context
@@ -73,6 +75,10 @@ class Vllm(LocalSettings):
         """See `LocalSettings.load`."""
         return VllmEngine(model, self, labels=labels, gpus=gpus, threads=threads)
 
+    def load_text(self, model: Model, *, gpus: float, threads: int) -> TextEngine:
+        """See `EngineSettings.load_text`."""
+        return VllmText(model, lambda: start_vllm(model, self, labels=0, gpus=gpus, threads=threads))
+
 
 def engine_args(slm: Model, settings: Vllm, model: str, *, cpu: bool, window: int, labels: int, gpus: float) -> dict[str, Any]:
     """Arguments of `vllm.LLM` for an SLM.
@@ -128,16 +134,7 @@ class VllmEngine:
         Raises:
             ModelError: The model can't be found or loaded.
         """
-        model, window = prepare_slm(slm), window_of(slm, settings.max_model_len)
-        set_environment(settings, threads)
-        from vllm import LLM
-        from vllm.platforms import current_platform
-
-        try:
-            cpu = current_platform.is_cpu()
-            self._llm = LLM(**engine_args(slm, settings, model, cpu=cpu, window=window, labels=labels, gpus=gpus))
-        except Exception as error:
-            raise ModelError(f"SLM {slm.name!r}: vLLM can't load model {slm.model!r}: {error}") from error
+        self._llm = start_vllm(slm, settings, labels=labels, gpus=gpus, threads=threads)
         self.tokenizer = self._llm.get_tokenizer()
         self.max_model_len = int(self._llm.llm_engine.model_config.max_model_len)
 
@@ -155,6 +152,27 @@ class VllmEngine:
             tokens_computed=np.array([len(p) for p in prompts], dtype=np.int64) - reused,
             tokens_reused=reused,
         )
+
+
+def start_vllm(slm: Model, settings: Vllm, *, labels: int, gpus: float, threads: int) -> Any:
+    """Start vLLM in this process; see `LocalSettings.load`.
+
+    Returns:
+        A `vllm.LLM`.
+
+    Raises:
+        ModelError: The model can't be found or loaded.
+    """
+    model, window = prepare_slm(slm), window_of(slm, settings.max_model_len)
+    set_environment(settings, threads)
+    from vllm import LLM
+    from vllm.platforms import current_platform
+
+    try:
+        cpu = current_platform.is_cpu()
+        return LLM(**engine_args(slm, settings, model, cpu=cpu, window=window, labels=labels, gpus=gpus))
+    except Exception as error:
+        raise ModelError(f"SLM {slm.name!r}: vLLM can't load model {slm.model!r}: {error}") from error
 
 
 def set_environment(settings: Vllm, threads: int) -> None:

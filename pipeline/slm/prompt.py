@@ -1,20 +1,17 @@
 """Prompts as token ids: the template's own control tokens, and log text that can never become one.
 
 The user message is a template (`pipeline.slm.template`); the model's chat template is put around it. Both are rendered with
-placeholders, never with log text. The result is cut at control tokens (every added token of the tokenizer), the log text
-is put in between, and each piece is encoded by a copy of the tokenizer that knows no control tokens. So "<|im_end|>" in a
-response stays plain text.
+placeholders, never with log text. The result is cut at control tokens, the log text is put in, and each piece is encoded as
+plain text (`pipeline.engines.plain_text`).
 """
 
-import json
-import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from jinja2 import TemplateError
 
+from ragassay.pipeline.engines.plain_text import Ids, PlainText, Segment
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.template import check_prompt, fill, placeholder, render_placeholders
@@ -27,9 +24,6 @@ PADDED_TO = 32
 
 _SENTENCE, _PADDING = placeholder("sentence"), placeholder(PADDING)
 _PAD = -1  # stands for the padding among segments and ids
-
-Ids = list[int]
-Segment = int | str  # a control token, the padding, or text with placeholders
 
 
 class _Template(NamedTuple):
@@ -71,17 +65,15 @@ class PromptBuilder:
         """
         self._slm = slm
         self._tokenizer = tokenizer
-        self._plain, self._control = plain_tokenizer(tokenizer)
-        # A letter that the model does not know is no control token.
-        self._forbidden = set(self._control.values()) - {_unknown_token(self._plain)}
-        self.yes = _label_tokens(slm, "supported", slm.supported, self._plain)
-        self.no = _label_tokens(slm, "unsupported", slm.unsupported, self._plain)
+        self._text = PlainText(tokenizer)
+        self.yes = _label_tokens(slm, "supported", slm.supported, self._text)
+        self.no = _label_tokens(slm, "unsupported", slm.unsupported, self._text)
         check_template(slm)
         # Tokenizers that put a space before any text would see one more at the cut before the sentence.
         self._splittable = self._encode("Statement:") + self._encode(" It is") == self._encode("Statement: It is")
         self.needs_question = needs_question(slm)
         self._template = lru_cache(maxsize=64)(self._compile)
-        self._line_break = _line_break(slm, self._plain) if PADDING in slm.prompt else None
+        self._line_break = _line_break(slm, self._text) if PADDING in slm.prompt else None
 
     def encode(self, asked: Sequence[tuple[str, Sequence[str], Sequence[str]]]) -> list[Encoded]:
         """Tokens of many prompts, by one call of the tokenizer; what they share is encoded once.
@@ -94,7 +86,7 @@ class PromptBuilder:
         """
         cut = [self._cut_row(*row) for row in asked]
         pieces = {piece for head, judged, tail in cut for piece in (*head, *judged, *tail) if isinstance(piece, str)}
-        ids = self._encode_texts(list(pieces))
+        ids = self._text.encode(list(pieces))
 
         def joined(segments: Iterable[Segment]) -> Ids:
             return [i for segment in segments for i in ((segment,) if isinstance(segment, int) else ids[segment])]
@@ -114,12 +106,12 @@ class PromptBuilder:
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, encoded alone."""
-        ids = self._encode_texts(texts)
+        ids = self._text.encode(texts)
         return [len(ids[text]) for text in texts]
 
     def token_ends(self, text: str) -> list[int]:
         """Character offset at which each token of a text ends."""
-        return [end for _, end in self._plain.encode(text, add_special_tokens=False).offsets]
+        return [end for _, end in self._text.plain.encode(text, add_special_tokens=False).offsets]
 
     def _cut_row(
         self, question: str, context: Sequence[str], texts: Sequence[str]
@@ -150,7 +142,7 @@ class PromptBuilder:
                 raise ModelError(
                     f"SLM {self._slm.name!r}: its chat template fails ({error}): set chat: false, or another prompt"
                 ) from error
-        segments = self._cut_at_control(text)
+        segments = self._text.cut(text, {_PADDING: _PAD})
         bos = self._tokenizer.bos_token_id
         if not self._slm.chat and bos is not None and self._tokenizer("x").input_ids[:1] == [bos]:
             segments.insert(0, bos)
@@ -161,51 +153,8 @@ class PromptBuilder:
         stripped = left.rstrip(" ")
         return _Template(segments[:at], stripped, left[len(stripped) :], right, segments[at + 1 :])
 
-    def _cut_at_control(self, text: str) -> list[Segment]:
-        special = {**self._control, _PADDING: _PAD}
-        pattern = "|".join(re.escape(token) for token in sorted(special, key=len, reverse=True))
-        return [special.get(piece, piece) for piece in re.split(f"({pattern})", text) if piece]
-
     def _encode(self, text: str) -> Ids:
-        return self._encode_texts([text])[text]
-
-    def _encode_texts(self, texts: Sequence[str]) -> dict[str, Ids]:
-        encoded = self._plain.encode_batch_fast(texts, add_special_tokens=False)
-        found = zip(texts, (e.ids for e in encoded), strict=True)
-        return {text: ids if self._forbidden.isdisjoint(ids) else self._encode_by_parts(text) for text, ids in found}
-
-    def _encode_by_parts(self, text: str) -> Ids:
-        """Encode a text in which a control token's own spelling is a plain vocabulary entry: cut inside each spelling."""
-        pattern = "|".join(re.escape(token) for token in sorted(self._control, key=len, reverse=True))
-        cuts = [0, *(m.start() + 1 for m in re.finditer(pattern, text)), len(text)]
-        parts = [text[a:b] for a, b in pairwise(cuts)]
-        ids = [i for e in self._plain.encode_batch(parts, add_special_tokens=False) for i in e.ids]
-        if not self._forbidden.isdisjoint(ids):
-            raise ValueError("the tokenizer turns plain text into control tokens")  # of this text: its row's fault
-        return ids
-
-
-def plain_tokenizer(tokenizer: Any) -> tuple[Any, dict[str, int]]:
-    """A copy of a tokenizer that knows no control tokens, and the control tokens it left out.
-
-    Args:
-        tokenizer: A Hugging Face tokenizer with a fast backend.
-
-    Returns:
-        A `tokenizers.Tokenizer`, and a dictionary of added token -> id.
-
-    Raises:
-        ModelError: The tokenizer has no fast backend.
-    """
-    from tokenizers import Tokenizer
-
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is None:
-        raise ModelError(f"tokenizer {type(tokenizer).__name__} has no fast backend, so log text can't be kept plain in it")
-    data = json.loads(backend.to_str())
-    control = {token["content"]: int(token["id"]) for token in data["added_tokens"]}
-    data.update(added_tokens=[], post_processor=None, truncation=None, padding=None)
-    return Tokenizer.from_str(json.dumps(data)), control
+        return self._text.encode([text])[text]
 
 
 def check_template(slm: Slm) -> None:
@@ -226,16 +175,11 @@ def _render_user(slm: Slm, passages: int) -> str:
     return render_placeholders(f"SLM {slm.name!r}", slm.prompt, "sentence", passages, [PADDING])
 
 
-def _unknown_token(plain: Any) -> int | None:
-    found: int | None = plain.token_to_id(getattr(plain.model, "unk_token", None) or "")
-    return found
-
-
-def _line_break(slm: Slm, plain: Any) -> int:
+def _line_break(slm: Slm, text: PlainText) -> int:
     """Id of the line break as a token of its own."""
-    alone = plain.encode("\n", add_special_tokens=False).ids
-    known = len(alone) == 1 and alone[0] != _unknown_token(plain)
-    found: int | None = alone[0] if known else plain.token_to_id("<0x0A>")
+    alone = text.plain.encode("\n", add_special_tokens=False).ids
+    known = len(alone) == 1 and alone[0] != text.unknown
+    found: int | None = alone[0] if known else text.plain.token_to_id("<0x0A>")
     if found is None:
         raise ModelError(
             f"SLM {slm.name!r}: model {slm.model!r} has no single token for a line break: take {{{{ {PADDING} }}}} out of its "
@@ -244,12 +188,13 @@ def _line_break(slm: Slm, plain: Any) -> int:
     return found
 
 
-def _label_tokens(slm: Slm, which: str, words: Sequence[str], plain: Any) -> Ids:
+def _label_tokens(slm: Slm, which: str, words: Sequence[str], text: PlainText) -> Ids:
     """Ids of the single-token spellings of words, as they are and with a leading space; words that take more are left out."""
+    plain = text.plain
     encoded = (plain.encode(lead + word, add_special_tokens=False).ids for word in words for lead in ("", " "))
     named = (plain.token_to_id(lead + word) for word in words if word.isascii() for lead in ("", "Ġ", "▁"))
     ids = {i[0] for i in encoded if len(i) == 1} | {i for i in named if i is not None}
-    ids.discard(_unknown_token(plain))
+    ids.discard(text.unknown)
     if not ids:
         raise ModelError(
             f"SLM {slm.name!r}: model {slm.model!r} has no single token for any of {list(words)}: "

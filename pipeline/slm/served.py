@@ -4,7 +4,8 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ragassay.pipeline.engines.server import Answer, Asker, Server, ask
+from ragassay.pipeline.engines.server import Server
+from ragassay.pipeline.engines.server_labels import Answer, Asker, ask
 from ragassay.pipeline.members import Value, member_values
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm

@@ -1,16 +1,11 @@
 """The judge against a small server that speaks the chat API, and against vLLM's own."""
 
-import http.client
 import logging
 import math
-import os
-import signal
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -20,7 +15,7 @@ from pydantic import ValidationError
 from ragassay.pipeline.errors import ConfigError, ModelError
 from ragassay.pipeline.judge import Judge, Judgement, check_judge, judge_rows
 from tests.chat_server import Reply, Serve, Server, completion
-from tests.conftest import HANDBOOK, free_port
+from tests.conftest import HANDBOOK
 
 ROW = ("When does it open?", ["It opens at nine.", "Staff wear a badge."], "It opens at ten.")
 
@@ -333,50 +328,6 @@ def test_wrong_settings_are_refused(options: dict[str, Any]) -> None:
         Judge.model_validate({**good, **options})
 
 
-@pytest.fixture
-def vllm_server(embedded: str, tmp_path: Path) -> Iterator[tuple[str, Callable[[], None]]]:
-    """vLLM's own server with the embedded SLM: its address, and what waits until it is ready.
-
-    float32, as bfloat16 alone sets vLLM and transformers 0.025 apart here.
-    """
-    port = free_port()
-    log = tmp_path / "server.log"
-    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", embedded, "--served-model-name", "slm"]
-    command += ["--host", "127.0.0.1", "--port", str(port), "--max-model-len", "1024", "--max-num-seqs", "8"]
-    command += ["--dtype", "float32", "--block-size", "32", "--enforce-eager"]
-    settings = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_NO_USAGE_STATS": "1"}
-    process = subprocess.Popen(
-        command,
-        stdout=log.open("wb"),
-        stderr=subprocess.STDOUT,
-        env={**os.environ, **settings, "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "2"},
-        cwd=tmp_path,
-        start_new_session=True,
-    )
-
-    def wait() -> None:
-        end = time.monotonic() + 240
-        while True:
-            assert process.poll() is None and time.monotonic() < end, log.read_text()[-3000:]
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-            try:
-                connection.request("GET", "/health")
-                if connection.getresponse().status == 200:
-                    return
-            except OSError:
-                time.sleep(0.2)
-            finally:
-                connection.close()
-
-    yield f"http://127.0.0.1:{port}/v1", wait
-    process.terminate()
-    try:
-        process.wait(timeout=15)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)  # its engine is in its session
-        process.wait(timeout=15)
-
-
 def reference(folder: str, prompts: list[str], top: int) -> list[tuple[float, float]]:
     """P(yes) by transformers: of the likeliest tokens, and of the whole vocabulary."""
     import torch
@@ -408,7 +359,7 @@ def test_a_real_server_gives_the_models_p_yes(embedded: str, vllm_server: tuple[
     expected = reference(embedded, prompts, slm.top_logprobs)  # while the server starts
     wait()
 
-    answers = judge_rows(slm, [*asked, ("q", ["word " * 2000], "r")])
+    answers = judge_rows(slm, [*asked, ("q", ["word " * 5000], "r")])
     too_long = answers.pop()
     assert too_long.value is None and too_long.error and "maximum context length" in too_long.error
     assert all(a.error is None and a.tokens > 100 for a in answers)

@@ -2,6 +2,7 @@
 
 import io
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,12 @@ if TYPE_CHECKING:
 
 INK, GRID, ACCENT, TAU = "#010101", "#020202", "#030303", "#040404"
 LABELS = {"correct": "#050505", "partial": "#060606", "wrong": "#070707"}
+KINDS = tuple(f"#{n:02x}{n:02x}{n:02x}" for n in range(0x10, 0x18))
+OTHERS = "#181818"
 VARIABLES = {
     INK: "--ink", GRID: "--line", ACCENT: "--accent", TAU: "--tau",
     "#050505": "--correct", "#060606": "--partial", "#070707": "--wrong",
+    **{colour: f"--k{i}" for i, colour in enumerate(KINDS)}, OTHERS: "--dim",
 }  # fmt: skip
 """Colours that stand in the SVG for the page's variables."""
 
@@ -40,6 +44,54 @@ def shares_chart(name: str, values: Sequence[str], shares: Sequence[float], titl
         ax.set_xlim(0, max(0.05, *shares) * 1.1)
         ax.xaxis.set_major_formatter(lambda v, _: f"{v:.0%}")
     return _svg(fig, name, title)
+
+
+def kinds_chart(name: str, nights: Mapping[str, Mapping[str, int]], title: str) -> str:
+    """How often each category came, a bar a night: lying for a few nights, standing for many.
+
+    Args:
+        name: Unique in the page.
+        nights: Night -> category -> count; the nights in their order.
+        title: For readers who don't see the picture.
+    """
+    total: Counter[str] = Counter()
+    for counts in nights.values():
+        total.update(counts)
+    ranked = sorted(total, key=lambda kind: (-total[kind], kind))
+    rest = ranked[len(KINDS) :]  # more colours could not be told apart
+    groups = [(kind, [kind], colour) for kind, colour in zip(ranked, KINDS, strict=False)]
+    groups += [(f"{len(rest)} others", rest, OTHERS)] if rest else []
+    long = len(nights) > MOST_BARS
+    fig, ax = _figure(max(2.6 if long else 0.55 + 0.28 * len(nights), 0.6 + 0.22 * len(groups)))
+    places, ends = range(len(nights)), np.zeros(len(nights))
+    bars, texts = [], []
+    for label, kinds, colour in groups:
+        counts_of = np.array([sum(counts.get(kind, 0) for kind in kinds) for counts in nights.values()])
+        draw = ax.bar(places, counts_of, 0.9, ends) if long else ax.barh(places, counts_of, 0.7, ends)
+        for bar in draw:
+            bar.set_facecolor(colour)
+        ends += counts_of
+        bars.append(draw[0])
+        texts.append(f"{_label(label)} ({counts_of.sum():,})")
+    _nights_axis(ax, list(nights), long)
+    # Texts come after the legend is made: it leaves out what begins with an underscore, and reads dollars as formulas.
+    legend = ax.legend(bars, ["x"] * len(bars), frameon=False, labelcolor=INK, loc="upper left", bbox_to_anchor=(1, 1))
+    for entry, text in zip(legend.get_texts(), texts, strict=True):
+        entry.set_parse_math(False)
+        entry.set_text(text)
+    return _svg(fig, name, title)
+
+
+def _nights_axis(ax: "Axes", nights: Sequence[str], long: bool) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    if long:
+        places = np.unique(np.linspace(0, len(nights) - 1, 6).astype(int))
+        ax.set_xticks(places, [_label(nights[i]) for i in places], rotation=30, ha="right", parse_math=False)
+    else:
+        ax.set_yticks(range(len(nights)), [_label(night) for night in nights], parse_math=False)
+        ax.invert_yaxis()
+    (ax.yaxis if long else ax.xaxis).set_major_locator(MaxNLocator("auto", integer=True))
 
 
 def histogram_chart(

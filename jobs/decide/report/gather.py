@@ -1,8 +1,8 @@
-"""What the page shows, gathered from `scored/` in one pass over its scores, and a second over the worst rows' texts."""
+"""What the page shows: from `scored/` in one pass over its scores, and a second over the worst rows' texts and explanations."""
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,9 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet as pq
 
+from ragassay.jobs.decide.report.explained import Explanation, Explanations, count_explanations, explanations_of, marked
 from ragassay.jobs.output.partitions import hive_keys, hive_path, partitions
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import InputError, OutputError
+from ragassay.pipeline.explain.categories import OF_DETECTORS
 from ragassay.pipeline.overlap import words
 from ragassay.pipeline.verdict.moments import merge, moments_of
 from ragassay.schemas.columns import HALLUCINATED, Status
@@ -49,14 +51,17 @@ class Sentence:
         flagged: Whether it is flagged.
         passage: Number of its best passage, from 0, by a detector, or else the one that holds most of its words; null where
             there is none.
-        missing: What it names and the context does not, by a detector.
+        missing: What it names and the context does not, by a detector: (category of an explanation, kind and text); the
+            category is empty where none is of that kind.
+        explanation: Why it is flagged, by a model; null where it is not, or nothing is to be shown.
     """
 
     text: str
     score: float | None
     flagged: bool
     passage: int | None
-    missing: str = ""
+    missing: tuple[tuple[str, str], ...] = ()
+    explanation: Explanation | None = None
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ class Response:
         verdict: supported or hallucinated.
         label: What a label column says of it, as text; empty where nothing.
         question: The question; null where the logs have none.
-        context: Passages.
+        context: Passages, each in pieces: (text, whether an explanation quotes it); an empty passage has none.
         parts: The response from its start to its end: text between sentences (plain strings), and sentences.
     """
 
@@ -82,13 +87,18 @@ class Response:
     verdict: str
     label: str
     question: str | None
-    context: list[str]
+    context: list[list[tuple[str, bool]]]
     parts: list[str | Sentence]
+
+    @property
+    def explained(self) -> bool:
+        """Whether an explanation is shown of a sentence of it."""
+        return any(isinstance(part, Sentence) and part.explanation is not None for part in self.parts)
 
 
 @dataclass
 class Gathered:
-    """What stands in `scored/`.
+    """What stands in `scored/` and `explanations/`.
 
     Attributes:
         rows: Rows by status.
@@ -101,6 +111,7 @@ class Gathered:
         slices: Column -> its values' shares, the largest first.
         failed: Status -> some of its rows: (row id, partition, error).
         worst: The responses with the lowest scores, the lowest first.
+        explained: What a model says of flagged sentences; null where none are explained.
     """
 
     rows: Counter[str] = field(default_factory=Counter)
@@ -113,6 +124,7 @@ class Gathered:
     slices: dict[str, list[Share]] = field(default_factory=dict)
     failed: dict[str, list[tuple[str, str, str]]] = field(default_factory=dict)
     worst: list[Response] = field(default_factory=list)
+    explained: Explanations | None = None
 
 
 @dataclass(frozen=True, order=True)
@@ -125,13 +137,14 @@ class _Place:
     row: int
 
 
-def gather(output: Folder, slices: Sequence[str] = (), label: str | None = None) -> Gathered:
-    """Gather what the page shows; memory does not grow with the number of rows.
+def gather(output: Folder, slices: Sequence[str] = (), label: str | None = None, all_explanations: bool = False) -> Gathered:
+    """Gather what the page shows; memory does not grow with the number of rows, but see `count_explanations`.
 
     Args:
         output: A finalised output folder.
         slices: Columns whose values are counted apart; hive keys among them. A point in time counts by its day.
         label: Column to show beside the worst responses.
+        all_explanations: Show also the explanations that disagree with the flag.
 
     Raises:
         InputError: No partition has such a column.
@@ -163,7 +176,8 @@ def gather(output: Folder, slices: Sequence[str] = (), label: str | None = None)
             raise InputError(f"output {output.uri} has no column {name!r}; it has {', '.join(sorted(seen))}")
     found.days = [share for _, share in sorted(shares[""].items())] if found.day_column else []
     found.slices = {name: sorted(shares[name].values(), key=lambda s: (-s.scored, s.value)) for name in slices}
-    found.worst = [_response(output, place, place_of[place.file], label) for place in sorted(worst, reverse=True)]
+    found.explained = count_explanations(output, files, all_explanations)
+    found.worst = _responses(output, [(place, place_of[place.file]) for place in sorted(worst, reverse=True)], label, found)
     return found
 
 
@@ -237,13 +251,32 @@ def _keep_worst(worst: list[_Place], table: pa.Table, path: str, group: int) -> 
             heapq.heapreplace(worst, place)
 
 
-def _response(output: Folder, place: _Place, partition: str, label: str | None) -> Response:
+def _responses(output: Folder, places: Sequence[tuple[_Place, str]], label: str | None, found: Gathered) -> list[Response]:
+    rows = [_row(output, place, label) for place, _ in places]
+    explanations: dict[int, dict[int, Explanation]] = {}
+    if found.explained:
+        keys = [(partition, row["row_key"]) for (_, partition), row in zip(places, rows, strict=True) if "row_key" in row]
+        explanations = explanations_of(output, found.explained, keys)
+    return [
+        _response(row, partition, label, explanations.get(row.get("row_key", -1), {}))
+        for (_, partition), row in zip(places, rows, strict=True)
+    ]
+
+
+def _row(output: Folder, place: _Place, label: str | None) -> dict[str, Any]:
     columns = ["row_id", "question", "context", "response", "score", "probability", "verdict", "sentences", "evidence"]
     with pq.ParquetFile(place.file, filesystem=output.fs) as parquet:
-        labels = [label] if label is not None and label in parquet.schema_arrow.names else []
-        row = parquet.read_row_group(place.group, columns=[*columns, *labels]).slice(place.row, 1).to_pylist()[0]
+        # Outputs of older versions have no row_key, and hive keys are no columns.
+        there = [name for name in ("row_key", label) if name in parquet.schema_arrow.names]
+        row: dict[str, Any] = parquet.read_row_group(place.group, columns=[*columns, *there]).slice(place.row, 1).to_pylist()[0]
+    return row
+
+
+def _response(row: Mapping[str, Any], partition: str, label: str | None, explanations: Mapping[int, Explanation]) -> Response:
     context = [passage or "" for passage in row["context"]]
-    said = row[labels[0]] if labels else hive_keys(partition).get(label or "")
+    said = {**hive_keys(partition), **row}.get(label or "")
+    parts = _parts(row["response"], row["sentences"], context, row["evidence"], explanations)
+    shown = [part.explanation for part in parts if isinstance(part, Sentence) and part.explanation]
     return Response(
         row_id=row["row_id"],
         partition=hive_path(partition),
@@ -252,13 +285,17 @@ def _response(output: Folder, place: _Place, partition: str, label: str | None) 
         verdict=row["verdict"],
         label="" if said is None else str(said),
         question=row["question"],
-        context=context,
-        parts=_parts(row["response"], row["sentences"], context, row["evidence"]),
+        context=marked(context, shown),
+        parts=parts,
     )
 
 
 def _parts(
-    response: str, sentences: Sequence[dict[str, Any]], context: Sequence[str], evidence: Sequence[dict[str, Any]] | None
+    response: str,
+    sentences: Sequence[dict[str, Any]],
+    context: Sequence[str],
+    evidence: Sequence[dict[str, Any]] | None,
+    explanations: Mapping[int, Explanation] | None = None,
 ) -> list[str | Sentence]:
     """The response, cut at its sentences, nothing left out."""
     passages = [set(words(passage)) for passage in context]
@@ -269,8 +306,11 @@ def _parts(
         if sentence["start"] > end:
             parts.append(response[end : sentence["start"]])
         best = at["passage"] if at["passage"] is not None else _most_words(sentence["text"], passages)
-        missing = ", ".join(f"{m['kind']} {m['text']}" for m in at["missing"])
-        parts.append(Sentence(sentence["text"], sentence["score"], bool(sentence["flagged"]), best, missing))
+        missing = tuple((OF_DETECTORS.get(m["kind"], ""), f"{m['kind']} {m['text']}") for m in at["missing"])
+        flagged = bool(sentence["flagged"])
+        # A sentence that was explained under another threshold may not be flagged now.
+        explanation = (explanations or {}).get(i) if flagged else None
+        parts.append(Sentence(sentence["text"], sentence["score"], flagged, best, missing, explanation))
         end = sentence["end"]
     if end < len(response):
         parts.append(response[end:])

@@ -13,11 +13,13 @@ from markupsafe import Markup
 
 from ragassay.jobs.decide.compare import Compared
 from ragassay.jobs.decide.evaluate import Evaluation
-from ragassay.jobs.decide.report.charts import MOST_BARS, histogram_chart, shares_chart
+from ragassay.jobs.decide.report.charts import MOST_BARS, histogram_chart, kinds_chart, shares_chart
+from ragassay.jobs.decide.report.explained import Explanations
 from ragassay.jobs.decide.report.gather import Gathered, Share
 from ragassay.jobs.decide.report.text import shortened
 from ragassay.jobs.decide.tables import compared_tables, compared_text, evaluation_tables, evaluation_text, normalisation_text
 from ragassay.jobs.visible import visible
+from ragassay.pipeline.explain.strategy import Strategy
 from ragassay.pipeline.verdict.moments import quantile, upper_edge
 from ragassay.schemas.manifest import DriftCheck, Run
 
@@ -33,13 +35,13 @@ def render(
 ) -> str:
     """The page.
 
-    Log text is hostile: the template escapes everything, and a content-security-policy lets nothing run but the page's own
-    script, by its hash.
+    Log text is hostile, and so is what a model made of it: the template escapes everything, and a content-security-policy lets
+    nothing run but the page's own script, by its hash.
 
     Args:
         output: Path or URI of the output folder, as its user wrote it.
         run: The run that gave the last verdicts.
-        found: What stands in `scored/`.
+        found: What stands in `scored/` and `explanations/`.
         drift: The last partition against its history.
         evaluation: Scores against labels; None where there are none.
         compared: The last responses by every member; None where there is but one member.
@@ -62,6 +64,8 @@ def render(
         day_column=found.day_column,
         days_chart=Markup(_days(found)),
         slices=[_slice(i, column, shares) for i, (column, shares) in enumerate(found.slices.items())],
+        explained=_explained(found.explained) if found.explained else "",
+        kinds_chart=Markup(_kinds(found.explained, found.day_column)) if found.explained else "",
         histograms=_histograms(found, evaluation),
         drift=drift,
         evaluation=evaluation,
@@ -116,6 +120,29 @@ def _slice(number: int, column: str, shares: Sequence[Share]) -> dict[str, Any]:
     top = shares[:MOST_BARS]
     chart = shares_chart(f"slice{number}", [s.value for s in top], [s.flagged_share for s in top], f"share flagged by {column}")
     return {"column": column, "chart": Markup(chart), "shares": top, "more": len(shares) - len(top)}
+
+
+def _explained(explained: Explanations) -> str:
+    """What there is of explanations, and what is left out, in words."""
+    shown, out = f"{explained.answered:,}", explained.disagreeing
+    if explained.strategy == Strategy.VANILLA:
+        counts = f"{shown} explanations, which cannot disagree with the flag"
+    else:
+        counts = f"{out:,} of {shown} explanations disagree with the flag"
+        if out:
+            counts += " and are marked so" if explained.all_shown else " and are left out; --all-explanations shows them"
+    unanswered = ", ".join(f"{count:,} {status}" for status, count in explained.unanswered.most_common())
+    return f"Flagged sentences explained by {', '.join(sorted(explained.models))}, strategy {explained.strategy}. {counts}." + (
+        f" Asked about without an explanation: {unanswered}." if unanswered else ""
+    )
+
+
+def _kinds(explained: Explanations, day_column: str) -> str:
+    if not any(explained.nights.values()):
+        return ""
+    by = f" by {day_column}" if day_column else ""
+    nights = {night or "all rows": counts for night, counts in sorted(explained.nights.items())}
+    return kinds_chart("kinds", nights, f"explained sentences by category{by}")
 
 
 def _histograms(found: Gathered, evaluation: Evaluation | None) -> list[dict[str, Any]]:

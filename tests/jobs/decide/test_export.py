@@ -32,7 +32,8 @@ def row(row_id: str, score: float | None, **more: Any) -> dict[str, Any]:
     cuts = [i for i, letter in enumerate(response) if letter == "."][: len(flags) - 1]
     spans = zip([0, *(c + 1 for c in cuts)], [*(c + 1 for c in cuts), len(response)], flags, strict=True)
     return {
-        "row_id": row_id, "question": f"Question of {row_id}?", "context": ["One passage.", "Another."], "response": response,
+        "row_key": 0, "row_id": row_id, "question": f"Question of {row_id}?", "context": ["One passage.", "Another."],
+        "response": response,
         "tenant": "t", "partition": "not ours", "score": score, "threshold": 0.5, "run_id": "run-1",
         "verdict": None if score is None else SUPPORTED if score > 0.5 else HALLUCINATED,
         "sentences": [

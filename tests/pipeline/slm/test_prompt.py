@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragassay.pipeline.engines.plain_text import plain_tokenizer
 from ragassay.pipeline.errors import ConfigError, ModelError
 from ragassay.pipeline.slm.config import VERIFIER_PROMPT, Slm
-from ragassay.pipeline.slm.prompt import PADDED_TO, PromptBuilder, check_template, needs_question, plain_tokenizer
+from ragassay.pipeline.slm.prompt import PADDED_TO, PromptBuilder, check_template, needs_question
 
 CONTROL = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<repo_name>", "<jupyter_code>"]
 

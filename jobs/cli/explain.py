@@ -1,0 +1,79 @@
+"""`explain`: why sentences were flagged, by a larger model."""
+
+from typing import Annotated
+
+import typer
+
+from ragassay.jobs.cli.console import our_errors
+from ragassay.jobs.cli.decide import Config, Output, opened
+from ragassay.jobs.config import load_job
+from ragassay.pipeline.explain.strategy import Strategy
+
+app = typer.Typer()
+
+
+@app.command()
+def explain(
+    output: Output,
+    config: Config = None,
+    strategy: Annotated[
+        Strategy | None,
+        typer.Option(
+            "--strategy",
+            help="vanilla: explain. fallback: explain, or say UNKNOWN. categorized: explain, and choose a kind of "
+            "hallucination; one kind is that it is none. The job file's, if none is named.",
+        ),
+    ] = None,
+    sentences: Annotated[
+        int | None,
+        typer.Option(
+            "--sentences",
+            min=1,
+            help="Explain so many flagged sentences in all, those of earlier runs among them: of the worst responses first, or "
+            "a sample with --stratify. All, if no number is given.",
+        ),
+    ] = None,
+    stratify: Annotated[
+        str | None,
+        typer.Option("--stratify", metavar="COLUMN", help="Take a random sample with as much of every value of this column."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of that sample.")] = 0,
+    dollars: Annotated[
+        float | None, typer.Option("--usd", min=0, help="US dollars that this run may spend; needs explain.price in the job.")
+    ] = None,
+    feedback: Annotated[
+        str | None,
+        typer.Option(
+            "--feedback",
+            metavar="FILE",
+            help="Write the model's opinions as weak labels, for `calibrate --labels FILE --label supported` and others.",
+        ),
+    ] = None,
+    review: Annotated[
+        str | None,
+        typer.Option(
+            "--review",
+            metavar="FILE",
+            help="Write the explanations for people to judge; `evaluate --explanations --judgements FILE` reads it.",
+        ),
+    ] = None,
+) -> None:
+    """Ask a larger model why sentences were flagged: OUTPUT/explanations; goes on where it stopped, and asks nothing twice."""
+    with our_errors() as console, opened(output) as (folder, manifest):
+        from ragassay.jobs.explain.feedback import rejected_flags, write_feedback, write_review
+        from ragassay.jobs.explain.run import Budget, explain_output
+        from ragassay.jobs.explain.summary import print_explained
+        from ragassay.pipeline.errors import ConfigError
+
+        if stratify is not None and sentences is None:
+            raise ConfigError("--stratify draws a sample: say with --sentences how large it is")
+        job = load_job(config)
+        budget = Budget(sentences, stratify, seed, dollars)
+        done = explain_output(job, folder, manifest, strategy, budget, console)
+        print_explained(done, rejected_flags(folder, manifest, done.strategy), output, console)
+        if feedback is not None:
+            labels = write_feedback(folder, manifest, done.strategy, feedback)
+            console.print(f"feedback  {labels} responses with weak labels in {feedback}", markup=False)
+        if review is not None:
+            written = write_review(folder, done.strategy, review)
+            console.print(f"review  {written} explanations to judge in {review}", markup=False)

@@ -1,0 +1,254 @@
+"""`evaluate --explanations`: the paper's three tables (arXiv 2408.12748, tables 2 and 3, figure 2), and theirs beside ours."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet as pq
+
+from ragassay.jobs.decide.labelled import as_text
+from ragassay.jobs.decide.labels import (
+    PARTITION,
+    SENTENCE_COLUMNS,
+    Key,
+    Label,
+    LabelSource,
+    Reviewed,
+    read_reviewed,
+    sentence_truth,
+    to_labels,
+)
+from ragassay.jobs.explain.written import EXPLANATIONS, explained_rows
+from ragassay.jobs.output.partitions import hive_path, partitions, read_group
+from ragassay.jobs.storage import Folder, open_file
+from ragassay.pipeline.errors import InputError, OutputError
+from ragassay.pipeline.explain.strategy import Strategy
+from ragassay.schemas.explanations import Outcome
+
+EVALUATION = "evaluation_explanations.json"
+
+PAPER = {
+    ("fever", "categorized"): 0.872, ("nhnet", "categorized"): 0.813,
+    ("halueval_qa", "categorized"): 0.727, ("halueval_summarization", "categorized"): 0.713,
+    ("fever", "fallback"): 0.268, ("nhnet", "fallback"): 0.181,
+    ("halueval_qa", "fallback"): 0.333, ("halueval_summarization", "fallback"): 0.026,
+}  # fmt: skip
+"""F1 of feedback with GPT-4-turbo, by data set and strategy: table 3 of the paper."""
+
+REVIEW = pa.schema(
+    [
+        ("row_id", pa.string()),
+        ("partition", pa.string()),
+        ("strategy", pa.string()),
+        ("sentence", pa.int32()),
+        ("text", pa.string()),
+        ("context", pa.list_(pa.string())),
+        ("category", pa.string()),
+        ("reason", pa.string()),
+        ("inconsistent", pa.bool_()),
+    ]
+)
+"""An explanation for a person to judge: `inconsistent` is theirs, true where the reason does not explain why the sentence is a
+hallucination but justifies that it is none."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """Precision, recall and F1 of a flag, against what is known.
+
+    Attributes:
+        rows: Sentences of which it is known.
+        positives: Those of them of which it is true.
+        precision: Null where nothing was flagged.
+        recall: Null where nothing is true.
+        f1: Null where precision and recall are.
+    """
+
+    rows: int
+    positives: int
+    precision: float | None
+    recall: float | None
+    f1: float | None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A strategy on a data set.
+
+    Attributes:
+        data: The data set: a value of the slice, or `all`.
+        strategy: The strategy.
+        sentences: Sentences that were asked about.
+        read: Those of them whose answer could be read.
+        identification: The model's signal that it disagrees, against people's judgement of the reason; null without judgements,
+            and under vanilla, which has no signal.
+        inconsistent_before: Share of the judged reasons that are inconsistent; null without judgements.
+        inconsistent_after: The same of those that are left when what the model signals is left out.
+        feedback: The model's signal, as "this is no hallucination", against the truth; null without labels, and under vanilla.
+    """
+
+    data: str
+    strategy: str
+    sentences: int
+    read: int
+    identification: Told | None
+    inconsistent_before: float | None
+    inconsistent_after: float | None
+    feedback: Told | None
+
+
+@dataclass(frozen=True)
+class _Sentence:
+    """An explained sentence; None stands for what is not known."""
+
+    data: str
+    read: bool
+    consistent: bool | None
+    supported: bool | None
+    judged_inconsistent: bool | None
+
+
+def measure_explanations(
+    output: Folder, source: LabelSource | None, column: str | None = None, judgements: str | None = None
+) -> list[Measured]:
+    """Measure every strategy that `explanations/` holds, and write what was found to EVALUATION.
+
+    Args:
+        output: The output folder.
+        source: Where the truth is; None leaves feedback out.
+        column: Column whose values are data sets; None takes all rows together.
+        judgements: File that `explain --review` wrote and people filled in; None leaves out what needs it.
+
+    Raises:
+        InputError: A column or file is missing or wrong.
+        OutputError: There are no explanations.
+    """
+    strategies = [s.value for s in Strategy if output.list(f"{EXPLANATIONS}/strategy={s}", ".parquet")]
+    if not strategies:
+        raise OutputError(f"output {output.uri} has no explanations yet: run `ragassay explain {output.uri}` first")
+    reviewed = read_reviewed(source) if source and source.file else None
+    judged = _judgements(judgements) if judgements else {}
+    found = []
+    for strategy in strategies:
+        sentences = list(_sentences(output, strategy, source, reviewed, column, judged))
+        for data in sorted({sentence.data for sentence in sentences}):
+            found.append(_measure(data, strategy, [s for s in sentences if s.data == data]))
+    output.write(EVALUATION, json.dumps([asdict(one) for one in found], indent=1))
+    return found
+
+
+def _measure(data: str, strategy: str, sentences: list[_Sentence]) -> Measured:
+    read = [s for s in sentences if s.read]
+    signals = strategy != Strategy.VANILLA
+    judged = [s for s in read if s.judged_inconsistent is not None]
+    left = [s for s in judged if s.consistent is not False]
+    true = [s for s in read if s.supported is not None]
+    return Measured(
+        data=data,
+        strategy=strategy,
+        sentences=len(sentences),
+        read=len(read),
+        identification=_told([(not s.consistent, bool(s.judged_inconsistent)) for s in judged]) if signals and judged else None,
+        inconsistent_before=_share([bool(s.judged_inconsistent) for s in judged]),
+        inconsistent_after=_share([bool(s.judged_inconsistent) for s in left]),
+        feedback=_told([(not s.consistent, bool(s.supported)) for s in true]) if signals and true else None,
+    )
+
+
+def _told(pairs: list[tuple[bool, bool]]) -> Told:
+    """Of pairs (signalled, true)."""
+    both = sum(signal and truth for signal, truth in pairs)
+    signals, truths = sum(signal for signal, _ in pairs), sum(truth for _, truth in pairs)
+    f1 = 2 * both / (signals + truths) if signals + truths else None
+    return Told(len(pairs), truths, both / signals if signals else None, both / truths if truths else None, f1)
+
+
+def _share(flags: list[bool]) -> float | None:
+    return sum(flags) / len(flags) if flags else None
+
+
+def _sentences(
+    output: Folder,
+    strategy: str,
+    source: LabelSource | None,
+    reviewed: Reviewed | None,
+    column: str | None,
+    judged: dict[tuple[Key, str, int], bool],
+) -> Iterator[_Sentence]:
+    explained = explained_rows(output, strategy)
+    for place, row in _labelled_rows(output, source, reviewed, column):
+        said = row["sentence labels"]
+        spans = [(s["start"], s["end"]) for s in row["sentences"] or []]
+        truth = sentence_truth(spans, said, row["label"]) if said is not None else _by_response(row["label"], len(spans))
+        for entry in explained.get(row["row_key"], []):
+            keys: list[tuple[Key, str, int]] = [
+                ((partition, row["row_id"]), strategy, entry["sentence"]) for partition in (hive_path(place), None)
+            ]
+            yield _Sentence(
+                data=row["data"],
+                read=entry["status"] == Outcome.OK,
+                consistent=entry["consistent"],
+                supported=truth[entry["sentence"]],
+                judged_inconsistent=next((judged[key] for key in keys if key in judged), None),
+            )
+
+
+def _by_response(label: Label | None, sentences: int) -> list[bool | None]:
+    """What a response's label says of its sentences: all of a correct one are supported, the only one of a wrong one is not."""
+    if label is Label.CORRECT:
+        return [True] * sentences
+    return [False if label is Label.WRONG and sentences == 1 else None] * sentences
+
+
+def _labelled_rows(
+    output: Folder, source: LabelSource | None, reviewed: Reviewed | None, column: str | None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Rows of `scored/` with label, labels of sentences, and data set."""
+    wanted = ["row_key", "row_id", "sentences", *SENTENCE_COLUMNS, *([column] if column else [])]
+    if source and not source.file:
+        wanted += [source.column, *([source.sentences] if source.sentences else [])]
+    met: set[str] = set()
+    for place, paths in partitions(output, "scored").items():
+        for path in paths:
+            with pq.ParquetFile(path, filesystem=output.fs) as parquet:
+                for group in range(parquet.num_row_groups):
+                    table = read_group(parquet, group, wanted, place)
+                    met |= set(table.column_names)
+                    labels = _labels(table, source)
+                    named = (source.sentences if source else None) or next(
+                        (c for c in SENTENCE_COLUMNS if c in table.column_names), ""
+                    )
+                    for row, label in zip(table.to_pylist(), labels, strict=True):
+                        row |= {"label": label, "sentence labels": row.get(named) if source and not reviewed else None}
+                        if reviewed is not None:
+                            key = (hive_path(place) if reviewed.by_partition else None, row["row_id"])
+                            row |= {"label": reviewed.responses.get(key), "sentence labels": reviewed.sentences.get(key)}
+                        yield place, {**row, "data": as_text(row.get(column)) if column else "all"}
+    for name in [*([column] if column else []), *([source.column] if source and not source.file else [])]:
+        if name not in met:
+            raise InputError(f"output {output.uri} has no column {name!r}")
+
+
+def _labels(table: pa.Table, source: LabelSource | None) -> list[Label | None]:
+    if source is None or source.file or source.column not in table.column_names:
+        return [None] * len(table)
+    return to_labels(table[source.column], source)
+
+
+def _judgements(uri: str) -> dict[tuple[Key, str, int], bool]:
+    """(row, strategy, sentence) -> whether a person finds the reason inconsistent."""
+    where, name = open_file(uri)
+    try:
+        table = pq.read_table(where.path(name), filesystem=where.fs, partitioning=None)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(f"judgements {uri} can't be read as Parquet: {error}") from error
+    missing = sorted({"row_id", "strategy", "sentence", "inconsistent"} - set(table.column_names))
+    if missing:
+        raise InputError(f"judgements {uri} lack the column(s) {', '.join(missing)}: fill in a file of `explain --review`")
+    return {
+        ((row.get(PARTITION), row["row_id"]), row["strategy"], row["sentence"]): row["inconsistent"]
+        for row in table.to_pylist()
+        if row["inconsistent"] is not None
+    }

@@ -1,0 +1,227 @@
+"""`explain`: choose flagged sentences, ask about them, write what came, and account for every one."""
+
+import os
+import secrets
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from ragassay.jobs.config import Job
+from ragassay.jobs.explain.answers import AnswerFiles
+from ragassay.jobs.explain.choose import FlaggedRows, choose, flagged_rows
+from ragassay.jobs.explain.source import chosen_rows
+from ragassay.jobs.explain.written import EXPLANATIONS, dataset_of, entries, take_out
+from ragassay.jobs.output.fingerprint import differences, short
+from ragassay.jobs.output.manifest import write_manifest
+from ragassay.jobs.output.partitions import hive_keys
+from ragassay.jobs.plan import Sink, Stage, needed_resources, run_plan
+from ragassay.jobs.ray_session import ray_session
+from ragassay.jobs.resources import engine_environment
+from ragassay.jobs.score.checkpoint import clear_pending
+from ragassay.jobs.score.progress import progress
+from ragassay.jobs.storage import Folder
+from ragassay.pipeline.arrays import Ints
+from ragassay.pipeline.errors import BalanceError, ConfigError, OutputError
+from ragassay.pipeline.explain.config import Reasoner, settled
+from ragassay.pipeline.explain.purse import Purse
+from ragassay.pipeline.explain.strategy import Strategy
+from ragassay.pipeline.stages.explain import Explainer
+from ragassay.schemas.explanations import Outcome, explanations_schema
+from ragassay.schemas.manifest import Explained, Manifest
+
+CHECKPOINT = "_explaining"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What is explained, and what that may cost.
+
+    Attributes:
+        sentences: Flagged sentences in all, those of earlier runs among them: the same command asks nothing twice. None takes
+            every one.
+        stratify: Column of which every value gets its part, by chance; None takes the worst responses first.
+        seed: Of that chance.
+        dollars: US dollars that this run may spend; None sets no limit.
+    """
+
+    sentences: int | None = None
+    stratify: str | None = None
+    seed: int = 0
+    dollars: float | None = None
+
+
+def explain_output(
+    job: Job, output: Folder, manifest: Manifest, strategy: Strategy | None, budget: Budget, console: Console
+) -> Explained:
+    """Explain flagged sentences of an output folder, and write `explanations/`.
+
+    Args:
+        job: Its `explain` says who explains.
+        output: The output folder, finalised and locked.
+        manifest: Its manifest, which gets a record of the run.
+        strategy: How the model may disagree; None takes the job's.
+        budget: What is explained.
+        console: Where progress goes.
+
+    Returns:
+        The run's record.
+
+    Raises:
+        RagassayError: See `pipeline.errors`; no answer is lost, the same command goes on where it stopped.
+    """
+    reasoner = _reasoner(job, budget)
+    strategy = strategy or reasoner.strategy
+    started, now = time.perf_counter(), datetime.now(UTC)
+    run = Explained(f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", now.isoformat(timespec="seconds"), strategy, reasoner.model)
+    flagged = flagged_rows(output, budget.stratify)
+    chosen = choose(flagged, budget.sentences, budget.stratify is not None, budget.seed)
+    identity = {**reasoner.engine.weights(reasoner), **reasoner.identity(strategy)}
+    _check_identity(output, manifest, strategy, identity)
+    clear_pending(output, CHECKPOINT, EXPLANATIONS)
+    output.delete(CHECKPOINT)
+    answers = AnswerFiles(output, strategy)
+    stay = take_out(output, strategy, dict(zip(flagged.keys.tolist(), flagged.sentences, strict=True)), answers)
+    counted = answers.counted()
+    todo = chosen[~np.isin(flagged.keys[chosen], np.array(sorted(stay), dtype=np.int64))]
+    run.flagged = {"responses": len(flagged.keys), "sentences": int(flagged.counts.sum())}
+    run.chosen = {"responses": len(chosen), "sentences": int(flagged.counts[chosen].sum())}
+    if len(todo):
+        manifest.reasoners[strategy] = identity
+        write_manifest(output, manifest)
+        size = int(flagged.counts[todo].sum())
+        console.print(f"{size} flagged sentences of {len(todo)} responses to explain")
+        stage = _stage(reasoner, strategy, identity, run.run_id, output, budget)
+        with ray_session(job, *needed_resources([stage])):
+            _run(job, output, flagged, todo, stage, strategy, console, size)
+    _account(output, manifest, run, reasoner, flagged, chosen, counted)
+    run.seconds = round(time.perf_counter() - started, 3)
+    run.finished = datetime.now(UTC).isoformat(timespec="seconds")
+    manifest.explained.append(run)
+    write_manifest(output, manifest)
+    output.delete(CHECKPOINT)
+    AnswerFiles(output, strategy).forget([entry["request"] for _, entry in entries(output, strategy)])
+    return run
+
+
+def _reasoner(job: Job, budget: Budget) -> Reasoner:
+    if job.explain is None:
+        raise ConfigError(
+            "the job file names no model that explains: add to it, for example,\n"
+            "explain:\n  model: gpt-4.1-mini\n  engine: {kind: server, base_url: https://api.openai.com/v1, "
+            "api_key_env: OPENAI_API_KEY}\nor `explain: {model: Qwen/Qwen2.5-7B-Instruct, replicas: {num_gpus: 1}}` for a pool "
+            "of vLLM in the same Ray job, and name it with --config"
+        )
+    if budget.dollars is not None and job.explain.price is None:
+        raise ConfigError("a budget in money needs to know what tokens cost: set explain.price: {input: …, output: …}")
+    return settled(job.explain)
+
+
+def _check_identity(output: Folder, manifest: Manifest, strategy: Strategy, now: Mapping[str, Any]) -> None:
+    """Refuse to mix explanations of two models, or of two ways of asking."""
+    then = manifest.reasoners.get(strategy)
+    if then is None or not output.list(dataset_of(strategy), ".parquet"):
+        return
+    found = differences(then, dict(now))
+    if found:
+        lines = [f"  {where}: was {short(a)}, is {short(b)}" for where, a, b in found]
+        place = output.uri_of(dataset_of(strategy))
+        raise OutputError(
+            "\n".join(
+                [
+                    f"output {output.uri} holds explanations ({strategy}) made under other settings:",
+                    *lines,
+                    f"Take the settings back; or, to have all of it explained anew, move {place} away",
+                ]
+            )
+        )
+
+
+def _stage(
+    reasoner: Reasoner, strategy: Strategy, identity: Mapping[str, Any], run_id: str, output: Folder, budget: Budget
+) -> Stage:
+    threads = getattr(reasoner.engine, "threads", None) or max(1, (os.cpu_count() or 1) // reasoner.replicas.max)
+    purse = None
+    if budget.dollars is not None and reasoner.price is not None:
+        # What a run that broke off has spent was of this budget.
+        spent = sum(
+            reasoner.price.of(one.prompt_tokens, one.completion_tokens) for one in AnswerFiles(output, strategy).uncounted()
+        )
+        share = max(0.0, budget.dollars - spent) / reasoner.replicas.max
+        purse = partial(Purse, reasoner.price, share, reasoner.max_tokens)
+    arguments = {
+        "reasoner": reasoner,
+        "strategy": strategy,
+        "identity": dict(identity),
+        "run_id": run_id,
+        "threads": threads,
+        "answers": partial(AnswerFiles, output, strategy),
+        "purse": purse,
+    }
+    environment = {} if reasoner.engine.SERVED else engine_environment()
+    return Stage("explain", Explainer, arguments, reasoner.replicas, environment)
+
+
+def _run(
+    job: Job, output: Folder, flagged: FlaggedRows, todo: Ints, stage: Stage, strategy: Strategy, console: Console, size: int
+) -> None:
+    keys = list(dict.fromkeys(key for place, _ in flagged.paths for key in hive_keys(place)))
+    wanted = {}
+    for number in np.unique(flagged.files[todo]):
+        wanted[flagged.paths[number]] = flagged.keys[todo[flagged.files[todo] == number]]
+    partition_keys = ["strategy", *keys]
+    output.fs.create_dir(output.path(EXPLANATIONS), recursive=True)
+    sink = Sink(output, EXPLANATIONS, partition_keys, explanations_schema(keys), CHECKPOINT)
+    before = len(output.list(f"{EXPLANATIONS}/_answers/{strategy}", ".json"))
+    count = lambda: len(output.list(f"{EXPLANATIONS}/_answers/{strategy}", ".json")) - before  # noqa: E731
+    with progress(count, size, console, "explaining", "sentences"):
+        run_plan(chosen_rows(output, wanted, keys), [stage], sink, job.block_mib)
+
+
+def _account(
+    output: Folder,
+    manifest: Manifest,
+    run: Explained,
+    reasoner: Reasoner,
+    flagged: FlaggedRows,
+    chosen: Ints,
+    counted: set[str],
+) -> None:
+    """Count what the chosen rows have, and see that every flagged sentence of them has one outcome."""
+    wanted = {int(flagged.keys[i]): flagged.sentences[i] for i in chosen}
+    found: dict[int, list[int]] = {}
+    statuses: Counter[str] = Counter()
+    categories: Counter[str] = Counter()
+    agreed: Counter[str] = Counter()
+    paid: dict[str, tuple[int, int]] = {}
+    finished = {before.run_id for before in manifest.explained}
+    for row, entry in entries(output, run.strategy):
+        if row["row_key"] not in wanted:
+            continue
+        found.setdefault(row["row_key"], []).append(entry["sentence"])
+        statuses[entry["status"]] += 1
+        if entry["status"] == Outcome.OK:
+            agreed[{True: "consistent", False: "inconsistent", None: "can't tell"}[entry["consistent"]]] += 1
+            run.with_evidence += entry["evidence"] is not None
+            if entry["category"]:
+                categories[entry["category"]] += 1
+        if row["run_id"] not in finished and entry["request"] and entry["request"] not in counted:
+            paid[entry["request"]] = entry["prompt_tokens"], entry["completion_tokens"]
+    missing = {key: rows for key, rows in wanted.items() if tuple(found.get(key, ())) != rows}
+    if missing:
+        key, rows = next(iter(missing.items()))
+        raise BalanceError(
+            f"{len(missing)} responses have other explanations than flagged sentences; of row_key {key}, {list(rows)} are "
+            f"flagged and {found.get(key, [])} explained"
+        )
+    run.statuses, run.categories, run.agreed = dict(statuses), dict(categories.most_common()), dict(agreed)
+    run.asked = sum(any(tokens) for tokens in paid.values())
+    run.prompt_tokens, run.completion_tokens = (sum(tokens[i] for tokens in paid.values()) for i in (0, 1))
+    if reasoner.price is not None:
+        run.dollars = reasoner.price.of(run.prompt_tokens, run.completion_tokens)

@@ -1,0 +1,104 @@
+"""vLLM as a text engine: whole answers, held to a JSON schema while they are written."""
+
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import TemplateError
+
+from ragassay.pipeline.engines.model import Model
+from ragassay.pipeline.engines.plain_text import Ids, PlainText
+from ragassay.pipeline.engines.text import Completion, Messages, Wanted
+from ragassay.pipeline.errors import ModelError
+from ragassay.schemas.explanations import Outcome
+
+if TYPE_CHECKING:
+    from vllm import LLM
+
+_OPEN, _CLOSE = "\ue000", "\ue001"  # private-use characters around a message's number
+_MARK = re.compile(f"{_OPEN}([0-9]+){_CLOSE}")
+
+
+class VllmText:
+    """A vLLM engine that answers chats, on a thread of its own: several threads may ask at once."""
+
+    def __init__(self, model: Model, start: Callable[[], "LLM"]) -> None:
+        """Start vLLM.
+
+        Args:
+            model: Which, for messages.
+            start: Starts it.
+
+        Raises:
+            ModelError: What `start` raised; or the tokenizer can't be used.
+        """
+        self._who = f"model {model.model!r}"
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
+        self._llm = self._thread.submit(start).result()
+        self._tokenizer = self._llm.get_tokenizer()
+        self._plain = PlainText(self._tokenizer)
+        self._window = int(self._llm.llm_engine.model_config.max_model_len)
+
+    def complete(
+        self,
+        chats: Sequence[Messages],
+        wanted: Wanted,
+        done: Callable[[int, Completion], None],
+        allowed: Callable[[int], bool],
+    ) -> None:
+        """See `TextEngine.complete`."""
+        prompts: dict[int, Ids] = {}
+        room = self._window - wanted.max_tokens
+        for i, chat in enumerate(chats):
+            ids = self._encode(chat)
+            if len(ids) > room:
+                reason = f"{len(ids)} tokens, and the window of {self._window} has room for {room} beside the answer"
+                done(i, Completion(Outcome.TOO_LONG, error=f"{self._who}: {reason}: raise max_model_len"))
+            elif allowed(i):
+                prompts[i] = ids
+            else:
+                done(i, Completion(Outcome.OVER_BUDGET))
+        if prompts:
+            for i, completion in zip(
+                prompts, self._thread.submit(self._generate, [*prompts.values()], wanted).result(), strict=True
+            ):
+                done(i, completion)
+
+    def _encode(self, chat: Messages) -> Ids:
+        """A chat as token ids: control tokens of the template alone."""
+        marked = [{"role": message["role"], "content": f"{_OPEN}{i}{_CLOSE}"} for i, message in enumerate(chat)]
+        try:
+            text = self._tokenizer.apply_chat_template(marked, tokenize=False, add_generation_prompt=True)
+        except (TemplateError, ValueError) as error:
+            raise ModelError(f"{self._who}: its chat template fails ({error}): take an instruct model") from error
+        segments = [
+            _MARK.sub(lambda mark: chat[int(mark[1])]["content"], s) if isinstance(s, str) else s for s in self._plain.cut(text)
+        ]
+        ids = self._plain.encode([s for s in segments if isinstance(s, str)])
+        return [token for s in segments for token in (ids[s] if isinstance(s, str) else (s,))]
+
+    def _generate(self, prompts: Sequence[Ids], wanted: Wanted) -> list[Completion]:
+        from vllm import SamplingParams
+
+        sampling = SamplingParams(max_tokens=wanted.max_tokens, temperature=0.0, structured_outputs=_held_to(wanted))
+        try:
+            outputs = self._llm.generate([{"prompt_token_ids": ids} for ids in prompts], sampling, use_tqdm=False)
+        except Exception as error:  # no row's fault: it must end the run, not pass for a row's
+            raise ModelError(f"{self._who}: the engine failed: {type(error).__name__}: {error}") from error
+        return [_completion(output, wanted) for output in outputs]
+
+
+def _held_to(wanted: Wanted) -> Any:
+    from vllm.sampling_params import StructuredOutputsParams
+
+    return StructuredOutputsParams(json=dict(wanted.schema)) if wanted.schema else None
+
+
+def _completion(output: Any, wanted: Wanted) -> Completion:
+    answer = output.outputs[0]
+    cut = f"the answer was cut off after {wanted.max_tokens} tokens" if answer.finish_reason == "length" else None
+    tokens = len(output.prompt_token_ids), len(answer.token_ids)
+    if not answer.text:
+        return Completion(Outcome.NO_ANSWER, None, *tokens, error="the model said nothing")
+    return Completion(Outcome.OK, answer.text, *tokens, error=cut)

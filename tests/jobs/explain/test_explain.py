@@ -1,0 +1,208 @@
+"""`explain` against scripted servers: every flagged sentence has one outcome, and no answer is asked for twice."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.chat_server import Reply, Server
+from tests.jobs.conftest import here, manifest
+from tests.jobs.decide.conftest import job
+
+from .conftest import SENTENCE, asked, explains, flags, outcomes, questions, told
+
+pytestmark = pytest.mark.usefixtures("without_ray", "plan_here")
+Model = Callable[..., tuple[Server, Path]]
+
+
+@pytest.mark.parametrize("strategy", ["vanilla", "fallback", "categorized"])
+def test_every_flagged_sentence_has_one_outcome(flagged: Path, model: Model, strategy: str) -> None:
+    server, config = model()
+    done = here("explain", flagged, "--config", config, "--strategy", strategy)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = outcomes(flagged, strategy)
+    assert set(found) == flags(flagged) and len(found) > 50
+    assert {entry["status"] for entry in found.values()} == {"ok"} and {entry["model"] for entry in found.values()} == {"m"}
+    signed = Counter("signed" in entry["answer"] or entry["sentence"] == 1 for entry in found.values())
+    agreed = Counter(entry["consistent"] for entry in found.values())
+    if strategy == "vanilla":
+        assert set(agreed) == {None}
+    else:
+        assert agreed[True] == signed[True] and agreed[False] == signed[False] > 0
+    quoted = [entry for entry in found.values() if entry["sentence"] == 0]
+    assert quoted and all(entry["evidence"]["passage"] == 0 and entry["evidence"]["start"] == 0 for entry in quoted)
+    assert sorted(path.name for path in (flagged / "explanations" / f"strategy={strategy}").iterdir()) == sorted(
+        path.name for path in (flagged / "scored").iterdir()
+    )
+    (run,) = manifest(flagged)["explained"]
+    assert run["chosen"] == run["flagged"] and run["statuses"] == {"ok": len(found)}
+    assert (run["asked"], run["prompt_tokens"], run["completion_tokens"]) == (
+        len(server.bodies), 900 * len(server.bodies), 60 * len(server.bodies),
+    )  # fmt: skip
+    assert max(questions(server).values()) == 1
+
+    before = len(server.bodies)
+    again = here("explain", flagged, "--config", config, "--strategy", strategy)
+    assert again.returncode == 0 and len(server.bodies) == before and outcomes(flagged, strategy) == found
+    assert manifest(flagged)["explained"][-1]["asked"] == 0
+
+
+def test_other_verdicts_ask_only_what_is_new(flagged: Path, model: Model) -> None:
+    server, config = model()
+    first = here("explain", flagged, "--config", config)
+    assert first.returncode == 0, first.stdout + first.stderr
+    few, more = flags(flagged), job(threshold={"quantile": 0.6})
+    before = outcomes(flagged, "categorized")
+    finalize(flagged, more)
+    assert flags(flagged) > few
+    assert here("explain", flagged, "--config", config).returncode == 0
+    assert set(outcomes(flagged, "categorized")) == flags(flagged) and max(questions(server).values()) == 1
+    finalize(flagged, job())
+    asked_before = len(server.bodies)
+    assert here("explain", flagged, "--config", config).returncode == 0 and len(server.bodies) == asked_before
+    after = outcomes(flagged, "categorized")
+    assert set(after) == few and {k: v["answer"] for k, v in after.items()} == {k: v["answer"] for k, v in before.items()}
+    finalize(flagged, more)  # what no row needed meanwhile was paid for, too
+    assert here("explain", flagged, "--config", config).returncode == 0 and len(server.bodies) == asked_before
+    runs = manifest(flagged)["explained"]
+    assert sum(run["asked"] for run in runs) == len(server.bodies) and runs[-1]["prompt_tokens"] == 0
+
+
+def finalize(output: Path, settings: Any) -> None:
+    from rich.console import Console
+
+    from ragassay.jobs.run import finalize_job
+
+    finalize_job(settings, str(output), Console(quiet=True))
+
+
+def test_a_server_that_misbehaves(flagged: Path, model: Model) -> None:
+    """Every kind of fault is an outcome; what may pass is asked again by the next run, and nothing else."""
+    tries: Counter[str] = Counter()
+    well: list[bool] = []
+
+    def reply(body: dict[str, Any]) -> Reply:
+        about = asked(body)
+        key = about["response"] + about[SENTENCE]
+        tries[key] += 1
+        kind = int.from_bytes(key.encode()[5:9].ljust(4), "big") + len(key) + sum(map(ord, key))
+        said = explains(body)
+        text = said[1]["choices"][0]["message"]["content"]
+        own, nowhere = {"category": "my_own_kind"}, {"evidence": "words that stand nowhere at all"}
+        faults: list[Reply | None] = [
+            (429, {"error": {"message": "slow down"}}) if tries[key] == 1 else None,
+            (500, {"error": {"message": "oops"}}) if tries[key] <= 2 else None,
+            (503, {"error": {"message": "down"}}) if not well else None,
+            told(text[: len(text) // 2], finish="length"),
+            told("It is wrong because it is wrong."),
+            told(json.dumps({**json.loads(text), **own})),
+            told(json.dumps({**json.loads(text), **nowhere})),
+            (400, {"error": {"message": "content policy"}}),
+            told(""),
+        ]
+        return faults[kind % 9] or said
+
+    server, config = model(reply, engine={"concurrency": 2, "retries": 3})
+    done = here("explain", flagged, "--config", config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = outcomes(flagged, "categorized")
+    assert set(found) == flags(flagged)
+    statuses = Counter(entry["status"] for entry in found.values())
+    assert set(statuses) == {"ok", "unreadable", "refused", "no_answer", "error"}, statuses
+    errors = {entry["error"] for entry in found.values() if entry["status"] == "unreadable"}
+    assert errors == {
+        "the answer was cut off after 400 tokens", "the answer is no JSON", "the category 'my_own_kind' is not in the list",
+    }  # fmt: skip
+    for entry in found.values():
+        assert (entry["reason"] is None) == (entry["status"] != "ok")
+        if entry["status"] == "ok" and "nowhere" in entry["answer"]:
+            assert entry["evidence"] is None and "in no passage" in entry["error"]
+    assert "unreadable" in done.stdout and manifest(flagged)["explained"][-1]["statuses"] == dict(statuses)
+
+    well.append(True)
+    before = questions(server)
+    again = here("explain", flagged, "--config", config)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert len(server.bodies) - before.total() == statuses["error"]
+    after = Counter(entry["status"] for entry in outcomes(flagged, "categorized").values())
+    assert after == Counter({**statuses, "ok": statuses["ok"] + statuses["error"], "error": 0})
+
+
+def test_a_server_in_lasting_trouble_ends_the_run_and_keeps_what_came(flagged: Path, model: Model) -> None:
+    answered: list[str] = []
+    well: list[bool] = []
+
+    def reply(body: dict[str, Any]) -> Reply:
+        if len(answered) >= 20 and not well:
+            return 503, {"error": {"message": "down"}}
+        answered.append(json.dumps(body["messages"]))
+        return explains(body)
+
+    _, config = model(reply, engine={"concurrency": 2, "retries": 0})
+    done = here("explain", flagged, "--config", config)
+    assert done.returncode == 1 and "HTTP 503" in done.stderr, done.stdout + done.stderr
+    well.append(True)
+    assert here("explain", flagged, "--config", config).returncode == 0
+    assert set(outcomes(flagged, "categorized")) == flags(flagged)
+    assert len(answered) == len(set(answered)) == manifest(flagged)["explained"][-1]["asked"]
+
+
+@pytest.mark.parametrize("dollars", [0.0, 0.002, 0.02])
+def test_a_budget_in_money_is_never_overdrawn(flagged: Path, model: Model, dollars: float) -> None:
+    """A token of the prompt costs a millionth of a dollar here, one of the answer two."""
+    server, config = model(price={"input": 1.0, "output": 2.0})
+    done = here("explain", flagged, "--config", config, "--usd", str(dollars))
+    assert done.returncode == 0, done.stdout + done.stderr
+    cost = len(server.bodies) * (900 + 2 * 60) / 1_000_000
+    (run,) = manifest(flagged)["explained"]
+    assert cost <= dollars and run["dollars"] == pytest.approx(cost)
+    found = outcomes(flagged, "categorized")
+    assert set(found) == flags(flagged) and run["statuses"].get("over_budget", 0) == len(found) - len(server.bodies) > 0
+    assert here("explain", flagged, "--config", config).returncode == 0
+    assert max(questions(server).values()) == 1 and len(server.bodies) == len(found)
+
+
+def test_a_number_of_sentences_takes_the_worst_responses(flagged: Path, model: Model) -> None:
+    server, config = model()
+    assert here("explain", flagged, "--config", config, "--sentences", "20").returncode == 0
+    some = outcomes(flagged, "categorized")
+    assert 19 <= len(some) <= 20 and len(server.bodies) == len(some)
+    assert here("explain", flagged, "--config", config, "--sentences", "20").returncode == 0
+    assert len(server.bodies) == len(some)
+    assert here("explain", flagged, "--config", config, "--sentences", "40", "--stratify", "item").returncode == 0
+    assert max(questions(server).values()) == 1 and len(outcomes(flagged, "categorized")) >= 40
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "said"),
+    [
+        (["--usd", "1"], {}, "explain.price"),
+        (["--stratify", "item"], {}, "--sentences"),
+        (["--sentences", "5", "--stratify", "zzz"], {}, "no column 'zzz'"),
+        ([], {"categories": [{"name": "a", "meaning": "b"}]}, "is_hallucination: false"),
+        ([], {"model": "embedded"}, "its name at the server"),
+    ],
+)
+def test_what_is_wrong_is_named(flagged: Path, model: Model, arguments: list[str], settings: dict[str, Any], said: str) -> None:
+    server, config = model(**settings) if "model" not in settings else model()
+    if "model" in settings:
+        config.write_text(config.read_text().replace("model: m", "model: embedded"))
+    done = here("explain", flagged, "--config", config, *arguments)
+    assert done.returncode == 1 and said in done.stderr and not server.bodies, done.stdout + done.stderr
+
+
+def test_a_job_without_a_reasoner_says_how_to_name_one(flagged: Path) -> None:
+    done = here("explain", flagged)
+    assert done.returncode == 1 and "base_url" in done.stderr
+
+
+def test_another_model_is_refused(flagged: Path, model: Model) -> None:
+    _, config = model()
+    assert here("explain", flagged, "--config", config).returncode == 0
+    config.write_text(config.read_text().replace("model: m", "model: other"))
+    done = here("explain", flagged, "--config", config)
+    assert done.returncode == 1 and "model: was 'm', is 'other'" in done.stderr
+    assert here("explain", flagged, "--config", config, "--strategy", "vanilla").returncode == 0

@@ -1,0 +1,57 @@
+"""vLLM's own server with the embedded SLM, once for all the tests that ask one."""
+
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def vllm_server(embedded: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Callable[[], None]]]:
+    """vLLM's own server with the embedded SLM: its address, and what waits until it is ready.
+
+    float32, as bfloat16 alone sets vLLM and transformers 0.025 apart here.
+    """
+    from tests.conftest import free_port
+
+    port, folder = free_port(), tmp_path_factory.mktemp("server")
+    log = folder / "server.log"
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", embedded, "--served-model-name", "slm"]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--max-model-len", "4096", "--max-num-seqs", "8"]
+    command += ["--dtype", "float32", "--block-size", "32", "--enforce-eager"]
+    settings = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_NO_USAGE_STATS": "1"}
+    process = subprocess.Popen(
+        command,
+        stdout=log.open("wb"),
+        stderr=subprocess.STDOUT,
+        env={**os.environ, **settings, "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "2"},
+        cwd=folder,
+        start_new_session=True,
+    )
+
+    def wait() -> None:
+        end = time.monotonic() + 240
+        while True:
+            assert process.poll() is None and time.monotonic() < end, log.read_text()[-3000:]
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+            try:
+                connection.request("GET", "/health")
+                if connection.getresponse().status == 200:
+                    return
+            except OSError:
+                time.sleep(0.2)
+            finally:
+                connection.close()
+
+    yield f"http://127.0.0.1:{port}/v1", wait
+    process.terminate()
+    try:
+        process.wait(timeout=15)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # its engine is in its session
+        process.wait(timeout=15)
