@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
 import pyarrow as pa
 from pyarrow import fs as pafs
@@ -115,7 +116,7 @@ def writing(fs: pafs.FileSystem, path: str, compression: str | None = None) -> I
             with fs.open_output_stream(path) as put:
                 shutil.copyfileobj(whole, put, WRITE_BUFFER)
         return
-    part = f"{path}.part"
+    part = f"{path}.{uuid4().hex[:8]}.part"  # two may write the same
     try:
         with fs.open_output_stream(part, compression, WRITE_BUFFER) as stream:
             yield stream

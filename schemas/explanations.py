@@ -23,8 +23,17 @@ class Outcome(StrEnum):
     ERROR = "error"
 
 
-ASKED_AGAIN = frozenset({Outcome.OVER_BUDGET, Outcome.ERROR})
-"""Outcomes that another run does not leave as they are."""
+ASKED_AGAIN = frozenset({Outcome.TOO_LONG, Outcome.OVER_BUDGET, Outcome.ERROR})
+"""Outcomes that another run does not leave as they are: nothing was answered, and another window, budget or hour may do."""
+
+EXPLANATIONS = "explanations"
+"""Folder of the dataset below the output folder."""
+
+
+def dataset_of(strategy: str) -> str:
+    """Folder of a strategy's explanations below the output folder: `strategy` is their first hive key."""
+    return f"{EXPLANATIONS}/strategy={strategy}"
+
 
 QUOTE = pa.struct([("passage", pa.int32()), ("start", pa.int32()), ("end", pa.int32()), ("text", pa.string())])
 """Evidence as the context has it: [start, end) are characters of the passage, which counts from 0."""
@@ -57,6 +66,11 @@ EXPLANATION_FIELDS = [
     pa.field("explanations", pa.list_(EXPLANATION), nullable=False),
     pa.field("run_id", pa.string(), nullable=False),
 ]
+
+
+def key_name(key: str) -> str:
+    """Name of a partition's key in `explanations/`: `input_` is put before one that is ours there."""
+    return f"input_{key}" if key in {"strategy", *(field.name for field in EXPLANATION_FIELDS)} else key
 
 
 def explanations_schema(partition_keys: Sequence[str]) -> pa.Schema:

@@ -99,10 +99,14 @@ def evaluate(
             from ragassay.jobs.explain.measure import measure_explanations
             from ragassay.jobs.explain.summary import print_measured
 
+            if len(slices or []) > 1 or (where and not label):
+                raise ConfigError("explanations are measured by one --slice, and --where goes with --label")
             truth = label_source(label, labels, true_means, ignore_label, sentence_labels, where)
             column = slices[0] if slices else None
             print_measured(measure_explanations(folder, truth, column, judgements), console)
             return
+        if judgements:
+            raise ConfigError("--judgements are of explanations: name --explanations too")
         from ragassay.jobs.decide.evaluate import evaluate as run_evaluate
         from ragassay.jobs.decide.tables import print_evaluation
 

@@ -29,8 +29,8 @@ def explain(
         typer.Option(
             "--sentences",
             min=1,
-            help="Explain so many flagged sentences in all, those of earlier runs among them: of the worst responses first, or "
-            "a sample with --stratify. All, if no number is given.",
+            help="Explain the worst responses, up to so many flagged sentences of the whole output, or a sample with "
+            "--stratify; all, if no number is given. Run again, it asks nothing new.",
         ),
     ] = None,
     stratify: Annotated[
@@ -46,7 +46,7 @@ def explain(
         typer.Option(
             "--feedback",
             metavar="FILE",
-            help="Write the model's opinions as weak labels, for `calibrate --labels FILE --label supported` and others.",
+            help="Write the model's opinions as weak labels, for `calibrate --labels FILE --label label` and others.",
         ),
     ] = None,
     review: Annotated[
@@ -60,7 +60,7 @@ def explain(
 ) -> None:
     """Ask a larger model why sentences were flagged: OUTPUT/explanations; goes on where it stopped, and asks nothing twice."""
     with our_errors() as console, opened(output) as (folder, manifest):
-        from ragassay.jobs.explain.feedback import rejected_flags, write_feedback, write_review
+        from ragassay.jobs.explain.feedback import check_files, rejected_flags, write_feedback, write_review
         from ragassay.jobs.explain.run import Budget, explain_output
         from ragassay.jobs.explain.summary import print_explained
         from ragassay.pipeline.errors import ConfigError
@@ -69,6 +69,8 @@ def explain(
             raise ConfigError("--stratify draws a sample: say with --sentences how large it is")
         job = load_job(config)
         budget = Budget(sentences, stratify, seed, dollars)
+        if job.explain is not None:  # else `explain_output` says so
+            check_files(folder, strategy or job.explain.strategy, feedback, review)
         done = explain_output(job, folder, manifest, strategy, budget, console)
         print_explained(done, rejected_flags(folder, manifest, done.strategy), output, console)
         if feedback is not None:

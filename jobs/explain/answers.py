@@ -5,16 +5,21 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from ragassay.jobs.explain.written import entries
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.engines.text import Completion
-from ragassay.schemas.explanations import Outcome
+from ragassay.schemas.explanations import ASKED_AGAIN, EXPLANATIONS, Outcome
 
-ANSWERS = "explanations/_answers"
-_ENDS = _NEW, _COUNTED = (".json", ".counted")
+_NEW, _COUNTED = ".json", ".counted"
+
+
+def answers_folder(strategy: str) -> str:
+    """Folder of a strategy's answers below the output folder."""
+    return f"{EXPLANATIONS}/_answers/{strategy}"
 
 
 class AnswerFiles:
-    """A file an answer, of one strategy. See `pipeline.explain.ask.Answers`."""
+    """A file an answer, of one strategy; what stands in rows already is known too. See `pipeline.explain.ask.Answers`."""
 
     def __init__(self, output: Folder, strategy: str) -> None:
         """Look at what is there.
@@ -23,50 +28,72 @@ class AnswerFiles:
             output: The output folder.
             strategy: Whose answers.
         """
-        self._output, self._place = output, f"{ANSWERS}/{strategy}"
-        self._names = {
-            name.rpartition(".")[0]: name
-            for end in _ENDS
-            for name in (info.base_name for info in output.list(self._place, end))
-        }
+        self._output, self._place = output, answers_folder(strategy)
+        self._counted = self._listed(_COUNTED)
+        self._written = {entry["request"]: _completion(entry) for _, entry in entries(output, strategy) if _is_final(entry)}
 
     def get(self, request: str) -> Completion | None:
-        """See `Answers.get`."""
-        text = self._output.read(f"{self._place}/{self._names[request]}") if request in self._names else None
+        """See `Answers.get`. Another replica may have had the answer a moment ago, so it is looked for on disk."""
+        if request in self._written:
+            return self._written[request]
+        return self._read(request + (_COUNTED if request in self._counted else _NEW))
+
+    def put(self, request: str, completion: Completion) -> None:
+        """See `Answers.put`."""
+        self._write(request + _NEW, completion)
+
+    def keep(self, gone: Iterable[Mapping[str, Any]]) -> None:
+        """Keep the answers of rows that are about to go.
+
+        Args:
+            gone: Entries as `schemas.explanations.EXPLANATION` has them, whose cost an earlier run has counted.
+        """
+        for entry in gone:
+            if _is_final(entry) and entry["request"] not in self._counted:
+                self._write(entry["request"] + _COUNTED, _completion(entry))
+                self._counted.add(entry["request"])
+
+    def uncounted(self) -> dict[str, Completion]:
+        """Answers that no run has counted yet."""
+        found = {request: self._read(request + _NEW) for request in self._listed(_NEW) - self._counted}
+        return {request: completion for request, completion in found.items() if completion is not None}
+
+    @property
+    def counted(self) -> Collection[str]:
+        """Requests of no row whose answers a run has counted."""
+        return self._counted
+
+    def settle(self, written: Collection[str]) -> None:
+        """At the end of a run, which has counted all: delete answers that stand in rows; the others stay, as counted ones."""
+        for request in self._listed(_NEW):
+            if request not in written and (completion := self._read(request + _NEW)) is not None:
+                self._write(request + _COUNTED, completion)
+            self._output.delete(f"{self._place}/{request}{_NEW}")
+        for request in self._counted & set(written):
+            self._output.delete(f"{self._place}/{request}{_COUNTED}")
+
+    def _listed(self, end: str) -> set[str]:
+        return {info.base_name.removesuffix(end) for info in self._output.list(self._place, end)}
+
+    def _read(self, name: str) -> Completion | None:
+        text = self._output.read(f"{self._place}/{name}")
         if text is None:
             return None
         data = json.loads(text)
         return Completion(**{**data, "outcome": Outcome(data["outcome"])})
 
-    def put(self, request: str, completion: Completion) -> None:
-        """See `Answers.put`."""
-        self._write(request, completion, _NEW)
+    def _write(self, name: str, completion: Completion) -> None:
+        self._output.write(f"{self._place}/{name}", json.dumps(asdict(completion)))
 
-    def keep(self, entries: Iterable[Mapping[str, Any]]) -> None:
-        """Keep the answers of rows that are about to go: an earlier run has counted what they cost.
 
-        Args:
-            entries: As `schemas.explanations.EXPLANATION` has them.
-        """
-        for entry in entries:
-            if entry["request"] and entry["answer"] is not None and entry["request"] not in self._names:
-                tokens = entry["prompt_tokens"], entry["completion_tokens"]
-                self._write(entry["request"], Completion(Outcome.OK, entry["answer"], *tokens), _COUNTED)
+def _is_final(entry: Mapping[str, Any]) -> bool:
+    return entry["request"] is not None and entry["status"] not in ASKED_AGAIN
 
-    def _write(self, request: str, completion: Completion, end: str) -> None:
-        self._output.write(f"{self._place}/{request}{end}", json.dumps(asdict(completion)))
-        self._names[request] = request + end
 
-    def uncounted(self) -> list[Completion]:
-        """Answers that came since the last run ended."""
-        found = (self.get(request) for request, name in self._names.items() if name.endswith(_NEW))
-        return [completion for completion in found if completion is not None]
-
-    def counted(self) -> set[str]:
-        """Requests whose answers an earlier run has counted."""
-        return {request for request, name in self._names.items() if name.endswith(_COUNTED)}
-
-    def forget(self, written: Collection[str]) -> None:
-        """Delete the answers to requests that stand in rows; what no row needs now stays, since it was paid for."""
-        for request in self._names.keys() & set(written):
-            self._output.delete(f"{self._place}/{self._names.pop(request)}")
+def _completion(entry: Mapping[str, Any]) -> Completion:
+    """The answer that an explanation was read from."""
+    tokens = entry["prompt_tokens"], entry["completion_tokens"]
+    if entry["status"] == Outcome.OK:  # its error, if any, is about its evidence
+        return Completion(Outcome.OK, entry["answer"], *tokens)
+    outcome = Outcome(entry["status"]) if entry["answer"] is None else Outcome.OK
+    return Completion(outcome, entry["answer"], *tokens, error=entry["error"])

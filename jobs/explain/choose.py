@@ -1,6 +1,5 @@
 """Which flagged sentences are explained: all, those of the worst responses, or a sample of every kind of row."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -57,6 +56,7 @@ def flagged_rows(output: Folder, stratify: str | None = None) -> FlaggedRows:
         raise OutputError(f"output {output.uri} has no verdicts yet: run `ragassay finalize {output.uri}` first")
     found = FlaggedRows(np.array([], np.int64), np.array([], np.int64), np.array([]), [], [])
     keys, numbers, scores = [], [], []
+    met = stratify is None
     for place, paths in files.items():
         for path in paths:
             found.paths.append((place, path))
@@ -65,7 +65,13 @@ def flagged_rows(output: Folder, stratify: str | None = None) -> FlaggedRows:
                 numbers.append(np.full(len(table), len(found.paths) - 1))
                 scores.append(table["score"].to_numpy())
                 found.sentences += _numbers(table["sentences"].combine_chunks())
-                found.strata += [as_text(value) for value in table[stratify].to_pylist()] if stratify else []
+                if stratify in table.column_names:
+                    met = True
+                    found.strata += map(as_text, table[stratify].to_pylist())
+                elif stratify:
+                    found.strata += [as_text(None)] * len(table)
+    if not met:
+        raise InputError(f"output {output.uri} has no column {stratify!r}, by which the sample would be stratified")
     found.keys, found.files = np.concatenate([found.keys, *keys]), np.concatenate([found.files, *numbers])
     found.scores = np.concatenate([found.scores, *scores])
     return found
@@ -80,8 +86,6 @@ def _flagged_tables(output: Folder, place: str, path: str, stratify: str | None)
                 f"the verdicts of {output.uri} are of an earlier version: run `ragassay finalize {output.uri}` with the job "
                 "file that made them first"
             )
-        if stratify is not None and stratify not in names:
-            raise InputError(f"output {output.uri} has no column {stratify!r}; it has {', '.join(sorted(names))}")
         columns = ["row_key", "score", "flagged_sentences", "sentences", *([stratify] if stratify else [])]
         for group in range(parquet.num_row_groups):
             table = read_group(parquet, group, columns, place)
@@ -97,7 +101,7 @@ def _numbers(sentences: pa.ListArray) -> list[tuple[int, ...]]:
 
 
 def choose(rows: FlaggedRows, sentences: int | None, stratified: bool, seed: int) -> Ints:
-    """The rows to explain, whole: all; or as many as hold so many sentences, the same ones every time.
+    """The rows to explain, whole: all; or the first that hold so many sentences at most. More sentences take the same and more.
 
     Args:
         rows: Where to choose from.
@@ -109,32 +113,26 @@ def choose(rows: FlaggedRows, sentences: int | None, stratified: bool, seed: int
         Places in `rows`, in their order.
 
     Raises:
-        InputError: Not even one row has so few flagged sentences.
+        InputError: The first row has more flagged sentences.
     """
     if sentences is None:
         return np.arange(len(rows.keys))
     order = _even_order(rows, seed) if stratified else np.lexsort((rows.keys, rows.scores))
-    counts, left, taken = rows.counts, sentences, []
-    for place in order:
-        if counts[place] <= left:
-            taken.append(int(place))
-            left -= int(counts[place])
-        if not left:
-            break
-    if not taken and len(rows.keys):
-        raise InputError(f"{sentences} sentences are less than any response has flagged ({counts.min()}): give more")
-    return np.array(sorted(taken), dtype=np.int64)
+    counts = rows.counts[order]
+    fit = np.searchsorted(np.cumsum(counts), sentences, side="right")
+    if not fit and len(counts):
+        raise InputError(f"the first response alone has {counts[0]} flagged sentences, more than {sentences}: give more")
+    return np.sort(np.asarray(order, dtype=np.int64)[:fit])
 
 
-def _even_order(rows: FlaggedRows, seed: int) -> Sequence[int]:
+def _even_order(rows: FlaggedRows, seed: int) -> Ints:
     """Every stratum's first row, then every stratum's second, and so on; a stratum's rows in a random order."""
     chance = _mixed(rows.keys, seed)
     met: dict[str, int] = {}
     rank = np.zeros(len(chance), dtype=np.int64)
     for place in np.argsort(chance, kind="stable"):
         rank[place] = met[rows.strata[place]] = met.get(rows.strata[place], -1) + 1
-    order: Sequence[int] = np.lexsort((chance, rank)).tolist()
-    return order
+    return np.asarray(np.lexsort((chance, rank)))
 
 
 def _mixed(keys: Ints, seed: int) -> Ints:

@@ -80,6 +80,19 @@ def rejected_flags(output: Folder, manifest: Manifest, strategy: str) -> list[Re
     return [Rejected(name, flags[name], rejected[name]) for name in flags]
 
 
+def check_files(output: Folder, strategy: str, feedback: str | None, review: str | None) -> None:
+    """Check what is to be written, before anything is asked.
+
+    Raises:
+        ConfigError: The strategy has no opinions.
+        OutputError: A file would lie among the output's own data.
+    """
+    if feedback is not None and strategy == Strategy.VANILLA:
+        raise ConfigError("the strategy vanilla explains every flag and rejects none: take fallback or categorized")
+    for dest in filter(None, [feedback, review]):
+        refuse_inside(output, open_folder(dest), dest)
+
+
 def write_feedback(output: Folder, manifest: Manifest, strategy: str, dest: str) -> int:
     """Write the reasoner's opinions as weak labels, see `FEEDBACK`.
 
@@ -87,15 +100,8 @@ def write_feedback(output: Folder, manifest: Manifest, strategy: str, dest: str)
         Responses written.
 
     Raises:
-        ConfigError: The strategy has no opinions.
-        OutputError: The file lies among the output's own data, or can't be written.
+        OutputError: The file can't be written.
     """
-    if strategy == Strategy.VANILLA:
-        raise ConfigError(
-            "the strategy vanilla explains every flag and rejects none: take fallback or categorized for feedback"
-        )
-    target = open_folder(dest)
-    refuse_inside(output, target, dest)
     model = next((run.model for run in reversed(manifest.explained) if run.strategy == strategy), "")
 
     def labels() -> Iterator[dict[str, Any]]:
@@ -108,7 +114,7 @@ def write_feedback(output: Folder, manifest: Manifest, strategy: str, dest: str)
             if said:
                 yield {**row, "label": _label(said, len(entries)), "sentence_labels": said, "weak": True, "labelled_by": model}
 
-    return write_parquet(target, labels(), FEEDBACK)
+    return write_parquet(open_folder(dest), labels(), FEEDBACK)
 
 
 def write_review(output: Folder, strategy: str, dest: str) -> int:
@@ -118,10 +124,8 @@ def write_review(output: Folder, strategy: str, dest: str) -> int:
         Explanations written.
 
     Raises:
-        OutputError: The file lies among the output's own data, or can't be written.
+        OutputError: The file can't be written.
     """
-    target = open_folder(dest)
-    refuse_inside(output, target, dest)
 
     def explanations() -> Iterator[dict[str, Any]]:
         for row, entries in _explained(output, strategy, ["sentences", "context"]):
@@ -130,7 +134,7 @@ def write_review(output: Folder, strategy: str, dest: str) -> int:
                     text = row["sentences"][entry["sentence"]]["text"]
                     yield {**row, **entry, "strategy": strategy, "text": text, "inconsistent": None}
 
-    return write_parquet(target, explanations(), REVIEW)
+    return write_parquet(open_folder(dest), explanations(), REVIEW)
 
 
 def _label(said: list[dict[str, Any]], flagged: int) -> str | None:

@@ -20,12 +20,12 @@ from ragassay.jobs.decide.labels import (
     sentence_truth,
     to_labels,
 )
-from ragassay.jobs.explain.written import EXPLANATIONS, explained_rows
+from ragassay.jobs.explain.written import explained_rows
 from ragassay.jobs.output.partitions import hive_path, partitions, read_group
 from ragassay.jobs.storage import Folder, open_file
 from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.pipeline.explain.strategy import Strategy
-from ragassay.schemas.explanations import Outcome
+from ragassay.schemas.explanations import Outcome, dataset_of
 
 EVALUATION = "evaluation_explanations.json"
 
@@ -125,7 +125,7 @@ def measure_explanations(
         InputError: A column or file is missing or wrong.
         OutputError: There are no explanations.
     """
-    strategies = [s.value for s in Strategy if output.list(f"{EXPLANATIONS}/strategy={s}", ".parquet")]
+    strategies = [s.value for s in Strategy if output.list(dataset_of(s), ".parquet")]
     if not strategies:
         raise OutputError(f"output {output.uri} has no explanations yet: run `ragassay explain {output.uri}` first")
     reviewed = read_reviewed(source) if source and source.file else None
@@ -207,6 +207,7 @@ def _labelled_rows(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Rows of `scored/` with label, labels of sentences, and data set."""
     wanted = ["row_key", "row_id", "sentences", *SENTENCE_COLUMNS, *([column] if column else [])]
+    wanted += list(source.where) if source else []
     if source and not source.file:
         wanted += [source.column, *([source.sentences] if source.sentences else [])]
     met: set[str] = set()
@@ -221,6 +222,8 @@ def _labelled_rows(
                         (c for c in SENTENCE_COLUMNS if c in table.column_names), ""
                     )
                     for row, label in zip(table.to_pylist(), labels, strict=True):
+                        if source and any(as_text(row.get(name)) != value for name, value in source.where.items()):
+                            continue
                         row |= {"label": label, "sentence labels": row.get(named) if source and not reviewed else None}
                         if reviewed is not None:
                             key = (hive_path(place) if reviewed.by_partition else None, row["row_id"])

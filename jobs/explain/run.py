@@ -3,7 +3,6 @@
 import os
 import secrets
 import time
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,10 +13,11 @@ import numpy as np
 from rich.console import Console
 
 from ragassay.jobs.config import Job
-from ragassay.jobs.explain.answers import AnswerFiles
+from ragassay.jobs.explain.account import count, fill_purse
+from ragassay.jobs.explain.answers import AnswerFiles, answers_folder
 from ragassay.jobs.explain.choose import FlaggedRows, choose, flagged_rows
 from ragassay.jobs.explain.source import chosen_rows
-from ragassay.jobs.explain.written import EXPLANATIONS, dataset_of, entries, take_out
+from ragassay.jobs.explain.written import entries, take_out
 from ragassay.jobs.output.fingerprint import differences, short
 from ragassay.jobs.output.manifest import write_manifest
 from ragassay.jobs.output.partitions import hive_keys
@@ -28,12 +28,12 @@ from ragassay.jobs.score.checkpoint import clear_pending
 from ragassay.jobs.score.progress import progress
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Ints
-from ragassay.pipeline.errors import BalanceError, ConfigError, OutputError
+from ragassay.pipeline.engines.server import Caller, Server, api_key
+from ragassay.pipeline.errors import ConfigError, OutputError
 from ragassay.pipeline.explain.config import Reasoner, settled
-from ragassay.pipeline.explain.purse import Purse
 from ragassay.pipeline.explain.strategy import Strategy
 from ragassay.pipeline.stages.explain import Explainer
-from ragassay.schemas.explanations import Outcome, explanations_schema
+from ragassay.schemas.explanations import EXPLANATIONS, dataset_of, explanations_schema, key_name
 from ragassay.schemas.manifest import Explained, Manifest
 
 CHECKPOINT = "_explaining"
@@ -44,8 +44,7 @@ class Budget:
     """What is explained, and what that may cost.
 
     Attributes:
-        sentences: Flagged sentences in all, those of earlier runs among them: the same command asks nothing twice. None takes
-            every one.
+        sentences: Flagged sentences at most, of the whole output: the same command asks nothing twice. None takes every one.
         stratify: Column of which every value gets its part, by chance; None takes the worst responses first.
         seed: Of that chance.
         dollars: US dollars that this run may spend; None sets no limit.
@@ -86,9 +85,8 @@ def explain_output(
     _check_identity(output, manifest, strategy, identity)
     clear_pending(output, CHECKPOINT, EXPLANATIONS)
     output.delete(CHECKPOINT)
-    answers = AnswerFiles(output, strategy)
-    stay = take_out(output, strategy, dict(zip(flagged.keys.tolist(), flagged.sentences, strict=True)), answers)
-    counted = answers.counted()
+    sentences = dict(zip(flagged.keys.tolist(), flagged.sentences, strict=True))
+    stay = take_out(output, strategy, sentences, set(flagged.keys[chosen].tolist()), AnswerFiles(output, strategy).keep)
     todo = chosen[~np.isin(flagged.keys[chosen], np.array(sorted(stay), dtype=np.int64))]
     run.flagged = {"responses": len(flagged.keys), "sentences": int(flagged.counts.sum())}
     run.chosen = {"responses": len(chosen), "sentences": int(flagged.counts[chosen].sum())}
@@ -100,13 +98,13 @@ def explain_output(
         stage = _stage(reasoner, strategy, identity, run.run_id, output, budget)
         with ray_session(job, *needed_resources([stage])):
             _run(job, output, flagged, todo, stage, strategy, console, size)
-    _account(output, manifest, run, reasoner, flagged, chosen, counted)
+    count(output, manifest, run, reasoner, {key: sentences[key] for key in flagged.keys[chosen].tolist()})
     run.seconds = round(time.perf_counter() - started, 3)
     run.finished = datetime.now(UTC).isoformat(timespec="seconds")
     manifest.explained.append(run)
     write_manifest(output, manifest)
     output.delete(CHECKPOINT)
-    AnswerFiles(output, strategy).forget([entry["request"] for _, entry in entries(output, strategy)])
+    AnswerFiles(output, strategy).settle({entry["request"] for _, entry in entries(output, strategy)})
     return run
 
 
@@ -120,6 +118,10 @@ def _reasoner(job: Job, budget: Budget) -> Reasoner:
         )
     if budget.dollars is not None and job.explain.price is None:
         raise ConfigError("a budget in money needs to know what tokens cost: set explain.price: {input: …, output: …}")
+    if budget.dollars is not None and (job.explain.replicas.max > 1 or not isinstance(job.explain.engine, Server)):
+        raise ConfigError("a budget in money is for a server that one replica asks: leave replicas out, and raise concurrency")
+    if isinstance(job.explain.engine, Server):
+        api_key(Caller("explain", job.explain.model, job.explain.engine))  # before anything is touched
     return settled(job.explain)
 
 
@@ -148,13 +150,8 @@ def _stage(
 ) -> Stage:
     threads = getattr(reasoner.engine, "threads", None) or max(1, (os.cpu_count() or 1) // reasoner.replicas.max)
     purse = None
-    if budget.dollars is not None and reasoner.price is not None:
-        # What a run that broke off has spent was of this budget.
-        spent = sum(
-            reasoner.price.of(one.prompt_tokens, one.completion_tokens) for one in AnswerFiles(output, strategy).uncounted()
-        )
-        share = max(0.0, budget.dollars - spent) / reasoner.replicas.max
-        purse = partial(Purse, reasoner.price, share, reasoner.max_tokens)
+    if budget.dollars is not None:
+        purse = partial(fill_purse, output, strategy, reasoner, budget.dollars)
     arguments = {
         "reasoner": reasoner,
         "strategy": strategy,
@@ -171,57 +168,14 @@ def _stage(
 def _run(
     job: Job, output: Folder, flagged: FlaggedRows, todo: Ints, stage: Stage, strategy: Strategy, console: Console, size: int
 ) -> None:
-    keys = list(dict.fromkeys(key for place, _ in flagged.paths for key in hive_keys(place)))
+    keys = list(dict.fromkeys(key_name(key) for place, _ in flagged.paths for key in hive_keys(place)))
     wanted = {}
     for number in np.unique(flagged.files[todo]):
         wanted[flagged.paths[number]] = flagged.keys[todo[flagged.files[todo] == number]]
     partition_keys = ["strategy", *keys]
     output.fs.create_dir(output.path(EXPLANATIONS), recursive=True)
     sink = Sink(output, EXPLANATIONS, partition_keys, explanations_schema(keys), CHECKPOINT)
-    before = len(output.list(f"{EXPLANATIONS}/_answers/{strategy}", ".json"))
-    count = lambda: len(output.list(f"{EXPLANATIONS}/_answers/{strategy}", ".json")) - before  # noqa: E731
-    with progress(count, size, console, "explaining", "sentences"):
+    kept = answers_folder(strategy)
+    before = len(output.list(kept, ".json"))
+    with progress(lambda: len(output.list(kept, ".json")) - before, size, console, "explaining", "sentences"):
         run_plan(chosen_rows(output, wanted, keys), [stage], sink, job.block_mib)
-
-
-def _account(
-    output: Folder,
-    manifest: Manifest,
-    run: Explained,
-    reasoner: Reasoner,
-    flagged: FlaggedRows,
-    chosen: Ints,
-    counted: set[str],
-) -> None:
-    """Count what the chosen rows have, and see that every flagged sentence of them has one outcome."""
-    wanted = {int(flagged.keys[i]): flagged.sentences[i] for i in chosen}
-    found: dict[int, list[int]] = {}
-    statuses: Counter[str] = Counter()
-    categories: Counter[str] = Counter()
-    agreed: Counter[str] = Counter()
-    paid: dict[str, tuple[int, int]] = {}
-    finished = {before.run_id for before in manifest.explained}
-    for row, entry in entries(output, run.strategy):
-        if row["row_key"] not in wanted:
-            continue
-        found.setdefault(row["row_key"], []).append(entry["sentence"])
-        statuses[entry["status"]] += 1
-        if entry["status"] == Outcome.OK:
-            agreed[{True: "consistent", False: "inconsistent", None: "can't tell"}[entry["consistent"]]] += 1
-            run.with_evidence += entry["evidence"] is not None
-            if entry["category"]:
-                categories[entry["category"]] += 1
-        if row["run_id"] not in finished and entry["request"] and entry["request"] not in counted:
-            paid[entry["request"]] = entry["prompt_tokens"], entry["completion_tokens"]
-    missing = {key: rows for key, rows in wanted.items() if tuple(found.get(key, ())) != rows}
-    if missing:
-        key, rows = next(iter(missing.items()))
-        raise BalanceError(
-            f"{len(missing)} responses have other explanations than flagged sentences; of row_key {key}, {list(rows)} are "
-            f"flagged and {found.get(key, [])} explained"
-        )
-    run.statuses, run.categories, run.agreed = dict(statuses), dict(categories.most_common()), dict(agreed)
-    run.asked = sum(any(tokens) for tokens in paid.values())
-    run.prompt_tokens, run.completion_tokens = (sum(tokens[i] for tokens in paid.values()) for i in (0, 1))
-    if reasoner.price is not None:
-        run.dollars = reasoner.price.of(run.prompt_tokens, run.completion_tokens)

@@ -10,6 +10,7 @@ from pyarrow import fs as pafs
 from ragassay.jobs.output.partitions import batches, hive_keys
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Ints
+from ragassay.schemas.explanations import key_name
 
 READ = ["row_key", "row_id", "question", "context", "response", "sentences"]
 ROWS = 256
@@ -51,7 +52,7 @@ def chosen_rows(output: Folder, wanted: Mapping[tuple[str, str], Ints], partitio
 
 
 def _tables(fs: pafs.FileSystem, place: str, path: str, keys: Ints, partition_keys: Sequence[str]) -> Iterator[pa.Table]:
-    values = hive_keys(place)
+    values = {key_name(key): value for key, value in hive_keys(place).items()}
     for batch in batches(fs, [path], READ, ROWS):
         rows = batch.filter(pa.array(np.isin(batch["row_key"].to_numpy(), keys)))
         if rows.num_rows:

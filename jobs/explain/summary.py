@@ -8,7 +8,7 @@ from rich.table import Table
 
 from ragassay.jobs.explain.feedback import Rejected
 from ragassay.jobs.explain.measure import PAPER, Measured, Told
-from ragassay.jobs.explain.written import dataset_of
+from ragassay.schemas.explanations import dataset_of
 from ragassay.schemas.manifest import Explained
 
 

@@ -1,38 +1,17 @@
 """What `explanations/` holds of a strategy: which rows are done, and what has to go before it is done anew."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
-from ragassay.jobs.explain.answers import AnswerFiles
 from ragassay.jobs.output.partitions import batches
 from ragassay.jobs.storage import Folder, writing
-from ragassay.schemas.explanations import ASKED_AGAIN
+from ragassay.schemas.explanations import ASKED_AGAIN, dataset_of
 
-EXPLANATIONS = "explanations"
 ROWS = 1024
-
-
-def dataset_of(strategy: str) -> str:
-    """Folder of a strategy's explanations below the output folder: `strategy` is their first hive key."""
-    return f"{EXPLANATIONS}/strategy={strategy}"
-
-
-@dataclass(frozen=True)
-class Done:
-    """What is written of a row.
-
-    Attributes:
-        sentences: Numbers of the sentences that are explained.
-        final: Whether none of them has to be asked about again.
-    """
-
-    sentences: tuple[int, ...]
-    final: bool
 
 
 def entries(output: Folder, strategy: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
@@ -48,26 +27,37 @@ def explained_rows(output: Folder, strategy: str) -> dict[int, list[dict[str, An
     return {row["row_key"]: row["explanations"] for path in _files(output, strategy) for row in _rows(output.fs, path)}
 
 
-def take_out(output: Folder, strategy: str, flagged: Mapping[int, tuple[int, ...]], answers: AnswerFiles) -> set[int]:
+def take_out(
+    output: Folder,
+    strategy: str,
+    flagged: Mapping[int, tuple[int, ...]],
+    chosen: Collection[int],
+    keep: Callable[[Iterable[Mapping[str, Any]]], None],
+) -> set[int]:
     """Take out the rows that are to be written anew; their answers are kept first.
 
     Args:
         output: The output folder.
         strategy: Which explanations.
         flagged: `row_key` -> numbers of the sentences that are flagged now; a row that is not there is flagged no longer.
-        answers: Where answers are kept.
+        chosen: `row_key`s of the rows that this run explains: of the others, what was not answered stays as it is.
+        keep: Keeps the explanations of rows that go.
 
     Returns:
         `row_key`s of the rows that stay.
     """
     stay: set[int] = set()
     for path in _files(output, strategy):
-        rows = list(_rows(output.fs, path))
-        good = [(done := _done(row)).final and done.sentences == flagged.get(row["row_key"]) for row in rows]
-        stay |= {row["row_key"] for row, keep in zip(rows, good, strict=True) if keep}
+        good = []
+        gone: list[Mapping[str, Any]] = []
+        for row in _rows(output.fs, path):
+            key = row["row_key"]
+            stays = key not in stay and _sentences(row) == flagged.get(key) and (key not in chosen or _is_final(row))
+            good.append(stays)
+            (stay.add(key) if stays else gone.extend(row["explanations"]))
         if all(good):
             continue
-        answers.keep(entry for row, keep in zip(rows, good, strict=True) if not keep for entry in row["explanations"])
+        keep(gone)
         table = pa.Table.from_batches(list(batches(output.fs, [path], rows=ROWS))).filter(pa.array(good))
         if len(table):
             with writing(output.fs, path) as stream:
@@ -77,6 +67,14 @@ def take_out(output: Folder, strategy: str, flagged: Mapping[int, tuple[int, ...
     return stay
 
 
+def _sentences(row: Mapping[str, Any]) -> tuple[int, ...]:
+    return tuple(entry["sentence"] for entry in row["explanations"])
+
+
+def _is_final(row: Mapping[str, Any]) -> bool:
+    return all(entry["status"] not in ASKED_AGAIN for entry in row["explanations"])
+
+
 def _files(output: Folder, strategy: str) -> list[str]:
     return [info.path for info in output.list(dataset_of(strategy), ".parquet")]
 
@@ -84,8 +82,3 @@ def _files(output: Folder, strategy: str) -> list[str]:
 def _rows(fs: pafs.FileSystem, path: str) -> Iterator[dict[str, Any]]:
     for batch in batches(fs, [path], ["row_key", "run_id", "explanations"], ROWS):
         yield from batch.to_pylist()
-
-
-def _done(row: Mapping[str, Any]) -> Done:
-    statuses = {entry["status"] for entry in row["explanations"]}
-    return Done(tuple(entry["sentence"] for entry in row["explanations"]), not statuses & set(ASKED_AGAIN))

@@ -171,7 +171,7 @@ def exchange(
         caller: Who asks, and which server.
         chats: What.
         form: How.
-        done: Told of every answer as it comes.
+        done: Told of every answer as it comes, in one of several threads.
         skip: Asked before each chat is sent; what it gives is the answer, and the chat is not sent.
 
     Returns:
@@ -181,7 +181,7 @@ def exchange(
         ModelError: The server can't be reached, refuses the key, has no such model, does not take the request's settings,
             or is in trouble (timeouts, 429, 5xx) for more than `concurrency` chats in succession.
     """
-    key = _key(caller)
+    key = api_key(caller)
     if not chats:
         return []
     from openai import DefaultHttpxClient, OpenAI
@@ -191,12 +191,22 @@ def exchange(
     streak, patience = 0, min(server.concurrency + 1, max(len(chats), 2))
     pace, settings = _Pace(server.requests_per_minute), dict(form.settings)
 
-    def one(i: int) -> Answer:
-        skipped = skip(i)
-        if skipped is not None:
-            return skipped
-        pace.wait()
-        return form.read(_send(client, caller, settings, chats[i]))
+    def one(i: int) -> tuple[Answer, str | None]:
+        """An answer, and what the trouble was where the server had some."""
+        answer, trouble = skip(i), None
+        if answer is None:
+            pace.wait()
+            try:
+                answer = form.read(_send(client, caller, settings, chats[i]))
+            except _RefusedError as refusal:
+                answer = form.refused(str(refusal))
+            except _TroubleError as error:
+                answer, trouble = form.in_trouble(str(error)), str(error)
+            except ModelError as error:
+                done(i, form.in_trouble(str(error)))  # who waits for this one must not wait for ever
+                raise
+        done(i, answer)  # here, so that what has come is told of even if another request ends it all
+        return answer, trouble
 
     with (
         OpenAI(
@@ -211,30 +221,26 @@ def exchange(
         futures = {pool.submit(one, i): i for i in range(len(chats))}
         try:
             for future in as_completed(futures):
-                i = futures[future]
-                try:
-                    answers[i] = future.result()
-                    streak = 0
-                except _RefusedError as refusal:
-                    answers[i] = form.refused(str(refusal))
-                    streak = 0
-                except _TroubleError as trouble:
-                    streak += 1
-                    if streak >= patience:
-                        raise ModelError(
-                            f"{caller.where} gave {trouble} for {streak} rows in succession, "
-                            f"{server.retries + 1} tries each: look at the server and its quota, lower concurrency, or raise "
-                            "timeout_seconds or retries"
-                        ) from None
-                    answers[i] = form.in_trouble(str(trouble))
-                done(i, answers[i])
+                answers[futures[future]], trouble = future.result()
+                streak = streak + 1 if trouble else 0
+                if streak >= patience:
+                    raise ModelError(
+                        f"{caller.where} gave {trouble} for {streak} rows in succession, "
+                        f"{server.retries + 1} tries each: look at the server and its quota, lower concurrency, or raise "
+                        "timeout_seconds or retries"
+                    )
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)  # what is not sent yet is not sent
             raise
     return [answers[i] for i in range(len(chats))]
 
 
-def _key(caller: Caller) -> str:
+def api_key(caller: Caller) -> str:
+    """The key for a caller's server.
+
+    Raises:
+        ModelError: Its variable is not set.
+    """
     name = caller.server.api_key_env
     if name is None:
         return "none"
@@ -283,7 +289,8 @@ def _fault_of(caller: Caller, error: "APIStatusError") -> Exception:
         said = error.body.get("message") if isinstance(error.body, dict) else error.message
         reason = " ".join(str(said).split())[:300]
         if error.param in REQUEST_SETTINGS:
-            return ModelError(f"{where} does not take `{error.param}` (HTTP {status}): {reason}")
+            way = ". Without structured output: structured: false" if error.param == "response_format" else ""
+            return ModelError(f"{where} does not take `{error.param}` (HTTP {status}): {reason}{way}")
         return _RefusedError(f"the server refuses the row (HTTP {status}): {reason}")
     if status in {408, 409, 429} or status >= 500:
         return _TroubleError(f"HTTP {status}{f' ({error.code[:40]})' if error.code else ''}")

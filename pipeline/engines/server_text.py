@@ -1,12 +1,15 @@
 """A served model as a text engine: whole answers, held to a JSON schema by the server's own structured output."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from ragassay.pipeline.engines.server import Caller, Form, exchange
-from ragassay.pipeline.engines.text import Completion, Messages, Wanted
+from ragassay.pipeline.engines.text import Completion, Messages, Wanted, legal
+from ragassay.pipeline.errors import ModelError
 from ragassay.schemas.explanations import Outcome
+
+MOST_REFUSALS = 8
+"""Prompts that a server may refuse before it has answered one: with more of them it is not the prompts."""
 
 
 class ServerText:
@@ -19,6 +22,7 @@ class ServerText:
             caller: Who asks, and which server.
         """
         self._caller = caller
+        self._answered = False
 
     def complete(
         self,
@@ -33,10 +37,25 @@ class ServerText:
             held = {"name": "explanation", "strict": True, "schema": dict(wanted.schema)}
             settings["response_format"] = {"type": "json_schema", "json_schema": held}
         who = self._caller.who
+
+        def read(completion: Any) -> Completion:
+            self._answered = True
+            return _read(who, wanted, completion)
+
+        def refused(said: str) -> Completion:
+            refusals.append(said)
+            if not self._answered and len(refusals) > MOST_REFUSALS:
+                raise ModelError(
+                    f"{who}: {self._caller.server.base_url} refuses every prompt: {said}. One that can't hold answers "
+                    "to a JSON schema wants structured: false"
+                )
+            return Completion(Outcome.REFUSED, error=f"{who}: {said}")
+
+        refusals: list[str] = []
         form = Form(
             settings=settings,
-            read=partial(_read, who, wanted),
-            refused=lambda said: Completion(Outcome.REFUSED, error=f"{who}: {said}"),
+            read=read,
+            refused=refused,
             in_trouble=lambda gave: Completion(Outcome.ERROR, error=f"{who}: the server gave {gave}"),
         )
         over = Completion(Outcome.OVER_BUDGET)
@@ -55,4 +74,4 @@ def _read(who: str, wanted: Wanted, completion: Any) -> Completion:
             outcome, None, *tokens, error=f"{who}: the server gave no text (finish_reason {choice.finish_reason})"
         )
     cut = f"the answer was cut off after {wanted.max_tokens} tokens" if choice.finish_reason == "length" else None
-    return Completion(Outcome.OK, choice.message.content, *tokens, error=cut)
+    return Completion(Outcome.OK, legal(choice.message.content), *tokens, error=cut)

@@ -29,6 +29,11 @@ class Completion:
     error: str | None = None
 
 
+def legal(text: str) -> str:
+    """A text as UTF-8 can hold it: a model may write half of a surrogate pair."""
+    return text.encode("utf-8", "replace").decode()
+
+
 @dataclass(frozen=True)
 class Wanted:
     """What all answers of a call have in common.
@@ -57,7 +62,8 @@ class TextEngine(Protocol):
         Args:
             chats: The chats.
             wanted: What answers have in common.
-            done: Told of every answer as it comes, with the number of its chat; before a dear answer is lost, it is kept.
+            done: Told of every answer as it comes, with the number of its chat, by one of several threads perhaps; before a
+                dear answer is lost, it is kept.
             allowed: Asked before each chat is sent; where it says no, the chat is not sent, and its outcome is over_budget.
 
         Raises:

@@ -9,7 +9,7 @@ from jinja2 import TemplateError
 
 from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.plain_text import Ids, PlainText
-from ragassay.pipeline.engines.text import Completion, Messages, Wanted
+from ragassay.pipeline.engines.text import Completion, Messages, Wanted, legal
 from ragassay.pipeline.errors import ModelError
 from ragassay.schemas.explanations import Outcome
 
@@ -51,7 +51,11 @@ class VllmText:
         prompts: dict[int, Ids] = {}
         room = self._window - wanted.max_tokens
         for i, chat in enumerate(chats):
-            ids = self._encode(chat)
+            try:
+                ids = chat_ids(self._who, self._tokenizer, self._plain, chat)
+            except ValueError as error:  # of this text
+                done(i, Completion(Outcome.ERROR, error=f"{self._who}: {error}"))
+                continue
             if len(ids) > room:
                 reason = f"{len(ids)} tokens, and the window of {self._window} has room for {room} beside the answer"
                 done(i, Completion(Outcome.TOO_LONG, error=f"{self._who}: {reason}: raise max_model_len"))
@@ -65,19 +69,6 @@ class VllmText:
             ):
                 done(i, completion)
 
-    def _encode(self, chat: Messages) -> Ids:
-        """A chat as token ids: control tokens of the template alone."""
-        marked = [{"role": message["role"], "content": f"{_OPEN}{i}{_CLOSE}"} for i, message in enumerate(chat)]
-        try:
-            text = self._tokenizer.apply_chat_template(marked, tokenize=False, add_generation_prompt=True)
-        except (TemplateError, ValueError) as error:
-            raise ModelError(f"{self._who}: its chat template fails ({error}): take an instruct model") from error
-        segments = [
-            _MARK.sub(lambda mark: chat[int(mark[1])]["content"], s) if isinstance(s, str) else s for s in self._plain.cut(text)
-        ]
-        ids = self._plain.encode([s for s in segments if isinstance(s, str)])
-        return [token for s in segments for token in (ids[s] if isinstance(s, str) else (s,))]
-
     def _generate(self, prompts: Sequence[Ids], wanted: Wanted) -> list[Completion]:
         from vllm import SamplingParams
 
@@ -87,6 +78,32 @@ class VllmText:
         except Exception as error:  # no row's fault: it must end the run, not pass for a row's
             raise ModelError(f"{self._who}: the engine failed: {type(error).__name__}: {error}") from error
         return [_completion(output, wanted) for output in outputs]
+
+
+def chat_ids(who: str, tokenizer: Any, plain: PlainText, chat: Messages) -> Ids:
+    """A chat as token ids: control tokens are those of the model's chat template alone.
+
+    Args:
+        who: Whose it is, for the message.
+        tokenizer: The model's.
+        plain: Encodes text for it.
+        chat: The chat.
+
+    Raises:
+        ModelError: The template fails.
+    """
+    marked = [{"role": message["role"], "content": f"{_OPEN}{i}{_CLOSE}"} for i, message in enumerate(chat)]
+    try:
+        text = tokenizer.apply_chat_template(marked, tokenize=False, add_generation_prompt=True)
+    except (TemplateError, ValueError) as error:
+        raise ModelError(
+            f"{who}: its chat template fails ({error}): take an instruct model whose template has a system message"
+        ) from error
+    if sorted(map(int, _MARK.findall(text))) != list(range(len(chat))):
+        raise ModelError(f"{who}: its chat template leaves out a message: take an instruct model with a system message")
+    segments = [_MARK.sub(lambda mark: chat[int(mark[1])]["content"], s) if isinstance(s, str) else s for s in plain.cut(text)]
+    ids = plain.encode([s for s in segments if isinstance(s, str)])
+    return [token for s in segments for token in (ids[s] if isinstance(s, str) else (s,))]
 
 
 def _held_to(wanted: Wanted) -> Any:
@@ -101,4 +118,4 @@ def _completion(output: Any, wanted: Wanted) -> Completion:
     tokens = len(output.prompt_token_ids), len(answer.token_ids)
     if not answer.text:
         return Completion(Outcome.NO_ANSWER, None, *tokens, error="the model said nothing")
-    return Completion(Outcome.OK, answer.text, *tokens, error=cut)
+    return Completion(Outcome.OK, legal(answer.text), *tokens, error=cut)

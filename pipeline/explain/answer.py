@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ragassay.pipeline.engines.text import legal
 from ragassay.pipeline.explain.categories import Category
 from ragassay.pipeline.explain.evidence import Evidence, find_quote
 from ragassay.pipeline.explain.strategy import UNKNOWN, Strategy
 from ragassay.schemas.explanations import Outcome
 
 _FENCE = re.compile(r"^```(?:json)?\s*\n(.*)\n```$", re.DOTALL)
+_GIVES_UP = re.compile(rf"\W*({UNKNOWN}\b|(?i:{UNKNOWN})\W*$)")  # as we wrote it; or in other letters, alone
 NOT_IN_CONTEXT = "the evidence that it quotes is in no passage"
 
 
@@ -47,17 +49,17 @@ def read_answer(text: str, strategy: Strategy, categories: Sequence[Category], p
     """
     try:
         said = json.loads(match[1] if (match := _FENCE.match(text.strip())) else text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return _unreadable("the answer is no JSON")
     if fault := _fault(said, strategy.answer_schema(categories)):
         return _unreadable(fault)
-    reason, quote = said["reason"].strip(), said["evidence"].strip()
+    reason, quote = (legal(said[name]).strip() for name in ("reason", "evidence"))
     category, consistent = None, None
     if strategy is Strategy.CATEGORIZED:
         category = said["category"]
         consistent = next(kind.is_hallucination for kind in categories if kind.name == category)
     elif strategy is Strategy.FALLBACK:
-        consistent = reason.strip("\"'. ").upper() != UNKNOWN
+        consistent = not _GIVES_UP.match(reason)
     if not reason:
         return _unreadable("the answer gives no reason")
     evidence = find_quote(quote, passages) if quote else None

@@ -18,6 +18,10 @@ TextEngineConfig = Annotated[Vllm | Server, Field(discriminator="kind")]
 """The engines that answer in text."""
 
 
+NOT_OF_ANSWERS = {"max_model_len", "top_logprobs"}
+"""Settings of engines that scores depend on and whole answers don't."""
+
+
 class Price(BaseModel):
     """What a served model costs.
 
@@ -63,7 +67,8 @@ class Reasoner(Model):
     def identity(self, strategy: Strategy) -> dict[str, Any]:
         """What explanations depend on beside the weights: all settings, but for those that no answer depends on."""
         kept = self.model_dump(mode="json", include={"max_tokens", "structured"})
-        return {**kept, "prompt": prompt_identity(strategy, self.categories), **self.engine.identity()}
+        engine = {key: value for key, value in self.engine.identity().items() if key not in NOT_OF_ANSWERS}
+        return {**kept, "prompt": prompt_identity(strategy, self.categories), **engine}
 
     def load(self, threads: int) -> TextEngine:
         """Load it.

@@ -1,14 +1,17 @@
 """A budget that is never overdrawn: what is under way is reserved at the most that it can cost."""
 
 from collections.abc import Sequence
-from threading import Lock
+from threading import Condition
 
 from ragassay.pipeline.engines.text import Completion, Messages
+from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.explain.config import Price
+from ragassay.schemas.explanations import Outcome
 
 
 class Purse:
-    """Says whether there is money for another question. May be asked by several threads."""
+    """Says whether there is money for another question. Several threads may ask; one waits while what is under way might leave
+    enough."""
 
     def __init__(self, price: Price, dollars: float, max_tokens: int) -> None:
         """Fill it.
@@ -19,21 +22,37 @@ class Purse:
             max_tokens: Tokens that an answer may have.
         """
         self._price, self._left, self._max_tokens = price, dollars, max_tokens
-        self._lock = Lock()
+        self._under_way = 0
+        self._change = Condition()
 
     def reserve(self, chat: Messages) -> bool:
-        """Set aside the most that an answer can cost; False where that is not there."""
-        with self._lock:
-            enough = self._most(chat) <= self._left
-            self._left -= self._most(chat) if enough else 0
-            return enough
+        """Set aside the most that an answer can cost; False where that is not there, and nothing is under way."""
+        most = self._most(chat)
+        with self._change:
+            self._change.wait_for(lambda: most <= self._left or not self._under_way)
+            if most > self._left:
+                return False
+            self._left -= most
+            self._under_way += 1
+            return True
 
     def settle(self, chat: Messages, completion: Completion) -> None:
-        """Put back what was reserved and not spent. An answer whose tokens nobody counted costs the most."""
-        counted = completion.prompt_tokens or completion.text is None
-        with self._lock:
-            cost = self._price.of(completion.prompt_tokens, completion.completion_tokens)
-            self._left += self._most(chat) - cost if counted else 0
+        """Put back what was reserved and not spent. Where the server was in trouble, it may have been: nothing is put back.
+
+        Raises:
+            ModelError: The server does not say how many tokens an answer took.
+        """
+        with self._change:
+            self._under_way -= 1
+            if completion.outcome is not Outcome.ERROR:
+                cost = self._price.of(completion.prompt_tokens, completion.completion_tokens)
+                self._left += self._most(chat) - cost
+            self._change.notify_all()
+        if completion.text is not None and not completion.prompt_tokens:
+            raise ModelError(
+                "the reasoner's server does not say how many tokens it used, so a budget in money can't be kept: leave --usd "
+                "out, and limit --sentences"
+            )
 
     def _most(self, chat: Messages) -> float:
         """No tokenizer makes more tokens than there are bytes; a template adds a few a message."""

@@ -53,6 +53,7 @@ def one_ray() -> Iterator[None]:
 def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks run in this process: they are functions of their arguments, and Ray takes ten seconds to start."""
     import ray
+    import ray.data  # it uses `ray.remote` itself
 
     from ragassay.jobs import run as job_run
 

@@ -105,7 +105,8 @@ def test_a_square_is_seen() -> None:
 
 
 def grows_evenly(doing: Callable[[str], object], short: str, long: str) -> bool:
-    """Whether the long text takes about as many times longer as it is long, in one of five tries: other work on the machine slows either."""
+    """Whether the long text takes about as many times longer as it is long, in one of five tries: other work on the machine
+    slows either."""
     return any(seconds(doing, long) < GROWTH * seconds(doing, short) for _ in range(5))
 
 

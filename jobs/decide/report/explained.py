@@ -13,9 +13,8 @@ from pyarrow import parquet as pq
 from ragassay.jobs.output.partitions import batches, hive_keys, partitions
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.explain.strategy import Strategy
-from ragassay.schemas.explanations import Outcome
+from ragassay.schemas.explanations import Outcome, dataset_of, key_name
 
-EXPLANATIONS = "explanations"
 MOST_TELLING = (Strategy.CATEGORIZED, Strategy.FALLBACK, Strategy.VANILLA)
 """The first of these that has explained anything is shown."""
 
@@ -93,7 +92,7 @@ def count_explanations(output: Folder, scored: Mapping[str, Sequence[str]], show
         files.setdefault(_key(place), []).extend(paths)
     for strategy in MOST_TELLING:
         found = Explanations(strategy, show_all)
-        for place, paths in partitions(output, _dataset(strategy)).items():
+        for place, paths in partitions(output, dataset_of(strategy)).items():
             flagged = _flagged(output, files.get(_key(place), []))
             night = next(iter(hive_keys(place).values()), "")
             for batch in batches(output.fs, paths, COUNTED):
@@ -117,7 +116,7 @@ def explanations_of(
     for place, row_key in keys:
         wanted.setdefault(_key(place), set()).add(row_key)
     found: dict[int, dict[int, Explanation]] = {}
-    for place, paths in partitions(output, _dataset(explained.strategy)).items():
+    for place, paths in partitions(output, dataset_of(explained.strategy)).items():
         for row in _rows(output, paths, wanted.get(_key(place), set())):
             for entry in row["explanations"]:
                 disagrees = entry["consistent"] is False
@@ -145,13 +144,9 @@ def _pieces(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[str, bool
     return [(piece, quoted) for piece, quoted in [*pieces, (text[done:], False)] if piece]
 
 
-def _dataset(strategy: str) -> str:
-    return f"{EXPLANATIONS}/strategy={strategy}"
-
-
 def _key(place: str) -> Key:
     """A partition as both datasets have it: explanations have every key, a null for one that the row's partition lacks."""
-    return tuple((key, value) for key, value in hive_keys(place).items() if value != NULL)
+    return tuple((key_name(key), value) for key, value in hive_keys(place).items() if value != NULL)
 
 
 def _flagged(output: Folder, paths: Collection[str]) -> pl.DataFrame:

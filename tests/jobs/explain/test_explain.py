@@ -10,7 +10,7 @@ import pytest
 
 from tests.chat_server import Reply, Server
 from tests.jobs.conftest import here, manifest
-from tests.jobs.decide.conftest import job
+from tests.jobs.decide.conftest import job, labelled_days, write_output
 
 from .conftest import SENTENCE, asked, explains, flags, outcomes, questions, told
 
@@ -165,6 +165,54 @@ def test_a_budget_in_money_is_never_overdrawn(flagged: Path, model: Model, dolla
     assert max(questions(server).values()) == 1 and len(server.bodies) == len(found)
 
 
+def test_half_a_row_that_is_asked_again_keeps_its_other_half(flagged: Path, model: Model) -> None:
+    """A refusal is an answer too: a row that has to be written anew for its neighbour asks nothing of it again."""
+    finalize(flagged, job(threshold={"quantile": 0.9}))
+    well: list[bool] = []
+
+    def reply(body: dict[str, Any]) -> Reply:
+        if "signed" not in asked(body)[SENTENCE]:
+            return 400, {"error": {"message": "content policy"}}
+        return explains(body) if well or len(asked(body)["question"]) % 2 else (503, {"error": {"message": "down"}})
+
+    server, config = model(reply, engine={"concurrency": 3, "retries": 0})
+    done = here("explain", flagged, "--config", config, "--sentences", "60")
+    assert done.returncode == 0, done.stdout + done.stderr
+    well.append(True)
+    first = Counter(entry["status"] for entry in outcomes(flagged, "categorized").values())
+    assert first["refused"] and first["error"], first
+    before = len(server.bodies)
+    assert here("explain", flagged, "--config", config, "--sentences", "60").returncode == 0
+    assert len(server.bodies) == before + first["error"]
+    assert Counter(entry["status"] for entry in outcomes(flagged, "categorized").values())["refused"] == first["refused"]
+
+
+def test_a_question_that_comes_back_on_another_night_is_not_asked_again(tmp_path: Path, model: Model) -> None:
+    rows = next(iter(labelled_days().values()))
+    output = write_output(tmp_path / "out", {"dt=1": rows, "dt=2": rows}, job())
+    server, config = model()
+    for sentences in ("1", "2", "3", "20", "21", "1000"):  # twins have equal scores, and are told apart by a budget
+        here("explain", output, "--config", config, "--sentences", sentences)
+    assert set(outcomes(output, "categorized")) == flags(output) and len(server.bodies) == len(flags(output)) / 2
+    runs = manifest(output)["explained"]
+    assert sum(run["asked"] for run in runs) == len(server.bodies) and max(questions(server).values()) == 1
+
+
+def test_a_server_that_refuses_everything_is_no_rows_fault(flagged: Path, model: Model) -> None:
+    server, config = model(lambda _: (400, {"error": {"message": "unknown field response_format"}}))
+    done = here("explain", flagged, "--config", config)
+    assert done.returncode == 1 and "structured: false" in done.stderr and len(server.bodies) < 30
+    assert not outcomes(flagged, "categorized")
+
+
+def test_half_a_surrogate_pair_is_written_as_a_question_mark(flagged: Path, model: Model) -> None:
+    said = {"evidence": "", "reason": "a \ud800 b", "category": "added"}
+    _, config = model(lambda _: told(json.dumps(said)))
+    done = here("explain", flagged, "--config", config, "--sentences", "5")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {entry["reason"] for entry in outcomes(flagged, "categorized").values()} == {"a ? b"}
+
+
 def test_a_number_of_sentences_takes_the_worst_responses(flagged: Path, model: Model) -> None:
     server, config = model()
     assert here("explain", flagged, "--config", config, "--sentences", "20").returncode == 0
@@ -206,3 +254,25 @@ def test_another_model_is_refused(flagged: Path, model: Model) -> None:
     done = here("explain", flagged, "--config", config)
     assert done.returncode == 1 and "model: was 'm', is 'other'" in done.stderr
     assert here("explain", flagged, "--config", config, "--strategy", "vanilla").returncode == 0
+
+
+@pytest.mark.parametrize("places", [[""], ["model=a%20b/strategy=x", "model=__HIVE_DEFAULT_PARTITION__/strategy=y"]])
+def test_odd_partitions(tmp_path: Path, model: Model, places: list[str]) -> None:
+    days = list(labelled_days().values())
+    output = write_output(tmp_path / "out", dict(zip(places, days, strict=False)), job())
+    _, config = model()
+    done = here("explain", output, "--config", config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(outcomes(output, "categorized")) == flags(output)
+    found = {str(p.parent.relative_to(output / "explanations")) for p in (output / "explanations").rglob("*.parquet")}
+    renamed = [place.replace("model", "input_model").replace("strategy", "input_strategy") for place in places]
+    assert found == {f"strategy=categorized/{place}".rstrip("/") for place in renamed}
+    page = here("report", output)
+    assert page.returncode == 0 and "Nobody signs" in (output / "report.html").read_text()
+
+
+def test_nothing_is_flagged(flagged: Path, model: Model) -> None:
+    finalize(flagged, job(threshold={"value": -9.0}))
+    server, config = model()
+    done = here("explain", flagged, "--config", config)
+    assert done.returncode == 0 and "0 sentences of 0 responses" in done.stdout and not server.bodies, done.stdout + done.stderr

@@ -31,7 +31,8 @@ def check(output: Path, found: dict[tuple[int, int], dict[str, Any]]) -> None:
         assert entry["prompt_tokens"] > 1000 and 0 < entry["completion_tokens"] <= 120
         if entry["status"] == "ok":
             assert set(json.loads(entry["answer"])) == {"evidence", "reason", "category"} and entry["category"] in KINDS
-            assert entry["evidence"] is not None or "quotes" in (entry["error"] or "quotes")
+            quote = json.loads(entry["answer"])["evidence"].strip()
+            assert (entry["evidence"] is not None) == (bool(quote) and entry["error"] is None)
         else:
             assert entry["error"] == "the answer was cut off after 120 tokens"
     run = manifest(output)["explained"][-1]

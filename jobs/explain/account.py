@@ -1,0 +1,80 @@
+"""What a run of `explain` has done and spent, counted from what stands in `explanations/`, and what broke off before it."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from ragassay.jobs.explain.answers import AnswerFiles
+from ragassay.jobs.explain.written import entries
+from ragassay.jobs.storage import Folder
+from ragassay.pipeline.errors import BalanceError
+from ragassay.pipeline.explain.config import Reasoner
+from ragassay.pipeline.explain.purse import Purse
+from ragassay.schemas.explanations import Outcome, dataset_of
+from ragassay.schemas.manifest import Explained, Manifest
+
+AGREED = {True: "consistent", False: "inconsistent", None: "can't tell"}
+NOT_ASKED = {Outcome.OVER_BUDGET, Outcome.TOO_LONG, Outcome.ERROR}
+
+
+def count(
+    output: Folder, manifest: Manifest, run: Explained, reasoner: Reasoner, wanted: Mapping[int, tuple[int, ...]]
+) -> None:
+    """Count what the chosen rows have and what this run, with what broke off before it, has had answered.
+
+    Args:
+        output: The output folder.
+        manifest: Its manifest, with the runs that ended.
+        run: The record to fill.
+        reasoner: Says what tokens cost.
+        wanted: `row_key` of each chosen row -> numbers of its flagged sentences.
+
+    Raises:
+        BalanceError: A flagged sentence has not exactly one outcome.
+    """
+    found: dict[int, list[int]] = {}
+    statuses, categories, agreed = Counter[str](), Counter[str](), Counter[str]()
+    finished = {before.run_id for before in manifest.explained}
+    counted: set[str] = set()
+    paid: dict[str, tuple[int, int]] = {}
+    for row, entry in entries(output, run.strategy):
+        if entry["request"] and row["run_id"] in finished:
+            counted.add(entry["request"])
+        elif entry["request"] and entry["status"] not in NOT_ASKED:
+            paid[entry["request"]] = entry["prompt_tokens"], entry["completion_tokens"]
+        if row["row_key"] not in wanted:
+            continue
+        found.setdefault(row["row_key"], []).append(entry["sentence"])
+        statuses[entry["status"]] += 1
+        if entry["status"] == Outcome.OK:
+            agreed[AGREED[entry["consistent"]]] += 1
+            run.with_evidence += entry["evidence"] is not None
+            categories.update([entry["category"]] if entry["category"] else [])
+    _check_balance(output, run.strategy, wanted, found)
+    answers = AnswerFiles(output, run.strategy)
+    paid |= {r: (answer.prompt_tokens, answer.completion_tokens) for r, answer in answers.uncounted().items()}
+    paid = {request: tokens for request, tokens in paid.items() if request not in counted | set(answers.counted)}
+    run.statuses, run.categories, run.agreed = dict(statuses), dict(categories.most_common()), dict(agreed)
+    run.asked = len(paid)
+    run.prompt_tokens, run.completion_tokens = (sum(tokens[i] for tokens in paid.values()) for i in (0, 1))
+    if reasoner.price is not None:
+        run.dollars = reasoner.price.of(run.prompt_tokens, run.completion_tokens)
+
+
+def fill_purse(output: Folder, strategy: str, reasoner: Reasoner, dollars: float) -> Purse:
+    """What may still be spent of a budget: what a run that broke off has spent, or a replica that died, was of it."""
+    assert reasoner.price is not None
+    kept = AnswerFiles(output, strategy).uncounted().values()
+    spent = sum(reasoner.price.of(answer.prompt_tokens, answer.completion_tokens) for answer in kept)
+    return Purse(reasoner.price, dollars - spent, reasoner.max_tokens)
+
+
+def _check_balance(
+    output: Folder, strategy: str, wanted: Mapping[int, tuple[int, ...]], found: Mapping[int, list[int]]
+) -> None:
+    wrong = {key: rows for key, rows in wanted.items() if tuple(found.get(key, ())) != rows}
+    if wrong:
+        key, rows = next(iter(wrong.items()))
+        raise BalanceError(
+            f"{len(wrong)} responses have other explanations in {output.uri_of(dataset_of(strategy))} than flagged sentences; "
+            f"of row_key {key}, {list(rows)} are flagged and {found.get(key, [])} explained: run the same command again"
+        )
