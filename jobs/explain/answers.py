@@ -13,9 +13,12 @@ from ragassay.schemas.explanations import ASKED_AGAIN, EXPLANATIONS, Outcome
 _NEW, _COUNTED = ".json", ".counted"
 
 
+ANSWERS = f"{EXPLANATIONS}/_answers"
+
+
 def answers_folder(strategy: str) -> str:
     """Folder of a strategy's answers below the output folder."""
-    return f"{EXPLANATIONS}/_answers/{strategy}"
+    return f"{ANSWERS}/{strategy}"
 
 
 class AnswerFiles:
@@ -71,6 +74,8 @@ class AnswerFiles:
             self._output.delete(f"{self._place}/{request}{_NEW}")
         for request in self._counted & set(written):
             self._output.delete(f"{self._place}/{request}{_COUNTED}")
+        if not self._output.list(ANSWERS, ""):
+            self._output.delete(ANSWERS)
 
     def _listed(self, end: str) -> set[str]:
         return {info.base_name.removesuffix(end) for info in self._output.list(self._place, end)}

@@ -41,7 +41,11 @@ def print_measured(found: Sequence[Measured], console: Console) -> None:
         ),
         (
             "inconsistent reasons before filtering -> after",
-            lambda one: f"{_number(one.inconsistent_before)} -> {_number(one.inconsistent_after)}",
+            lambda one: (
+                "not known"
+                if one.inconsistent_before is None
+                else f"{_number(one.inconsistent_before)} -> {_number(one.inconsistent_after)}"
+            ),
         ),
         ('feedback: "no hallucination" against the labels, precision / recall / F1', lambda one: _told_text(one.feedback)),
     ]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import threading
 from collections import Counter
@@ -26,8 +27,9 @@ KINDS = {category.name for category in CATEGORIES}
 def check(output: Path, found: dict[tuple[int, int], dict[str, Any]]) -> None:
     """Structured output holds: an answer that ended is one of the form, whatever a model of this size says in it."""
     statuses = Counter(entry["status"] for entry in found.values())
-    assert set(statuses) <= {"ok", "unreadable"} and statuses["ok"], statuses
+    assert set(statuses) <= {"ok", "unreadable"}, statuses
     for entry in found.values():
+        assert re.match(r'\s*\{\s*"evidence"\s*:\s*"', entry["answer"])  # as the schema has it, though it may be cut off
         assert entry["prompt_tokens"] > 1000 and 0 < entry["completion_tokens"] <= 120
         if entry["status"] == "ok":
             assert set(json.loads(entry["answer"])) == {"evidence", "reason", "category"} and entry["category"] in KINDS
@@ -42,10 +44,10 @@ def check(output: Path, found: dict[tuple[int, int], dict[str, Any]]) -> None:
 def test_a_pool_in_the_ray_job(flagged: Path, tmp_path: Path) -> None:
     engine = {"kind": "vllm", "max_model_len": 4096}
     config = write_job(tmp_path / "job.yaml", explain={"engine": engine, "max_tokens": 120})
-    done = ragassay("explain", flagged, "--config", config, "--sentences", "8")
+    done = ragassay("explain", flagged, "--config", config, "--sentences", "4")
     assert done.returncode == 0, done.stdout + done.stderr
     found = outcomes(flagged, "categorized")
-    assert 7 <= len(found) <= 8 and found.keys() <= flags(flagged)
+    assert 3 <= len(found) <= 4 and found.keys() <= flags(flagged)
     check(flagged, found)
 
 
@@ -57,7 +59,7 @@ def test_vllms_own_server(flagged: Path, tmp_path: Path, vllm_server: tuple[str,
     engine = {"kind": "server", "base_url": url}
     config = write_job(tmp_path / "job.yaml", explain={"model": "slm", "engine": engine, "max_tokens": 120})
     wait()
-    done = here("explain", flagged, "--config", config, "--sentences", "8")
+    done = here("explain", flagged, "--config", config, "--sentences", "4")
     assert done.returncode == 0, done.stdout + done.stderr
     check(flagged, outcomes(flagged, "categorized"))
 
