@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
+from ragassay.jobs.lines import print_lines
 from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.manifest import DriftCheck, Run, Shift
 
@@ -14,12 +14,7 @@ _NAMED = 5  # files that a line names
 
 def print_summary(run: Run, output: str, console: Console) -> None:
     """Print what a run did: rows, sentences, flagged, rows/s, tokens computed and reused, where the output lies."""
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column()
-    for name, text in _lines(run, output):
-        table.add_row(name, escape(text))
-    console.print(table)
+    print_lines(_lines(run, output), console)
 
 
 def print_fit(fits: Mapping[str, Fit], console: Console) -> None:

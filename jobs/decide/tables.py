@@ -11,6 +11,7 @@ from rich.table import Table
 from ragassay.jobs.decide.compare import Compared, MemberFlags, Suspicion
 from ragassay.jobs.decide.evaluate import Comparison, Evaluation, Slice
 from ragassay.jobs.decide.export.run import Exported
+from ragassay.jobs.lines import print_lines
 from ragassay.pipeline.calibration.metrics import Measure
 from ragassay.schemas.calibration import Calibration
 from ragassay.schemas.manifest import DriftCheck
@@ -116,12 +117,7 @@ def _cell(found: Measure | None, *, tau: bool = False) -> str:
 
 def print_calibration(found: Calibration, path: str, output: str, console: Console) -> None:
     """Print what a calibration holds, what it was measured to give, and how to use it."""
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column()
-    for name, text in _calibration_lines(found):
-        table.add_row(name, escape(text))
-    console.print(table)
+    print_lines(_calibration_lines(found), console)
     # Not in the table, which would fold what is to be copied.
     console.print(f"use it  {escape(f'ragassay finalize {output} --calibration {path}')}")
 

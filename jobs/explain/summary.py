@@ -8,18 +8,14 @@ from rich.table import Table
 
 from ragassay.jobs.explain.feedback import Rejected
 from ragassay.jobs.explain.measure import PAPER, Measured, Told
+from ragassay.jobs.lines import print_lines
 from ragassay.schemas.explanations import dataset_of
 from ragassay.schemas.manifest import Explained
 
 
 def print_explained(run: Explained, rejected: Sequence[Rejected], output: str, console: Console) -> None:
     """Print what a run did: sentences, outcomes, agreement, categories, tokens and cost."""
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column()
-    for name, text in _lines(run, output):
-        table.add_row(name, escape(text))
-    console.print(table)
+    print_lines(_lines(run, output), console)
     if rejected:
         shown = Table("flags of", "explained", "rejected", "share")
         for one in rejected:

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from ragassay.jobs.config import Job, with_dtypes
 from ragassay.jobs.forecast.estimate import Forecast, forecast, seconds_here, seconds_on_gpus, start_up, worth_compiling
@@ -16,6 +14,7 @@ from ragassay.jobs.forecast.sample import read_sample
 from ragassay.jobs.forecast.tokens import count_stretches
 from ragassay.jobs.forecast.trial import Trial, try_engines
 from ragassay.jobs.input import Logs, check_types, find_logs
+from ragassay.jobs.lines import print_lines
 from ragassay.jobs.score.frequencies import context_frequencies
 from ragassay.jobs.score.register import check_input, check_models
 from ragassay.jobs.score.stages import detect_stage, split_stage
@@ -100,12 +99,10 @@ def _print(
     gpus: Gpus | None,
     console: Console,
 ) -> None:
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column()
+    lines: list[tuple[str, str]] = []
 
     def line(name: str, text: str) -> None:
-        table.add_row(name, escape(text))
+        lines.append((name, text))
 
     size = sum(file.size for file in logs.files)
     line("input", f"{told.rows:,} rows in {len(logs.files):,} files, {size / (1 << 20):,.1f} MiB")
@@ -140,11 +137,8 @@ def _print(
             f"time on {gpus.count} GPUs",
             f"{_duration(seconds)} at {gpus.tokens_per_second:,.0f} tokens/s each, start-up not included{cost}",
         )
-    for name, text in explain_lines(told.explain) if told.explain else []:
-        line(name, text)
-    for warning in told.warnings:
-        line("warning", warning)
-    console.print(table)
+    lines += explain_lines(told.explain) if told.explain else []
+    print_lines([*lines, *(("warning", warning) for warning in told.warnings)], console)
 
 
 def _duration(seconds: float) -> str:
