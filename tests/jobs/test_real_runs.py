@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -17,8 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from tests.chat_server import Serve
 from tests.conftest import HANDBOOK, example_rows, free_port, write_logs
 from tests.jobs.conftest import COMMAND, environment, manifest, ragassay, read_rows, read_table, write_job
+from tests.jobs.explain.conftest import explains, questions
 
 pytestmark = pytest.mark.slow
 DAYS = ("02", "03")
@@ -264,8 +267,8 @@ def test_a_lock_keeps_a_second_run_out(handbook_day: tuple[Path, Path]) -> None:
     assert done.returncode == 1 and "in use by another run" in done.stderr
 
 
-def test_object_store_in_and_out(tmp_path: Path) -> None:
-    """Logs and output on a real S3 server over HTTP; partitions, checkpoint, lock and a second night included."""
+def test_object_store_in_and_out(tmp_path: Path, serve: Serve) -> None:
+    """Logs and output on a real S3 server over HTTP; partitions, checkpoint, lock, a second night and explanations included."""
     import boto3
     from pyarrow import fs as pafs
 
@@ -288,7 +291,10 @@ def test_object_store_in_and_out(tmp_path: Path) -> None:
             client.upload_file(str(path), "audit", f"logs/dt=2026-11-0{day}/a.parquet")
         query = f"?endpoint_override={endpoint}&region=us-east-1"
         novelty = {"name": "novelty", "kind": "novelty"}
-        config = write_job(tmp_path / "job.yaml", slms=[], detectors=[novelty], block_mib=0.004)
+        model = serve(explains)
+        reasoner = {"model": "m", "engine": {"kind": "server", "base_url": model.url}}
+        settings = {"detectors": [novelty], "block_mib": 0.004, "explain": reasoner, "threshold": {"quantile": 0.5}}
+        config = write_job(tmp_path / "job.yaml", slms=[], **settings)
         args = ("run", f"s3://audit/logs{query}", f"s3://audit/out{query}", "--config", config)
         done = ragassay(*args, env=keys)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -298,8 +304,14 @@ def test_object_store_in_and_out(tmp_path: Path) -> None:
         table = pq.read_table("audit/out/scored", filesystem=fs)
         assert table.num_rows == len(set(table["row_id"].to_pylist())) == 40 and set(table["status"].to_pylist()) == {"ok"}
         assert set(table["dt"].cast("string").to_pylist()) == {"2026-11-01", "2026-11-02"}
+        for strategy in ("vanilla", "vanilla", "categorized"):
+            told = ragassay("explain", f"s3://audit/out{query}", "--config", config, "--strategy", strategy, env=keys)
+            assert told.returncode == 0, told.stdout + told.stderr
+        flagged = sum(table["flagged_sentences"].to_pylist())
+        explained = pq.read_table("audit/out/explanations/strategy=categorized", filesystem=fs)
+        assert sum(map(len, explained["explanations"].to_pylist())) == flagged > 0 and max(questions(model).values()) == 2
         left = [o["Key"] for o in client.list_objects_v2(Bucket="audit", Prefix="out/")["Contents"]]
-        assert not [key for key in left if "_checkpoint/" in key or key.endswith("_lock")]
+        assert not [key for key in left if re.search("/_(checkpoint|explaining|answers)/|_lock$", key)]
     finally:
         server.terminate()
         server.wait()
