@@ -1,5 +1,6 @@
 """Which flagged sentences are explained: all, those of the worst responses, or a sample of every kind of row."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -77,8 +78,8 @@ def flagged_rows(output: Folder, stratify: str | None = None) -> FlaggedRows:
     return found
 
 
-def _flagged_tables(output: Folder, place: str, path: str, stratify: str | None) -> list[pa.Table]:
-    tables = []
+def _flagged_tables(output: Folder, place: str, path: str, stratify: str | None) -> Iterator[pa.Table]:
+    """The rows with flagged sentences, a row group at a time."""
     with pq.ParquetFile(path, filesystem=output.fs) as parquet:
         names = set(parquet.schema_arrow.names) | set(hive_keys(place))
         if "row_key" not in names:
@@ -89,8 +90,7 @@ def _flagged_tables(output: Folder, place: str, path: str, stratify: str | None)
         columns = ["row_key", "score", "flagged_sentences", "sentences", *([stratify] if stratify else [])]
         for group in range(parquet.num_row_groups):
             table = read_group(parquet, group, columns, place)
-            tables.append(table.filter(pc.greater(table["flagged_sentences"], 0)))
-    return tables
+            yield table.filter(pc.greater(table["flagged_sentences"], 0))
 
 
 def _numbers(sentences: pa.ListArray) -> list[tuple[int, ...]]:

@@ -94,12 +94,12 @@ def test_time_grows_with_length_and_not_with_its_square(nlp: Any, shape: str) ->
     before, again, behind = SHAPES[shape]
     short, long = (before + again * (size // len(again)) + behind for size in (SIZE, TIMES * SIZE))
     for name, doing in {"split": lambda text: split(nlp, [text]), **DOINGS}.items():
-        assert seconds(doing, long) < FLOOR or grows_evenly(doing, short, long), name
+        assert grows_evenly(doing, short, long), name
 
 
 def test_a_square_is_seen() -> None:
     def square(text: str) -> int:
-        return sum(text[at:].count("x") for at in range(0, len(text), 8))
+        return sum(text[at:].count("x") for at in range(0, len(text), 2))
 
     assert not grows_evenly(square, "x" * SIZE, "x" * (TIMES * SIZE))
 
@@ -107,7 +107,7 @@ def test_a_square_is_seen() -> None:
 def grows_evenly(doing: Callable[[str], object], short: str, long: str) -> bool:
     """Whether the long text takes about as many times longer as it is long, in one of five tries: other work on the machine
     slows either."""
-    return any(seconds(doing, long) < GROWTH * seconds(doing, short) for _ in range(5))
+    return any(seconds(doing, long) < max(FLOOR, GROWTH * seconds(doing, short)) for _ in range(5))
 
 
 def seconds(doing: Callable[[str], object], text: str) -> float:
