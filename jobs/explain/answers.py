@@ -24,16 +24,17 @@ def answers_folder(strategy: str) -> str:
 class AnswerFiles:
     """A file an answer, of one strategy; what stands in rows already is known too. See `pipeline.explain.ask.Answers`."""
 
-    def __init__(self, output: Folder, strategy: str) -> None:
+    def __init__(self, output: Folder, strategy: str, written: Mapping[str, Completion] | None = None) -> None:
         """Look at what is there.
 
         Args:
             output: The output folder.
             strategy: Whose answers.
+            written: Answers that stand in rows already, see `written_answers`; whoever only keeps and counts needs none.
         """
         self._output, self._place = output, answers_folder(strategy)
         self._counted = self._listed(_COUNTED)
-        self._written = {entry["request"]: _completion(entry) for _, entry in entries(output, strategy) if _is_final(entry)}
+        self._written = written or {}
 
     def get(self, request: str) -> Completion | None:
         """See `Answers.get`. Another replica may have had the answer a moment ago, so it is looked for on disk."""
@@ -89,6 +90,11 @@ class AnswerFiles:
 
     def _write(self, name: str, completion: Completion) -> None:
         self._output.write(f"{self._place}/{name}", json.dumps(asdict(completion)))
+
+
+def written_answers(output: Folder, strategy: str) -> dict[str, Completion]:
+    """Answers that stand in rows. To be read before a plan writes more: a file of which only half is there can't be."""
+    return {entry["request"]: _completion(entry) for _, entry in entries(output, strategy) if _is_final(entry)}
 
 
 def _is_final(entry: Mapping[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from ragassay.jobs.config import Job
 from ragassay.jobs.explain.account import count, fill_purse
-from ragassay.jobs.explain.answers import AnswerFiles, answers_folder
+from ragassay.jobs.explain.answers import AnswerFiles, answers_folder, written_answers
 from ragassay.jobs.explain.choose import FlaggedRows, choose, flagged_rows
 from ragassay.jobs.explain.source import chosen_rows
 from ragassay.jobs.explain.written import entries, take_out
@@ -158,7 +158,7 @@ def _stage(
         "identity": dict(identity),
         "run_id": run_id,
         "threads": threads,
-        "answers": partial(AnswerFiles, output, strategy),
+        "answers": partial(AnswerFiles, output, strategy, written_answers(output, strategy)),
         "purse": purse,
     }
     environment = {} if reasoner.engine.SERVED else engine_environment()
