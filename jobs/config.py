@@ -1,7 +1,7 @@
 """The job file: one YAML document, checked as a whole before anything runs."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -13,6 +13,8 @@ from ragassay.pipeline.explain.config import Reasoner
 from ragassay.pipeline.judge import Judge, check_judge
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import check_template, needs_question
+from ragassay.pipeline.uncertainty.config import Uncertainty
+from ragassay.pipeline.uncertainty.prompt import check_answer_prompt
 from ragassay.pipeline.verdict.aggregate import NEED_POSITIVE, Mean, Positive
 
 
@@ -154,6 +156,8 @@ class Job(_Section):
         columns: Names of our columns in the logs.
         splitter: How responses are split into sentences.
         slms: The SLMs of the ensemble; a row goes through them in this order. Without one, detectors alone decide.
+        uncertainty: Scores of how sure a model is of the responses, such as AttenHScore; beside the ensemble unless they say
+            otherwise.
         detectors: Members that need no model. Where neither SLMs nor detectors are named, they are those of `default_members`.
         weights: Member -> its weight in the ensemble, above 0; all of them, or none, and then all count the same.
         normalize: Where mu and sigma come from.
@@ -177,6 +181,7 @@ class Job(_Section):
     columns: Columns = Columns()
     splitter: Splitter = Splitter()
     slms: tuple[Slm, ...] = ()
+    uncertainty: tuple[Uncertainty, ...] = ()
     detectors: tuple[Detector, ...] = ()
     weights: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default_factory=dict)
     normalize: Normalize = Normalize()
@@ -205,17 +210,16 @@ class Job(_Section):
 
     @model_validator(mode="after")
     def _names_differ(self) -> "Job":
-        names = [*(slm.name for slm in self.slms), *(detector.name for detector in self.detectors)]
+        names = [member.name for member in self.members]
         if len(set(names)) != len(names):
-            raise ValueError(f"names of SLMs and detectors must differ: {names}")
-        if not self.slms and not any(detector.in_ensemble for detector in self.detectors):
+            raise ValueError(f"names of members must differ: {names}")
+        if len(self.beside) == len(names):
             raise ValueError("an ensemble needs a member: give an SLM, or a detector with in_ensemble: true")
         return self
 
     @model_validator(mode="after")
     def _weights_are_of_the_members(self) -> "Job":
-        beside = {detector.name for detector in self.detectors if not detector.in_ensemble}
-        members = [name for name in self.values if name not in beside]
+        members = [name for name in self.values if name not in self.beside]
         if self.weights and set(self.weights) != set(members):
             raise ValueError(f"weights must name every member of the ensemble and nothing else: {', '.join(members)}")
         return self
@@ -235,13 +239,35 @@ class Job(_Section):
         return {member.name: member.value for member in self.members}
 
     @property
-    def members(self) -> tuple[Slm | Detector, ...]:
-        """All members, the SLMs first."""
-        return (*self.slms, *self.detectors)
+    def members(self) -> tuple[Slm | Uncertainty | Detector, ...]:
+        """All members, in the order in which a row goes through them."""
+        return (*self.slms, *self.uncertainty, *self.detectors)
 
     @property
-    def limits(self) -> dict[str, float]:
-        """Member -> value of a response below which it alone finds it suspicious."""
+    def readings(self) -> list[list[Uncertainty]]:
+        """The members of uncertainty, those together that one model reads at once."""
+        groups: list[list[Uncertainty]] = []
+        for member in self.uncertainty:
+            group = next((group for group in groups if group[0].reading() == member.reading()), None)
+            if group is None:
+                groups.append([member])
+            else:
+                group.append(member)
+        return groups
+
+    @property
+    def beside(self) -> set[str]:
+        """Names of the members that are not averaged into the scores."""
+        return {member.name for member in (*self.uncertainty, *self.detectors) if not member.in_ensemble}
+
+    @property
+    def beside_values(self) -> dict[str, str]:
+        """Of those, which number would be normalised."""
+        return {name: value for name, value in self.values.items() if name in self.beside}
+
+    @property
+    def limits(self) -> dict[str, float | None]:
+        """Member -> value of a response below which it alone finds it suspicious; None is the mean of its values."""
         return {member.name: member.suspicious_below for member in self.members}
 
     @property
@@ -255,9 +281,8 @@ class Job(_Section):
         if self.weights:
             total = sum(self.weights.values())
             return {name: self.weights.get(name, 0.0) / total for name in self.values}
-        beside = {d.name for d in self.detectors if not d.in_ensemble}
-        share = 1 / (len(self.values) - len(beside))
-        return {name: 0.0 if name in beside else share for name in self.values} if beside else None
+        share = 1 / (len(self.values) - len(self.beside))
+        return {name: 0.0 if name in self.beside else share for name in self.values} if self.beside else None
 
 
 def load_job(path: str | None) -> Job:
@@ -285,13 +310,16 @@ def load_job(path: str | None) -> Job:
     return make_job(data or {}, where=f"job file {path}")
 
 
+_Local = TypeVar("_Local", Slm, Uncertainty)
+
+
 def with_dtypes(job: Job) -> Job:
-    """A job whose SLMs' dtypes are settled, on the machine it is started from: all of its replicas then compute alike."""
-    return job.model_copy(update={"slms": tuple(map(_settled, job.slms))})
+    """A job whose models' dtypes are settled, on the machine it is started from: all of its replicas then compute alike."""
+    return job.model_copy(update={"slms": tuple(map(_settled, job.slms)), "uncertainty": tuple(map(_settled, job.uncertainty))})
 
 
-def _settled(slm: Slm) -> Slm:
-    return slm.model_copy(update={"engine": slm.engine.settled(slm.replicas.num_gpus)})
+def _settled(member: _Local) -> _Local:
+    return member.model_copy(update={"engine": member.engine.settled(member.replicas.num_gpus)})
 
 
 def make_job(data: dict[str, Any], where: str = "job") -> Job:
@@ -303,6 +331,8 @@ def make_job(data: dict[str, Any], where: str = "job") -> Job:
         raise ConfigError("\n".join([f"{where}: {len(found)} fault(s)", *found])) from error
     for slm in job.slms:
         check_template(slm)
+    for member in job.uncertainty:
+        check_answer_prompt(member)
     if job.judge is not None:
         check_judge(job.judge)
     return job

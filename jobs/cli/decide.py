@@ -336,5 +336,6 @@ def _needed(source: LabelSource | None) -> LabelSource:
 
 
 def _below(job: Job) -> dict[str, float]:
-    """Where a job's detectors flag, in place of what the manifest says; an SLM's limit belongs to the value it has there."""
-    return {detector.name: detector.suspicious_below for detector in job.detectors}
+    """Where members of a job say that they flag, in place of the manifest's limits; an SLM's belongs to its value there."""
+    slms = {slm.name for slm in job.slms}
+    return {name: below for name, below in job.limits.items() if name not in slms and below is not None}

@@ -16,7 +16,7 @@ from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.row_prompts import prompt_order
 from ragassay.pipeline.slm.score import calls, in_token_order, row_digest
 from ragassay.pipeline.split import load_splitter, split
-from ragassay.pipeline.tune.tree import size
+from ragassay.pipeline.token_tree.tree import size
 from ragassay.schemas.columns import Status
 
 

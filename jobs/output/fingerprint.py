@@ -19,6 +19,7 @@ def fingerprint(job: Job) -> dict[str, Any]:
     if spacy.util.is_package(job.splitter.name):
         splitter["pipeline"] = spacy.util.get_package_version(job.splitter.name) or ""
     slms = {slm.name: {**slm.engine.weights(slm), **slm.identity()} for slm in job.slms}
+    uncertainty = {member.name: {**member.engine.weights(member), **member.identity()} for member in job.uncertainty}
     return {
         "schema": SCHEMA_VERSION,
         "method": METHOD_VERSION,
@@ -27,6 +28,7 @@ def fingerprint(job: Job) -> dict[str, Any]:
         "order": [slm.name for slm in job.slms],
         "slms": slms,
         "detectors": {detector.name: detector.identity() for detector in job.detectors},
+        **({"uncertainty": uncertainty} if uncertainty else {}),  # folders of earlier versions know of none
     }
 
 

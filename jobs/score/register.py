@@ -30,6 +30,7 @@ from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.served import asker_of
 from ragassay.pipeline.split import load_splitter
+from ragassay.pipeline.uncertainty.prompt import answer_encoder
 from ragassay.schemas.manifest import PENDING, SCORED, UNREADABLE, InputFile, Manifest
 
 
@@ -46,6 +47,14 @@ def check_input(job: Job, logs: Logs) -> None:
     if sum(f.rows or 0 for f in logs.files) == 0:
         raise InputError(f"input {logs.uri} holds no rows")
     check_logs(logs, job.columns, job.question_needed)
+    for member in (member for member in job.uncertainty if member.score.of_samples):
+        place = logs.passthrough.get_field_index(member.samples)
+        if place < 0 or logs.passthrough.field(place).type != pa.list_(pa.string()):
+            found = "there is none" if place < 0 else f"it holds {logs.passthrough.field(place).type}"
+            raise InputError(
+                f"input {logs.uri}: {member.score.value} of {member.name!r} compares the answers in column {member.samples!r}, "
+                f"a list of strings, and {found}: name the column in its `samples`"
+            )
 
 
 def check_models(job: Job) -> None:
@@ -63,6 +72,9 @@ def check_models(job: Job) -> None:
             continue
         PromptBuilder(slm, load_tokenizer(slm)).encode([("q", ["c"], ["s"])])  # finds its label tokens too
         prepare_slm(slm)
+    for member in job.uncertainty:
+        answer_encoder(member, load_tokenizer(member)).encode([("q", ["c"], ["r"])])
+        prepare_slm(member)
     for detector in job.detectors:
         detector.prepare()
 

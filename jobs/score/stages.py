@@ -12,6 +12,7 @@ from ragassay.pipeline.stages.detect import detect_batch
 from ragassay.pipeline.stages.served import ServedScorer
 from ragassay.pipeline.stages.slm import SlmScorer
 from ragassay.pipeline.stages.split import split_batch
+from ragassay.pipeline.stages.uncertainty import UncertaintyScorer
 
 
 def stages(job: Job, frequencies: Frequencies | None = None) -> list[Stage]:
@@ -22,7 +23,12 @@ def stages(job: Job, frequencies: Frequencies | None = None) -> list[Stage]:
         frequencies: Document frequencies of its contexts, which the detectors need when they run.
     """
     # The detectors stand behind the SLMs: a busy CPU must never keep an engine waiting for rows.
-    return [split_stage(job), *slm_stages(job), *([detect_stage(job, frequencies)] if job.detectors else [])]
+    return [
+        split_stage(job),
+        *slm_stages(job),
+        *uncertainty_stages(job),
+        *([detect_stage(job, frequencies)] if job.detectors else []),
+    ]
 
 
 def split_stage(job: Job) -> Stage:
@@ -42,6 +48,21 @@ def _slm_stage(job: Job, slm: Slm) -> Stage:
     splitter = (job.splitter.name, job.splitter.language)
     arguments = {"slm": slm, "splitter": splitter, "threads": threads_of(slm, job), "metrics": engine_counters}
     return Stage(slm.name, SlmScorer, arguments, slm.replicas, engine_environment())
+
+
+def uncertainty_stages(job: Job) -> list[Stage]:
+    """The scores of uncertainty, a stage for those that are read together."""
+    splitter = (job.splitter.name, job.splitter.language)
+    return [
+        Stage(
+            members[0].name,
+            UncertaintyScorer,
+            {"members": members, "splitter": splitter, "threads": threads_of(members[0], job)},
+            members[0].replicas,
+            engine_environment(),
+        )
+        for members in job.readings
+    ]
 
 
 def detect_stage(job: Job, frequencies: Frequencies | None) -> Stage:

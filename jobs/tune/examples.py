@@ -17,9 +17,9 @@ from ragassay.jobs.storage import open_file
 from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.split import split
+from ragassay.pipeline.token_tree.tree import size
 from ragassay.pipeline.tune.corrupt import synthetic
 from ragassay.pipeline.tune.loss import Pair, Unit
-from ragassay.pipeline.tune.tree import size
 
 Said = tuple[str | None, tuple[str, ...], str]
 """Question, passages and response."""

@@ -13,9 +13,9 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils import compute_class_weight
 
 from ragassay.jobs.tune.examples import Group
+from ragassay.pipeline.token_tree.tree import grow
 from ragassay.pipeline.tune.lora import label_logprobs
 from ragassay.pipeline.tune.loss import Unit, places_of, unit_loss
-from ragassay.pipeline.tune.tree import grow
 
 CHECKPOINT = "checkpoint.pt"
 WARM_UP = 0.03

@@ -5,6 +5,7 @@ a few rows, and a fifth of it would be flagged whether it is good or bad. `pytho
 docs/method.md tells what it is worth.
 """
 
+from collections.abc import Container
 from functools import lru_cache
 from math import isclose
 from pathlib import Path
@@ -34,18 +35,20 @@ def speaks_of(job: Job, fingerprint: dict[str, Any]) -> bool:
     if {"normalize", "aggregate", "threshold", "calibration"} & job.model_fields_set:
         return False
     calibration = bundled_calibration()
-    if {name: member.value for name, member in calibration.members.items()} != job.values:
+    ensemble = {name: value for name, value in job.values.items() if name not in job.beside}
+    if {name: member.value for name, member in calibration.members.items()} != ensemble:
         return False
-    weights = job.ensemble_weights or dict.fromkeys(job.values, 1 / len(job.values))
+    weights = job.ensemble_weights or dict.fromkeys(ensemble, 1 / len(ensemble))
     same = all(isclose(member.weight, weights[name], rel_tol=1e-6) for name, member in calibration.members.items())
-    return same and _members(calibration.fingerprint) == _members(fingerprint)
+    return same and _members(calibration.fingerprint, ensemble) == _members(fingerprint, ensemble)
 
 
-def _members(fingerprint: dict[str, Any]) -> dict[str, Any]:
-    """What the members' values depend on, but for how and where they are computed."""
+def _members(fingerprint: dict[str, Any], ensemble: Container[str]) -> dict[str, Any]:
+    """What the values of the ensemble's members depend on, but for how and where they are computed."""
     slms = {
         name: {key: value for key, value in slm.items() if key not in _NOT_THE_SCORE}
         for name, slm in fingerprint["slms"].items()
     }
     splitter = {key: fingerprint["splitter"][key] for key in ("name", "language")}
-    return {"method": fingerprint["method"], "splitter": splitter, "slms": slms, "detectors": fingerprint["detectors"]}
+    detectors = {name: detector for name, detector in fingerprint["detectors"].items() if name in ensemble}
+    return {"method": fingerprint["method"], "splitter": splitter, "slms": slms, "detectors": detectors}

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from ragassay.jobs.config import Job
 from ragassay.jobs.output.calibration_file import load_calibration, rule_of
@@ -16,6 +16,7 @@ from ragassay.jobs.verdict.fit import fits_of
 from ragassay.pipeline.errors import BalanceError
 from ragassay.pipeline.stages.finalize import VerdictSettings
 from ragassay.pipeline.verdict.exact_quantile import Cells, share_cut
+from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.pipeline.verdict.rule import Rule
 from ragassay.schemas.calibration import Calibration
 from ragassay.schemas.columns import Status
@@ -90,7 +91,8 @@ def decide(
         calibration = load_calibration(job.calibration, manifest, job.values)
         return _calibrated(job, calibration, run_id, f"calibration {calibration.calibration_id}", own=True)
     if speaks_of(job, manifest.fingerprint):
-        return _calibrated(job, bundled_calibration(), run_id, BUNDLED, own=False)
+        decided = _calibrated(job, bundled_calibration(), run_id, BUNDLED, own=False)
+        return _with_beside(job, decided, fits_of(job.normalize, job.beside_values, stats, chosen, job.history.partitions))
     fits = fits_of(job.normalize, job.values, stats, chosen, job.history.partitions)
     rule = Rule(fits, job.aggregate.mean, job.aggregate.positive, job.aggregate.epsilon, job.ensemble_weights)
     tau = job.threshold.value
@@ -106,6 +108,17 @@ def _calibrated(job: Job, calibration: Calibration, run_id: str, name: str, *, o
     return Decided(settings, _fit_record(job, name, rule, calibrated=own), tau)
 
 
+def _with_beside(job: Job, decided: Decided, fits: Mapping[str, Fit]) -> Decided:
+    """With members that the bundled calibration does not know: beside the ensemble, by their own moments."""
+    if not fits:
+        return decided
+    rule = decided.settings.rule
+    weights = {**(rule.weights or dict.fromkeys(rule.fits, 1 / len(rule.fits))), **dict.fromkeys(fits, 0.0)}
+    rule = replace(rule, fits={**rule.fits, **fits}, weights=weights)
+    record = _fit_record(job, decided.fit.source, rule, calibrated=bool(decided.fit.calibrated))
+    return replace(decided, settings=replace(decided.settings, rule=rule), fit=record)
+
+
 def _without_scores(job: Job, run_id: str) -> Decided:
     rule = Rule({}, job.aggregate.mean, job.aggregate.positive, job.aggregate.epsilon)
     record = _fit_record(job, job.normalize.source, rule)
@@ -114,8 +127,9 @@ def _without_scores(job: Job, run_id: str) -> Decided:
 
 def _fit_record(job: Job, source: str, rule: Rule, *, calibrated: bool = False) -> FitRecord:
     members = {
-        name: MemberFit(**asdict(fit), value=job.values[name], suspicious_below=job.limits[name])
+        name: MemberFit(**asdict(fit), value=job.values[name], suspicious_below=fit.mu if below is None else below)
         for name, fit in rule.fits.items()
+        for below in [job.limits[name]]
     }
     weights = None if rule.weights is None else dict(rule.weights)
     return FitRecord(source, members, rule.mean.value, rule.positive.value, rule.epsilon, weights, calibrated)

@@ -55,13 +55,24 @@ class PlainText:
 
     def _encode_by_parts(self, text: str) -> Ids:
         """Encode a text in which a control token's own spelling is a plain vocabulary entry: cut inside each spelling."""
-        pattern = "|".join(re.escape(token) for token in sorted(self.control, key=len, reverse=True))
-        cuts = [0, *(m.start() + 1 for m in re.finditer(pattern, text)), len(text)]
-        parts = [text[a:b] for a, b in pairwise(cuts)]
-        ids = [i for e in self.plain.encode_batch(parts, add_special_tokens=False) for i in e.ids]
+        ids = [i for _, e in self._parts(text) for i in e.ids]
         if not self._forbidden.isdisjoint(ids):
             raise ValueError("the tokenizer turns plain text into control tokens")  # of this text: its row's fault
         return ids
+
+    def token_ends(self, text: str) -> list[int]:
+        """Character offset at which each token of a text ends, as `encode` cuts it."""
+        encoded = self.plain.encode(text, add_special_tokens=False)
+        parts = [(0, encoded)] if self._forbidden.isdisjoint(encoded.ids) else self._parts(text)
+        return [start + end for start, e in parts for _, end in e.offsets]
+
+    def _parts(self, text: str) -> list[tuple[int, Any]]:
+        """A text cut inside every spelling of a control token: where each part starts, and its encoding."""
+        pattern = "|".join(re.escape(token) for token in sorted(self.control, key=len, reverse=True))
+        cuts = [0, *(m.start() + 1 for m in re.finditer(pattern, text)), len(text)]
+        return list(
+            zip(cuts, self.plain.encode_batch([text[a:b] for a, b in pairwise(cuts)], add_special_tokens=False), strict=False)
+        )
 
     def cut(self, text: str, marks: Mapping[str, int] | None = None) -> list[Segment]:
         """A rendered template in pieces: control tokens as ids, and the text between them.

@@ -5,12 +5,11 @@ from typing import Literal
 
 import numpy as np
 
-from ragassay.pipeline.engines.dtype import dtype_of
+from ragassay.pipeline.engines.causal_lm import load_causal_lm
 from ragassay.pipeline.engines.model import Model
-from ragassay.pipeline.engines.prepare import prepare_slm, window_of
+from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm, window_of
 from ragassay.pipeline.engines.protocol import Engine, EngineOutput
 from ragassay.pipeline.engines.settings import LocalSettings
-from ragassay.pipeline.errors import ModelError
 
 TOKENS_PER_BATCH = 8192
 
@@ -40,19 +39,10 @@ class TransformersEngine:
             ModelError: The model can't be found or loaded.
         """
         import torch
-        from transformers import AutoModelForCausalLM, AutoTokenizer
 
         torch.set_num_threads(threads)
-        model = prepare_slm(slm)
-        options = {"revision": slm.revision, "trust_remote_code": slm.trust_remote_code}
-        try:
-            self.tokenizer = AutoTokenizer.from_pretrained(model, **options)
-            dtype = dtype_of(settings.dtype, gpus or torch.cuda.is_available())
-            self._model = AutoModelForCausalLM.from_pretrained(model, dtype=getattr(torch, dtype), **options).eval()
-        except Exception as error:
-            raise ModelError(f"SLM {slm.name!r}: transformers can't load model {slm.model!r}: {error}") from error
-        if torch.cuda.is_available():
-            self._model = self._model.cuda()
+        self.tokenizer = load_tokenizer(slm)
+        self._model = load_causal_lm(slm, prepare_slm(slm), settings.dtype, gpus)
         self.max_model_len = window_of(slm, settings.max_model_len)
 
     def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
@@ -60,7 +50,7 @@ class TransformersEngine:
         import torch
 
         logprobs = np.empty((len(prompts), len(labels)), dtype=np.float64)
-        for batch in _batches(prompts):
+        for batch in padded_batches([len(prompt) for prompt in prompts], TOKENS_PER_BATCH):
             width = max(len(prompts[i]) for i in batch)
             ids = torch.zeros((len(batch), width), dtype=torch.long, device=self._model.device)
             mask = torch.zeros_like(ids)
@@ -78,11 +68,11 @@ class TransformersEngine:
         return EngineOutput(logprobs, tokens_computed=lengths, tokens_reused=np.zeros_like(lengths))
 
 
-def _batches(prompts: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Prompts of similar length together, each padded batch within TOKENS_PER_BATCH."""
+def padded_batches(lengths: Sequence[int], tokens: int) -> list[list[int]]:
+    """Places of prompts of similar length together, each padded batch within so many tokens."""
     batches: list[list[int]] = []
-    for i in sorted(range(len(prompts)), key=lambda i: len(prompts[i])):
-        if not batches or (len(batches[-1]) + 1) * len(prompts[i]) > TOKENS_PER_BATCH:
+    for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
+        if not batches or (len(batches[-1]) + 1) * lengths[i] > tokens:
             batches.append([])
         batches[-1].append(i)
     return batches

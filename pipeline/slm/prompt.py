@@ -5,7 +5,7 @@ placeholders, never with log text. The result is cut at control tokens, the log 
 plain text (`pipeline.engines.plain_text`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ PADDING = "padding"
 PADDED_TO = 32
 """Tokens of which the padded part is a multiple: of the engines' own block sizes, so that a prompt is the same everywhere."""
 
-_SENTENCE, _PADDING = placeholder("sentence"), placeholder(PADDING)
+_PADDING = placeholder(PADDING)
 _PAD = -1  # stands for the padding among segments and ids
 
 
@@ -47,33 +47,41 @@ class Encoded(NamedTuple):
         return [(*self.head, *tail) for tail in self.tails]
 
 
-class PromptBuilder:
-    """Turns (question, context, sentence) into token ids for one SLM.
+class PromptEncoder:
+    """Turns a template's texts into token ids: (question, context, text behind them).
 
-    Attributes:
-        yes: Token ids that mean "supported".
-        no: Token ids that mean "not supported".
-        needs_question: Whether the template uses the question.
+    The template comes rendered with placeholders, the chat put around it; see `pipeline.slm.template`.
     """
 
-    def __init__(self, slm: Slm, tokenizer: Any) -> None:
-        """Compile the template and find the label tokens.
+    def __init__(
+        self,
+        tokenizer: Any,
+        text: PlainText,
+        rendered: Callable[[int], str],
+        judged: str,
+        *,
+        chat: bool,
+        line_break: int | None = None,
+    ) -> None:
+        """Take a template.
 
-        Raises:
-            ConfigError: The template is wrong, or has no sentence.
-            ModelError: The tokenizer can't be used, or has no single-token yes or no, or none for the padding.
+        Args:
+            tokenizer: A Hugging Face tokenizer.
+            text: It as it encodes plain text.
+            rendered: Gives the whole prompt for a number of passages.
+            judged: Variable that stands for the text.
+            chat: Whether a chat template was put around it, which then brings its own first token.
+            line_break: Id of the line break, of which padding is made; None without padding.
         """
-        self._slm = slm
-        self._tokenizer = tokenizer
-        self._text = PlainText(tokenizer)
-        self.yes = _label_tokens(slm, "supported", slm.supported, self._text)
-        self.no = _label_tokens(slm, "unsupported", slm.unsupported, self._text)
-        check_template(slm)
-        # Tokenizers that put a space before any text would see one more at the cut before the sentence.
+        self._text = text
+        self._rendered = rendered
+        self._mark = placeholder(judged)
+        self._line_break = line_break
+        bos = tokenizer.bos_token_id
+        self._first = [bos] if not chat and bos is not None and tokenizer("x").input_ids[:1] == [bos] else []
+        # Tokenizers that put a space before any text would see one more at the cut before the text.
         self._splittable = self._encode("Statement:") + self._encode(" It is") == self._encode("Statement: It is")
-        self.needs_question = needs_question(slm)
         self._template = lru_cache(maxsize=64)(self._compile)
-        self._line_break = _line_break(slm, self._text) if PADDING in slm.prompt else None
 
     def encode(self, asked: Sequence[tuple[str, Sequence[str], Sequence[str]]]) -> list[Encoded]:
         """Tokens of many prompts, by one call of the tokenizer; what they share is encoded once.
@@ -110,8 +118,14 @@ class PromptBuilder:
         return [len(ids[text]) for text in texts]
 
     def token_ends(self, text: str) -> list[int]:
-        """Character offset at which each token of a text ends."""
-        return [end for _, end in self._text.plain.encode(text, add_special_tokens=False).offsets]
+        """Character offset at which each token of a text ends, encoded alone."""
+        return self._text.token_ends(text)
+
+    def ends_behind(self, question: str, context: Sequence[str], text: str) -> list[int]:
+        """Character offset in a text at which each token of it ends, in its prompt; at most 0 for what stands before it."""
+        _, (judged,), _ = self._cut_row(question, context, [text])
+        before = judged.rindex(text)
+        return [end - before for end in self._text.token_ends(judged)]
 
     def _cut_row(
         self, question: str, context: Sequence[str], texts: Sequence[str]
@@ -130,31 +144,66 @@ class PromptBuilder:
         return head, [left + template.gap + text + right for text in texts], filled(template.tail)
 
     def _compile(self, passages: int) -> "_Template":
-        """Render with placeholders, and cut at control tokens and at the sentence."""
-        text = _render_user(self._slm, passages)
-        if self._slm.chat:
-            messages = [{"role": "user", "content": text}]
-            if self._slm.system is not None:
-                messages.insert(0, {"role": "system", "content": self._slm.system})
-            try:
-                text = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-            except (TemplateError, ValueError) as error:
-                raise ModelError(
-                    f"SLM {self._slm.name!r}: its chat template fails ({error}): set chat: false, or another prompt"
-                ) from error
-        segments = self._text.cut(text, {_PADDING: _PAD})
-        bos = self._tokenizer.bos_token_id
-        if not self._slm.chat and bos is not None and self._tokenizer("x").input_ids[:1] == [bos]:
-            segments.insert(0, bos)
-        at = next(i for i, s in enumerate(segments) if isinstance(s, str) and _SENTENCE in s)
+        """Cut a rendered template at control tokens and at the text."""
+        segments = [*self._first, *self._text.cut(self._rendered(passages), {_PADDING: _PAD})]
+        at = next(i for i, s in enumerate(segments) if isinstance(s, str) and self._mark in s)
         segment = segments[at]
         assert isinstance(segment, str)
-        left, right = segment.split(_SENTENCE, 1)
+        left, right = segment.split(self._mark, 1)
         stripped = left.rstrip(" ")
         return _Template(segments[:at], stripped, left[len(stripped) :], right, segments[at + 1 :])
 
     def _encode(self, text: str) -> Ids:
         return self._text.encode([text])[text]
+
+
+class PromptBuilder(PromptEncoder):
+    """Turns (question, context, sentence) into token ids for one SLM.
+
+    Attributes:
+        yes: Token ids that mean "supported".
+        no: Token ids that mean "not supported".
+    """
+
+    def __init__(self, slm: Slm, tokenizer: Any) -> None:
+        """Compile the template and find the label tokens.
+
+        Raises:
+            ConfigError: The template is wrong, or has no sentence.
+            ModelError: The tokenizer can't be used, or has no single-token yes or no, or none for the padding.
+        """
+        text = PlainText(tokenizer)
+        self.yes = _label_tokens(slm, "supported", slm.supported, text)
+        self.no = _label_tokens(slm, "unsupported", slm.unsupported, text)
+        check_template(slm)
+        line_break = _line_break(slm, text) if PADDING in slm.prompt else None
+
+        def rendered(passages: int) -> str:
+            user = _render_user(slm, passages)
+            return chat_around(user, tokenizer, slm.name, slm.system) if slm.chat else user
+
+        super().__init__(tokenizer, text, rendered, "sentence", chat=slm.chat, line_break=line_break)
+
+
+def chat_around(user: str, tokenizer: Any, name: str, system: str | None) -> str:
+    """A user message in the chat template of a model, up to where its answer begins.
+
+    Args:
+        user: The message.
+        tokenizer: A Hugging Face tokenizer.
+        name: The SLM's name, for messages.
+        system: System message; None leaves the chat template's own.
+
+    Raises:
+        ModelError: The chat template fails.
+    """
+    messages = [{"role": "user", "content": user}]
+    if system is not None:
+        messages.insert(0, {"role": "system", "content": system})
+    try:
+        return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+    except (TemplateError, ValueError) as error:
+        raise ModelError(f"SLM {name!r}: its chat template fails ({error}): set chat: false, or another prompt") from error
 
 
 def check_template(slm: Slm) -> None:

@@ -8,7 +8,7 @@ from ragassay.pipeline.contain import contain, contain_one, fault_of
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.sentence_ends import Span
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.slm.prompt import Encoded, PromptBuilder
+from ragassay.pipeline.slm.prompt import Encoded, PromptBuilder, PromptEncoder
 from ragassay.pipeline.slm.windows import cut_context
 from ragassay.schemas.columns import Status
 
@@ -99,31 +99,43 @@ def _of_long_row(
     sentences_of: Callable[[str], list[Span]],
 ) -> RowPrompts:
     """A row that does not fit the window as it is; `whole` is what it would be."""
-    windows = _windows(row, texts, whole, builder, limit, sentences_of)
+    windows = context_windows(row, texts, whole, builder, limit, sentences_of)
     if windows:
-        return _of_windows(windows, slm)
+        return _of_windows([encoded for _, encoded in windows], slm)
     named = f"SLM {slm.name!r}: "
     if slm.whole_response:
         without = whole._replace(tails=whole.tails[:-1])
-        windows = _windows(row, row.sentences, without, builder, limit, sentences_of)
+        windows = context_windows(row, row.sentences, without, builder, limit, sentences_of)
         if windows:
             note = f"{named}the whole response does not fit its window of {limit + 1} tokens, so response_score is null"
-            return replace(_of_windows(windows, slm), whole=False, note=note)
+            return replace(_of_windows([encoded for _, encoded in windows], slm), whole=False, note=note)
     return RowPrompts(
         status=Status.TOO_LONG,
         error=f"{named}question and sentence leave no room for context in its window of {limit + 1} tokens",
     )
 
 
-def _windows(
+def context_windows(
     row: Row,
-    texts: list[str],
+    texts: Sequence[str],
     whole: Encoded,
-    builder: PromptBuilder,
+    builder: PromptEncoder,
     limit: int,
     sentences_of: Callable[[str], list[Span]],
-) -> list[Encoded]:
-    """The prompts in each window of the context; none where a text leaves no room for context."""
+) -> list[tuple[Sequence[str], Encoded]]:
+    """The prompts in each window of a row's context.
+
+    Args:
+        row: The row.
+        texts: What stands behind the context.
+        whole: Their prompts behind all of it.
+        builder: Makes prompts.
+        limit: Tokens that a prompt may have.
+        sentences_of: Splits a passage that is longer than the window.
+
+    Returns:
+        Passages and prompts of each window; none where a text leaves no room for context.
+    """
 
     def encode(windows: Sequence[Sequence[str]]) -> list[Encoded]:
         return builder.encode([(row.question, window, texts) for window in windows])
@@ -132,12 +144,14 @@ def _windows(
     budget = limit - _length(encode([[""]])[0])
     while any(_length(window) > limit for window in encoded):
         room = budget - SLACK * max(len(window) for window in windows)
+        if room < MIN_CONTEXT_TOKENS:  # many short passages, of which a window holds but some
+            room = budget // 2
         if room < MIN_CONTEXT_TOKENS:
             return []
         windows = cut_context(row.context, room, count=builder.count, sentences=sentences_of, token_ends=builder.token_ends)
         encoded = encode(windows)
         budget -= max(1, budget // 10)
-    return encoded
+    return list(zip(windows, encoded, strict=True))
 
 
 def _length(encoded: Encoded) -> int:

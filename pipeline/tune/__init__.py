@@ -1,1 +1,1 @@
-"""Training an SLM to judge: prompts packed into token trees, their loss, and corruptions of supported sentences."""
+"""Training an SLM to judge: the loss over token trees, and corruptions of supported sentences."""

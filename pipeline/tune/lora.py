@@ -4,14 +4,14 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ragassay.pipeline.engines.dtype import dtype_of
+from ragassay.pipeline.engines.causal_lm import load_causal_lm
 from ragassay.pipeline.engines.prepare import own_adapter
 from ragassay.pipeline.engines.weights import prepare
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.tune.attention import NAME, blocks_of, register
+from ragassay.pipeline.token_tree.attention import NAME, blocks_of, register
+from ragassay.pipeline.token_tree.tree import Tree
 from ragassay.pipeline.tune.merged import merge_forward
-from ragassay.pipeline.tune.tree import Tree
 
 
 def add_lora(model: Any, *, rank: int, layers: int | None, seed: int) -> Any:
@@ -66,23 +66,10 @@ def load_for_training(slm: Slm, *, rank: int, layers: int | None, seed: int) -> 
     Raises:
         ModelError: It can't be loaded.
     """
-    import torch
     from peft import PeftModel
-    from transformers import AutoModelForCausalLM
 
     register()
-    try:
-        model = AutoModelForCausalLM.from_pretrained(
-            prepare(slm.model),
-            dtype=getattr(torch, dtype_of(slm.local.dtype, slm.replicas.num_gpus or torch.cuda.is_available())),
-            attn_implementation=NAME,
-            revision=slm.revision,
-            trust_remote_code=slm.trust_remote_code,
-        )
-    except Exception as error:
-        raise ModelError(f"SLM {slm.name!r}: transformers can't load model {slm.model!r}: {error}") from error
-    if torch.cuda.is_available():
-        model = model.cuda()
+    model = load_causal_lm(slm, prepare(slm.model), slm.local.dtype, slm.replicas.num_gpus, NAME)
     if slm.adapter is not None:
         return merge_forward(PeftModel.from_pretrained(model, str(own_adapter(slm)), is_trainable=True))
     return merge_forward(add_lora(model, rank=rank, layers=layers, seed=seed))

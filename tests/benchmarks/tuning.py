@@ -20,10 +20,10 @@ from ragassay.pipeline.engines.prepare import load_tokenizer
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.split import load_splitter
-from ragassay.pipeline.tune.attention import NAME
+from ragassay.pipeline.token_tree.attention import NAME
+from ragassay.pipeline.token_tree.tree import grow
 from ragassay.pipeline.tune.lora import label_logprobs, load_for_training
 from ragassay.pipeline.tune.loss import Unit, unit_loss
-from ragassay.pipeline.tune.tree import grow
 
 PACK = 2048
 BATCH = 4  # padded prompts a forward pass: more was slower on 2 cores

@@ -21,7 +21,7 @@ def test_shipped_job_files_are_legal(path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("slms: [{name: a}, {name: a}]", "names of SLMs and detectors must differ"),
+        ("slms: [{name: a}, {name: a}]", "names of members must differ"),
         ("slms: []", "an ensemble needs a member"),
         ("{slms: [], detectors: [{name: n, kind: novelty, in_ensemble: false}]}", "an ensemble needs a member"),
         (

@@ -12,8 +12,8 @@ from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.split import load_splitter
+from ragassay.pipeline.token_tree.tree import size
 from ragassay.pipeline.tune.loss import Pair, Unit
-from ragassay.pipeline.tune.tree import size
 from tests.conftest import write_logs
 
 ROW = {"question": "When does it open?", "context": ["It opens at nine.", "It closes at six."]}

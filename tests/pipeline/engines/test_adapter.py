@@ -19,9 +19,9 @@ from ragassay.pipeline.engines.weights import identity
 from ragassay.pipeline.errors import ConfigError, ModelError
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import check_template
-from ragassay.pipeline.tune.attention import NAME, register
+from ragassay.pipeline.token_tree.attention import NAME, register
+from ragassay.pipeline.token_tree.tree import grow
 from ragassay.pipeline.tune.lora import label_logprobs, load_for_training
-from ragassay.pipeline.tune.tree import grow
 
 PROMPT = "{% for p in context %}{{ p }}{% endfor %} {{ question }} {{ sentence }} True?"
 PROMPTS = [[1, 50 + i, 60, 70 + i, 9] for i in range(20)]

@@ -142,7 +142,7 @@ def test_prompt_without_chat_template(tokenizer: Any) -> None:
     builder = PromptBuilder(slm, tokenizer)
     ids = one(builder, "unused", ["a b", "c"], "d.")
     assert tokenizer.decode(ids) == "Doc: a b c\nClaim: d.\nAnswer:"
-    assert not builder.needs_question and needs_question(Slm(name="x"))
+    assert not needs_question(slm) and needs_question(Slm(name="x"))
 
 
 def test_system_message_is_the_users(tokenizer: Any) -> None:

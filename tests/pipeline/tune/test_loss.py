@@ -9,10 +9,10 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.tune.attention import NAME
+from ragassay.pipeline.token_tree.attention import NAME
+from ragassay.pipeline.token_tree.tree import grow
 from ragassay.pipeline.tune.lora import label_logprobs, load_for_training
 from ragassay.pipeline.tune.loss import MARGIN, MASS_WEIGHT, PAIR_WEIGHT, Pair, Unit, places_of, unit_loss
-from ragassay.pipeline.tune.tree import grow
 
 YES, NO = (10, 11), (20,)
 CONTEXT = (1, 500, 501, 502, 503, 504, 505)

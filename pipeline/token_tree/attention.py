@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ragassay.pipeline.errors import ModelError
-from ragassay.pipeline.tune.tree import Tree
+from ragassay.pipeline.token_tree.tree import Tree
 
 NAME = "token_tree"
 BLOCK = 128
@@ -74,7 +74,7 @@ def tree_attention(
 
     odd = [name for name in ("softcap", "s_aux", "sliding_window") if options.get(name) is not None]
     if odd:
-        raise ModelError(f"{type(module).__name__} needs {', '.join(odd)} in its attention: such a model can't be trained here")
+        raise ModelError(f"{type(module).__name__} needs {', '.join(odd)} in its attention: token trees have none such")
     _, heads, _, width = query.shape
     groups = key.shape[1]
     outputs = []

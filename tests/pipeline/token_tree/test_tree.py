@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.pipeline.tune.tree import grow, size
+from ragassay.pipeline.token_tree.tree import grow, size
 
 PROMPTS = st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=8), min_size=1, max_size=12)
 

@@ -1,0 +1,36 @@
+"""Load a causal language model of transformers."""
+
+from typing import Any
+
+from ragassay.pipeline.engines.dtype import Dtype, dtype_of
+from ragassay.pipeline.engines.model import Model
+from ragassay.pipeline.errors import ModelError
+
+
+def load_causal_lm(model: Model, folder: str, dtype: Dtype, gpus: float, attention: str | None = None) -> Any:
+    """Load a model, on the GPU if there is one.
+
+    Args:
+        model: Which, for its revision and for messages.
+        folder: Where its weights lie: a Hugging Face folder, or a hub id.
+        dtype: Of weights and activations.
+        gpus: GPUs of a replica.
+        attention: Name of the attention function; None leaves transformers' choice.
+
+    Raises:
+        ModelError: It can't be loaded.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    try:
+        loaded = AutoModelForCausalLM.from_pretrained(
+            folder,
+            dtype=getattr(torch, dtype_of(dtype, gpus or torch.cuda.is_available())),
+            attn_implementation=attention,
+            revision=model.revision,
+            trust_remote_code=model.trust_remote_code,
+        ).eval()
+    except Exception as error:
+        raise ModelError(f"SLM {model.name!r}: transformers can't load model {model.model!r}: {error}") from error
+    return loaded.cuda() if torch.cuda.is_available() else loaded

@@ -1,0 +1,106 @@
+"""A score of uncertainty as a member of the ensemble: which model reads the responses, behind which prompt, and which score."""
+
+from typing import Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from ragassay.pipeline.engines.model import Model
+from ragassay.pipeline.engines.transformers_engine import Transformers
+from ragassay.pipeline.members import Value
+from ragassay.pipeline.slm.config import Replicas
+from ragassay.pipeline.uncertainty.scores import Attention, Score
+
+ANSWER_PROMPT = """\
+Answer the question from the context.
+
+Context:
+{% for passage in context %}{{ passage }}
+{% endfor %}
+
+Question: {{ question }}"""
+
+NOT_OF_VALUES = {"name", "model", "adapter", "trust_remote_code", "engine", "replicas", "in_ensemble", "flag_below"}
+"""Settings that no value depends on; weights are known by what they hold, and the engine says its own."""
+
+OF_THE_SCORE = {"name", "score", "window", "attention", "in_ensemble", "flag_below"}
+"""Settings in which members that are read together may differ."""
+
+
+class Uncertainty(Model):
+    """One score of uncertainty. Its values are higher where the model is surer, which stands for better supported.
+
+    Attributes:
+        name: Its name in `members`; unique in a job. Members that differ in score, window and attention alone are read
+            together, once.
+        model: Who reads: `embedded`, a hub id, a local folder, or a GGUF file; best the model that wrote the responses.
+        engine: transformers, the one that shows its attention, with its settings.
+        score: Which score; see `pipeline.uncertainty.scores`.
+        window: K, tokens a window of attenhscore and surprisal.
+        attention: What weighs a token there: max (the paper's), mean or last.
+        text: What is read: the logged response, or the model's own answer to the question, which it writes first. Then it has a
+            value of the whole response, and none of its sentences.
+        max_tokens: Tokens of its own answer at most.
+        samples: Column of the logs with further answers to the question, a list of strings, for lexical_similarity and
+            eigenscore. They have a value of the whole response too.
+        system: System message; None leaves the chat template's own.
+        prompt: Jinja template (sandboxed) of the user message, with `context` (list of passages) and `question`; the response
+            stands behind it as the model's answer.
+        chat: Wrap the prompt in the model's chat template; false sends it as it stands.
+        in_ensemble: Average its values into the scores; false leaves them beside, for `evaluate`, `compare` and `escalate`.
+        flag_below: Value of a whole response below which `compare` counts it as flagged; None takes the mean, as the paper.
+        replicas: Its actor pool.
+    """
+
+    engine: Transformers = Transformers()
+    score: Score = Score.ATTENHSCORE
+    window: int = Field(16, ge=1)
+    attention: Attention = Attention.MAX
+    text: Literal["response", "own"] = "response"
+    max_tokens: int = Field(64, ge=1, le=1024)
+    samples: str = Field("samples", min_length=1)
+    system: str | None = None
+    prompt: str = ANSWER_PROMPT
+    chat: bool = True
+    in_ensemble: bool = False
+    flag_below: float | None = None
+    replicas: Replicas = Replicas()
+
+    @property
+    def value(self) -> str:
+        """Which of its numbers is normalised (`pipeline.members.Value`): it has but one."""
+        return Value.SCORE.value
+
+    @property
+    def suspicious_below(self) -> float | None:
+        """Value of a whole response below which it is suspicious; None is the mean."""
+        return self.flag_below
+
+    def identity(self) -> dict[str, Any]:
+        """What its values depend on beside its weights: all of its settings, but for those that no value depends on."""
+        return {**self.model_dump(mode="json", exclude=NOT_OF_VALUES), **self.engine.identity()}
+
+    def reading(self) -> "Uncertainty":
+        """What is read for it, the same for all members that can be read together."""
+        return Uncertainty.model_construct(**{**dict(self), **{key: _READING[key] for key in OF_THE_SCORE}})
+
+    @field_validator("engine", mode="before")
+    @classmethod
+    def _by_name(cls, given: Any) -> Any:
+        return (
+            {"kind": given}
+            if isinstance(given, str)
+            else {"kind": "transformers", **given}
+            if isinstance(given, dict)
+            else given
+        )
+
+    @model_validator(mode="after")
+    def _can_be_had(self) -> "Uncertainty":
+        if self.score.of_samples and self.text == "own":
+            raise ValueError(f"{self.score.value} compares answers in the logs: leave out text: own")
+        if self.in_ensemble and (self.score.of_samples or self.text == "own"):
+            raise ValueError("it has no value of a sentence, so it can't be in the ensemble: leave out in_ensemble: true")
+        return self
+
+
+_READING = {key: field.default for key, field in Uncertainty.model_fields.items()} | {"name": "read"}

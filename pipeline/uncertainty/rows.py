@@ -1,0 +1,207 @@
+"""What members of uncertainty say of rows: each response read behind its question and context, in every window of it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import isnan
+
+import numpy as np
+
+from ragassay.pipeline.arrays import Ints
+from ragassay.pipeline.rows import Row
+from ragassay.pipeline.sentence_ends import Span
+from ragassay.pipeline.slm.prompt import PromptEncoder
+from ragassay.pipeline.slm.row_prompts import context_windows
+from ragassay.pipeline.uncertainty.config import Uncertainty
+from ragassay.pipeline.uncertainty.reader import Prompt, Read, Reader
+from ragassay.pipeline.uncertainty.samples import eigenscore, lexical_similarity
+from ragassay.pipeline.uncertainty.scores import Score, score_text
+
+SentencesOf = Callable[[str], list[Span]]
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """A row to be read.
+
+    Attributes:
+        row: Its texts.
+        spans: [start, end) of each sentence in the response.
+        samples: Further answers to the question; None where the logs have no such column.
+    """
+
+    row: Row
+    spans: Sequence[Span]
+    samples: Sequence[str] | None = None
+
+
+@dataclass
+class RowRead:
+    """What was read of one row.
+
+    Attributes:
+        sentences: Member -> its value of each sentence; NaN where it has none.
+        response: Member -> its value of the whole response; NaN where it has none.
+        windows: Windows of the context.
+        note: What could not be read.
+        prompts: Texts that were read,
+        computed: tokens that were run for them,
+        reused: tokens that others had,
+        seconds: and how long it took.
+    """
+
+    sentences: dict[str, list[float]] = field(default_factory=dict)
+    response: dict[str, float] = field(default_factory=dict)
+    windows: int = 0
+    note: str | None = None
+    prompts: int = 0
+    computed: int = 0
+    reused: int = 0
+    seconds: float = 0.0
+
+    def spent(self, reads: Sequence[Read]) -> None:
+        """Add the cost of texts."""
+        self.prompts += len(reads)
+        self.computed += sum(read.computed for read in reads)
+        self.reused += sum(read.reused for read in reads)
+        self.seconds += sum(read.seconds for read in reads)
+
+
+@dataclass(frozen=True)
+class _Window:
+    """A response behind one window of its context: the prompt, and where in the response each token of it ends."""
+
+    prompt: Prompt
+    ends: Ints
+
+
+def read_rows(
+    rows: Sequence[Spoken], members: Sequence[Uncertainty], encoder: PromptEncoder, reader: Reader, sentences_of: SentencesOf
+) -> list[RowRead]:
+    """Read rows.
+
+    A context that is longer than the window is cut into windows; a text's value is its best window's.
+
+    Args:
+        rows: Rows with at least one sentence each.
+        members: Which scores; all of one reading (`Uncertainty.reading`).
+        encoder: Makes prompts.
+        reader: The model.
+        sentences_of: Splits a passage that is longer than the window.
+
+    Returns:
+        An entry a row.
+    """
+    own = members[0].text == "own"
+    windows = [_windows(spoken.row, members[0], encoder, reader, sentences_of, own=own) for spoken in rows]
+    results = [_nothing(spoken, mine, members, reader) for spoken, mine in zip(rows, windows, strict=True)]
+    if any(not member.score.of_samples for member in members):
+        flat = [window for mine in windows for window in mine]
+        prompts = [window.prompt for window in flat]
+        if own:
+            answers = reader.write([head for head, _ in prompts], members[0].max_tokens)
+            prompts = [(head, answer) for (head, _), (answer,) in zip(prompts, answers, strict=True)]
+        reads = iter(zip(flat, reader.read(prompts), strict=True))
+        for spoken, mine, result in zip(rows, windows, results, strict=True):
+            _score(spoken, [next(reads) for _ in mine], members, result, own=own)
+    if any(member.score.of_samples for member in members):
+        _compare(rows, windows, members, encoder, reader, results)
+    return results
+
+
+def _nothing(spoken: Spoken, windows: Sequence[_Window], members: Sequence[Uncertainty], reader: Reader) -> RowRead:
+    """A row of which nothing is known yet."""
+    nothing = float("nan")
+    result = RowRead(windows=len(windows))
+    for member in members:
+        result.sentences[member.name] = [nothing] * len(spoken.spans)
+        result.response[member.name] = nothing
+    if not windows:
+        result.note = (
+            f"uncertainty {members[0].name!r}: question and response leave no room for context in its window of "
+            f"{reader.max_model_len} tokens"
+        )
+    return result
+
+
+def _windows(
+    row: Row, member: Uncertainty, encoder: PromptEncoder, reader: Reader, sentences_of: SentencesOf, *, own: bool
+) -> list[_Window]:
+    """A row's response, or the place for the model's own, behind every window of its context; none where there is no room."""
+    text = "" if own else row.response
+    whole = encoder.encode([(row.question, row.context, [text])])[0]
+    limit = reader.max_model_len - (member.max_tokens if own else 0)
+    windows: Sequence[tuple[Sequence[str], object]] = [(row.context, whole)]
+    if len(whole.head) + len(whole.tails[0]) > limit:
+        windows = context_windows(row, [text], whole, encoder, limit, sentences_of)
+    return [_place(row.question, context, text, encoder) for context, _ in windows]
+
+
+def _place(question: str, context: Sequence[str], text: str, encoder: PromptEncoder) -> _Window:
+    """A text behind a context: what the tokenizer could not cut from what stands before it goes there."""
+    (encoded,) = encoder.encode([(question, context, [text])])
+    ends = np.array(encoder.ends_behind(question, context, text), dtype=np.int64)
+    before = int((ends <= 0).sum())
+    return _Window((encoded.head + encoded.tails[0][:before], encoded.tails[0][before:]), ends[before:])
+
+
+def _score(
+    spoken: Spoken, reads: Sequence[tuple[_Window, Read]], members: Sequence[Uncertainty], result: RowRead, *, own: bool
+) -> None:
+    """Put the members' values of a row's sentences and of its whole response into its result."""
+    result.spent([read for _, read in reads])
+    for member in members:
+        if member.score.of_samples or not reads:
+            continue
+        whole = [score_text(member.score, read.signs, member.window, member.attention) for _, read in reads]
+        result.response[member.name] = _best(whole)
+        if own:
+            continue
+        for i, (start, end) in enumerate(spoken.spans):
+            of_windows = [
+                score_text(
+                    member.score,
+                    read.signs.at(np.flatnonzero((window.ends > start) & (window.ends <= end))),
+                    member.window,
+                    member.attention,
+                )
+                for window, read in reads
+            ]
+            result.sentences[member.name][i] = _best(of_windows)
+
+
+def _best(values: Sequence[float]) -> float:
+    return max((value for value in values if not isnan(value)), default=float("nan"))
+
+
+def _compare(
+    rows: Sequence[Spoken],
+    windows: Sequence[Sequence[_Window]],
+    members: Sequence[Uncertainty],
+    encoder: PromptEncoder,
+    reader: Reader,
+    results: Sequence[RowRead],
+) -> None:
+    """Put in how alike the logged answers of each row are; a context of several windows tells nothing of their states."""
+    alike = {member.name for member in members if member.score is Score.LEXICAL_SIMILARITY}
+    states = {member.name for member in members if member.score is Score.EIGENSCORE}
+    answers = [[spoken.row.response, *(spoken.samples or ())] for spoken in rows]
+    for texts, result in zip(answers, results, strict=True):
+        result.response |= dict.fromkeys(alike, lexical_similarity(texts))
+    if not states:
+        return
+    readable = [i for i, mine in enumerate(windows) if len(mine) == 1 and len(answers[i]) > 1]
+    prompts = [list(_answers(rows[i].row, answers[i], encoder, reader.max_model_len)) for i in readable]
+    reads = iter(reader.read([prompt for mine in prompts for prompt in mine], states=True))
+    for i, mine in zip(readable, prompts, strict=True):
+        read = [next(reads) for _ in mine]
+        results[i].spent(read)
+        found = np.array([one.signs.state for one in read]).reshape(len(read), -1)
+        results[i].response |= dict.fromkeys(states, eigenscore(found))
+
+
+def _answers(row: Row, texts: Sequence[str], encoder: PromptEncoder, limit: int) -> Iterator[Prompt]:
+    """Prompts of the answers that have a token, and fit the window."""
+    for text in texts:
+        head, ids = _place(row.question, row.context, text, encoder).prompt
+        if ids and len(head) + len(ids) <= limit:
+            yield head, ids

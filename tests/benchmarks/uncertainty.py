@@ -1,0 +1,211 @@
+"""Scores of uncertainty on data with known labels:
+`python -m tests.benchmarks.uncertainty OUT.md --data DATA [--model embedded] [--squad 1000] [--own 300] [--answers 10]`.
+
+First the logged texts: RAGTruth's answers of six large models, and SQuAD v2's gold and plausible wrong answers, each read by
+the model behind question and context. Then the model's own: it answers SQuAD's answerable questions, an answer is right where
+its Rouge-L with a gold answer is at least 0.5 (the paper's measure) or holds one, and several drawn answers are compared too.
+AUROC of "right", higher = better, 95 % intervals by resampling contexts; length and overlap are the baselines. Last, seconds
+for 1,000 responses beside the default verifier on vLLM, on the same rows in the same process.
+"""
+
+import argparse
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from ragassay.jobs.config import Job
+from ragassay.pipeline.arrays import Bools, Floats
+from ragassay.pipeline.calibration.metrics import auroc, group_numbers, resampling_weights
+from ragassay.pipeline.overlap import share_in_context, words, words_of
+from ragassay.pipeline.slm.prompt import PromptEncoder
+from ragassay.pipeline.stages.slm import SlmScorer
+from ragassay.pipeline.stages.split import split_batch
+from ragassay.pipeline.uncertainty.config import Uncertainty
+from ragassay.pipeline.uncertainty.prompt import answer_encoder
+from ragassay.pipeline.uncertainty.reader import Prompt, Read, Reader
+from ragassay.pipeline.uncertainty.samples import eigenscore, lexical_similarity, rouge_l
+from ragassay.pipeline.uncertainty.scores import Attention, Score, score_text
+from ragassay.schemas.columns import LOGS
+
+WINDOWS = (5, 10, 16, 20, 40, 10_000)
+SINGLE = [score for score in Score if not score.of_samples]
+RESAMPLES = 300
+RIGHT = 0.5
+DRAWN = 0.5
+"""Temperature of drawn answers, as the paper's."""
+
+Row = Mapping[str, Any]
+
+
+@dataclass
+class Asked:
+    """A set that was read: its rows, what was read of each, whether it is right, and seconds."""
+
+    name: str
+    rows: Sequence[Row]
+    reads: Sequence[Read]
+    good: Bools
+    seconds: float
+
+    @property
+    def groups(self) -> Any:
+        """Number of each row's context."""
+        return group_numbers([str(row["context"]) for row in self.rows])
+
+
+def interval(values: Floats, good: Bools, groups: Any) -> str:
+    """AUROC with its interval, as text; values that are not there count as the lowest."""
+    values = np.where(np.isnan(values), np.nanmin(values), values)
+    spread = []
+    for weights in resampling_weights(groups, RESAMPLES, 0):
+        places = np.repeat(np.arange(len(values)), weights.astype(int))
+        if 0 < good[places].sum() < len(places):
+            spread.append(auroc(values[places], good[places]))
+    low, high = np.quantile(spread, [0.025, 0.975])
+    return f"{auroc(values, good):.3f} ({low:.3f} to {high:.3f})"
+
+
+def values_of(asked: Asked, score: Score, window: int = 16, attention: Attention = Attention.MAX) -> Floats:
+    """A score of every response."""
+    return np.array([score_text(score, read.signs, window, attention) for read in asked.reads])
+
+
+def baselines(asked: Asked) -> dict[str, Floats]:
+    """Shortness, and the share of words that the context has."""
+    return {
+        "shortness": np.array([-float(len(row["response"])) for row in asked.rows]),
+        "overlap": np.array([share_in_context(row["response"], words_of(row["context"])) for row in asked.rows]),
+    }
+
+
+def tables(asked: Asked, more: Mapping[str, Floats]) -> Iterator[str]:
+    """The set's tables."""
+    good, groups = asked.good, asked.groups
+    share = f"{len(good)} responses over {groups.max() + 1} contexts, {good.mean():.0%} right"
+    tokens = np.array([len(read.signs) for read in asked.reads])
+    yield f"\n### {asked.name}\n\n{share}, {np.median(tokens):.0f} tokens in the middle; {asked.seconds:.0f} s\n"
+    yield "| score | AUROC |\n| --- | --- |"
+    found = {score.value: values_of(asked, score) for score in SINGLE} | dict(more) | baselines(asked)
+    yield from (f"| {name} | {interval(values, good, groups)} |" for name, values in found.items())
+    for score in (Score.ATTENHSCORE, Score.SURPRISAL):
+        yield f"\n{score.value} by window K and attention:\n\n| attention | " + " | ".join(map(_window, WINDOWS)) + " |"
+        yield "| --- " * (len(WINDOWS) + 1) + "|"
+        for attention in Attention:
+            cells = [f"{auroc(values_of(asked, score, window, attention), good):.3f}" for window in WINDOWS]
+            yield f"| {attention.value} | " + " | ".join(cells) + " |"
+
+
+def _window(window: int) -> str:
+    return "all" if window > 1000 else f"K = {window}"
+
+
+def read_logged(name: str, rows: Sequence[Row], encoder: PromptEncoder, reader: Reader) -> Asked:
+    """Read a set's responses."""
+    started = time.perf_counter()
+    encoded = encoder.encode([(row["question"], row["context"], [row["response"]]) for row in rows])
+    reads = reader.read([(one.head, one.tails[0]) for one in encoded])
+    good = np.array([not row["hallucinated"] for row in rows])
+    return Asked(name, rows, reads, good, time.perf_counter() - started)
+
+
+def read_own(rows: Sequence[Row], encoder: PromptEncoder, reader: Reader, answers: int) -> tuple[Asked, dict[str, Floats]]:
+    """Let the model answer, and read what it says; and how alike its drawn answers are."""
+    started = time.perf_counter()
+    heads = [one.head for one in encoder.encode([(row["question"], row["context"], [""]) for row in rows])]
+    likeliest = [answer for (answer,) in reader.write(heads, 32)]
+    decode = reader.tokenizer.decode
+    said = [{**row, "response": decode(ids).strip()} for row, ids in zip(rows, likeliest, strict=True)]
+    good = np.array([_right(row["response"], row["gold"]) for row in said])
+    asked = Asked("Own answers to SQuAD v2's questions", said, reader.read(list(zip(heads, likeliest, strict=True))), good, 0.0)
+    drawn = reader.write(heads, 32, answers=answers, temperature=DRAWN)
+    prompts: list[Prompt] = [(head, ids) for head, mine in zip(heads, drawn, strict=True) for ids in mine]
+    states = np.array([read.signs.state for read in reader.read(prompts, states=True)]).reshape(len(rows), answers, -1)
+    more = {
+        Score.LEXICAL_SIMILARITY.value: np.array([lexical_similarity([decode(ids) for ids in mine]) for mine in drawn]),
+        Score.EIGENSCORE.value: np.array([eigenscore(mine) for mine in states]),
+    }
+    asked.seconds = time.perf_counter() - started
+    return asked, more
+
+
+def _right(answer: str, gold: Sequence[str]) -> bool:
+    return any(rouge_l(words(answer), words(one)) >= RIGHT or one.lower() in answer.lower() for one in gold)
+
+
+def contexts_of(rows: pl.DataFrame, count: int) -> Sequence[Row]:
+    """Rows of whole contexts, in a random order of contexts that is always the same, until there are so many."""
+    contexts = rows["context"].unique(maintain_order=True).sample(fraction=1, shuffle=True, seed=0).to_frame()
+    return contexts.join(rows, on="context", maintain_order="left").head(count).to_dicts()
+
+
+def questions_of(rows: pl.DataFrame, count: int) -> Sequence[Row]:
+    """Answerable questions, each with all of its gold answers."""
+    gold = rows.filter(pl.col("label") == "correct").group_by("context", "question", maintain_order=True)
+    return contexts_of(gold.agg(gold=pl.col("response")).with_columns(response=pl.lit("")), count)
+
+
+def judge_seconds(sets: Sequence[Asked]) -> Iterator[str]:
+    """Seconds for 1,000 responses of the default verifier, beside those of the reading."""
+    scorer = SlmScorer(Job().slms[0], ("sentencizer", "en"), 2)
+    yield "\n### Seconds for 1,000 responses, on the same rows\n"
+    yield "| set | uncertainty | default verifier | ratio |\n| --- | --- | --- | --- |"
+    for asked in sets:
+        table = _table(asked.rows)
+        started = time.perf_counter()
+        scorer(table)
+        theirs, factor = time.perf_counter() - started, 1000 / len(asked.rows)
+        yield f"| {asked.name} | {asked.seconds * factor:.0f} | {theirs * factor:.0f} | {asked.seconds / theirs:.2f} |"
+
+
+def _table(rows: Sequence[Row]) -> pa.Table:
+    """Rows as the split stage leaves them."""
+    keys = ("question", "context", "response")
+    known = [{"row_key": i, "row_id": str(i), "status": "ok", **{key: row[key] for key in keys}} for i, row in enumerate(rows)]
+    return split_batch(pa.Table.from_pylist(known, schema=LOGS), ("sentencizer", "en"), False)
+
+
+def main() -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--model", default="embedded")
+    parser.add_argument("--dtype", default="auto")
+    parser.add_argument("--squad", type=int, default=1000)
+    parser.add_argument("--own", type=int, default=300)
+    parser.add_argument("--answers", type=int, default=10)
+    args = parser.parse_args()
+    member = Uncertainty(name="read", model=args.model, engine={"dtype": args.dtype})
+    reader = Reader(member, member.engine, gpus=0, threads=2)
+    encoder = answer_encoder(member, reader.tokenizer)
+    squad = pl.read_parquet(args.data / "squad_v2.parquet")
+    ragtruth = pl.read_parquet(args.data / "ragtruth_qa_dev.parquet").to_dicts()
+    with args.out.open("w") as out:
+
+        def say(lines: Iterator[str]) -> None:
+            for line in lines:
+                print(line, flush=True)
+                out.write(line + "\n")
+            out.flush()
+
+        sets = []
+        for name, rows in (
+            ("RAGTruth QA, logged answers", ragtruth),
+            ("SQuAD v2, logged answers", contexts_of(squad, args.squad)),
+        ):
+            sets.append(read_logged(name, rows, encoder, reader))
+            say(tables(sets[-1], {}))
+        if args.own:
+            own, more = read_own(questions_of(squad, args.own), encoder, reader, args.answers)
+            say(tables(own, more))
+        say(judge_seconds(sets))
+
+
+if __name__ == "__main__":
+    main()
