@@ -11,7 +11,7 @@ from ragassay.pipeline.detectors.config import Detector
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.explain.config import Reasoner
 from ragassay.pipeline.judge import Judge, check_judge
-from ragassay.pipeline.slm.config import Slm
+from ragassay.pipeline.slm.config import Replicas, Slm
 from ragassay.pipeline.slm.prompt import check_template, needs_question
 from ragassay.pipeline.uncertainty.config import Uncertainty
 from ragassay.pipeline.uncertainty.prompt import check_answer_prompt
@@ -254,6 +254,12 @@ class Job(_Section):
             else:
                 group.append(member)
         return groups
+
+    @property
+    def local_pools(self) -> dict[str, Replicas]:
+        """Stage that holds a model in processes of ours -> its actor pool."""
+        slms = {slm.name: slm.replicas for slm in self.slms if not slm.engine.SERVED}
+        return slms | {members[0].name: members[0].replicas for members in self.readings}
 
     @property
     def beside(self) -> set[str]:

@@ -20,9 +20,7 @@ CHEAP = (1.0, 0.0)
 
 def threads_of(member: Slm | Uncertainty, job: Job) -> int:
     """CPU threads of one replica: its own setting, else the cores shared among all replicas that run without a GPU."""
-    pools = [slm.replicas for slm in job.slms if not slm.engine.SERVED]
-    pools += [member.replicas for member, *_ in job.readings]
-    replicas = sum(pool.max for pool in pools if pool.num_gpus == 0)
+    replicas = sum(pool.max for pool in job.local_pools.values() if pool.num_gpus == 0)
     own = member.engine.threads if isinstance(member.engine, LocalSettings) else None
     return own or max(1, (os.cpu_count() or 1) // max(1, replicas))
 

@@ -44,7 +44,7 @@ class Forecast:
         sampled: Rows that were looked at.
         sentences: Sentences.
         chars: Characters of questions, contexts and responses.
-        slms: What each SLM will be asked.
+        slms: What each SLM will be asked, and what each model of `uncertainty` reads, by the first of its members.
         other_seconds: CPU seconds of everything that is not an SLM: split and detectors.
         warnings: In words.
         explain: What explaining the flagged sentences will take; None where the job explains nothing.
@@ -73,13 +73,13 @@ def forecast(job: Job, logs: Logs, counted: Sequence[Counted], other_seconds: fl
     sampled = sum(part.rows for part in counted)
     factor = rows / sampled
     slms = {}
-    for slm in job.slms:
-        asked = [part.asked[slm.name] for part in counted]
+    for name in [slm.name for slm in job.slms] + [members[0].name for members in job.readings]:
+        asked = [part.asked[name] for part in counted]
         computed = factor * sum(a.computed for a in asked)
         low, high = computed, computed
         if factor > 1:
             low, high = _interval([a.computed for a in asked], [part.rows for part in counted], rows)
-        slms[slm.name] = SlmForecast(
+        slms[name] = SlmForecast(
             prompts=factor * sum(a.prompts for a in asked),
             tokens=factor * sum(a.tokens for a in asked),
             tokens_computed=computed,
@@ -119,9 +119,9 @@ def seconds_here(job: Job, told: Forecast, before: float, trials: dict[str, Tria
     """
     fixed = start_up(before, trials) + told.other_seconds / cpus
     busy = [
-        told.slms[slm.name].tokens_computed / trials[slm.name].tokens_per_second / slm.replicas.max
-        for slm in job.slms
-        if slm.name in trials and trials[slm.name].tokens_per_second
+        told.slms[name].tokens_computed / trials[name].tokens_per_second / replicas.max
+        for name, replicas in job.local_pools.items()
+        if name in trials and trials[name].tokens_per_second
     ]
     if not busy:
         return fixed

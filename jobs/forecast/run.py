@@ -62,8 +62,8 @@ def plan(
     check_types(logs, logs.files, logs.passthrough)
     checked_seconds = time.perf_counter() - began
     if seconds:
-        for slm in (slm for slm in job.slms if not slm.engine.SERVED):
-            prepare_slm(slm)  # what is made only once takes no time of the run's
+        for member in (*(slm for slm in job.slms if not slm.engine.SERVED), *job.uncertainty):
+            prepare_slm(member)  # what is made only once takes no time of the run's
         started = time.perf_counter()
         check_models(job)
         checked_seconds += time.perf_counter() - started
@@ -75,8 +75,7 @@ def plan(
     other_seconds = time.process_time() - started
     told = forecast(job, logs, count_stretches(job, split), other_seconds)
     told = replace(told, explain=forecast_explain(job, told.sentences, split))
-    local = not all(slm.engine.SERVED for slm in job.slms)
-    ray_seconds, trials = try_engines(job, split, seconds) if local and seconds else (0.0, {})
+    ray_seconds, trials = try_engines(job, split, seconds) if job.local_pools and seconds else (0.0, {})
     blocks = max(len(logs.files), round(told.chars / (job.block_mib * (1 << 20))))
     _print(job, logs, told, checked_seconds + ray_seconds, trials, blocks, gpus, console)
     return told
@@ -121,7 +120,7 @@ def _print(
             f"{slm.prompts:,.0f} prompts: {slm.tokens_computed / max(slm.prompts, 1):.0f} tokens each, "
             f"{slm.tokens_distinct / max(slm.prompts, 1):.0f} if all that is shared were computed once",
         )
-    if trials or not job.slms:
+    if trials or not (job.slms or job.uncertainty):
         here = seconds_here(job, told, before, trials, blocks, os.cpu_count() or 1)
         rates = ", ".join(f"{name} {trial.tokens_per_second:,.0f} tokens/s" for name, trial in trials.items())
         line(

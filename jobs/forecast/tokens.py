@@ -1,4 +1,4 @@
-"""Count what a sample asks of every SLM: sentences, prompts, tokens, and how many of those the prefix cache spares."""
+"""Count what a sample asks of every model: sentences, prompts, tokens, and how many of those the prefix cache spares."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,6 +17,9 @@ from ragassay.pipeline.slm.row_prompts import prompt_order
 from ragassay.pipeline.slm.score import calls, in_token_order, row_digest
 from ragassay.pipeline.split import load_splitter, split
 from ragassay.pipeline.token_tree.tree import size
+from ragassay.pipeline.uncertainty.config import Uncertainty
+from ragassay.pipeline.uncertainty.prompt import answer_encoder
+from ragassay.pipeline.uncertainty.reader import Prompt, packs
 from ragassay.schemas.columns import Status
 
 
@@ -71,6 +74,7 @@ def count_stretches(job: Job, stretches: Sequence[pa.Table]) -> list[Counted]:
     """
     nlp = load_splitter(job.splitter.name, job.splitter.language)
     askers = [_Asker(slm, nlp) for slm in job.slms if not slm.engine.SERVED]
+    readings = [_Reading(members[0]) for members in job.readings]
     served = [slm for slm in job.slms if slm.engine.SERVED]
     seen: set[bytes] = set()
     result = []
@@ -86,6 +90,7 @@ def count_stretches(job: Job, stretches: Sequence[pa.Table]) -> list[Counted]:
         counted.repeated = len(rows) - len(different)
         seen.update(new)
         counted.asked = {asker.slm.name: asker.count(different) for asker in askers}
+        counted.asked |= {reading.name: reading.count(different) for reading in readings}
         counted.asked |= {slm.name: Asked(prompts=sum(map(len, map(slm.texts, different)))) for slm in served}
         result.append(counted)
     return result
@@ -113,3 +118,21 @@ class _Asker:
             asked.windowed += sum(plan.windows > 1 for plan in call)
             asked.too_long += sum(plan.error is not None for plan in call)
         return asked
+
+
+class _Reading:
+    """What a model of `uncertainty` reads: each response once behind its context, what rows of a pass share once; of its own
+    answers the prompts alone, since nobody knows them here."""
+
+    def __init__(self, member: Uncertainty) -> None:
+        self.name = member.name
+        self._logged = member.text == "response"
+        self._encoder = answer_encoder(member, load_tokenizer(member))
+
+    def count(self, rows: Sequence[Row]) -> Asked:
+        encoded = self._encoder.encode([(row.question, row.context, [row.response if self._logged else ""]) for row in rows])
+        prompts: list[Prompt] = [(one.head, one.tails[0]) for one in encoded]
+        trees = [[tuple(prompts[i][0] + prompts[i][1]) for i in pack] for pack in packs(prompts)]
+        computed = sum(map(size, trees))
+        tokens = sum(len(prompt) for tree in trees for prompt in tree)
+        return Asked(prompts=len(rows), tokens=tokens, computed=computed, distinct=computed)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from ragassay.jobs.config import Job
 from ragassay.jobs.plan import needed_resources, start_actor
 from ragassay.jobs.ray_session import ray_session
-from ragassay.jobs.score.stages import slm_stages, stages
+from ragassay.jobs.score.stages import stages
 
 FIRST_ROWS = 8
 LONG_ENOUGH = 2.0
@@ -19,7 +19,7 @@ LONG_ENOUGH = 2.0
 
 @dataclass(frozen=True)
 class Trial:
-    """How one SLM's engine did.
+    """How the engine of one SLM, or of one reading, did.
 
     Attributes:
         start_up: Seconds until it could be asked.
@@ -31,7 +31,7 @@ class Trial:
 
 
 def try_engines(job: Job, stretches: Sequence[pa.Table], seconds: float) -> tuple[float, dict[str, Trial]]:
-    """Start one replica of every SLM on this machine, side by side, and give each rows of the sample for some seconds.
+    """Start one replica of every model on this machine, side by side, and give each rows of the sample for some seconds.
 
     Args:
         job: The job.
@@ -49,10 +49,10 @@ def try_engines(job: Job, stretches: Sequence[pa.Table], seconds: float) -> tupl
         import ray
 
         ray_seconds = time.perf_counter() - started
-        local = {slm.name for slm in job.slms if not slm.engine.SERVED}  # who is served is not paid for a trial
-        tried = [stage for stage in slm_stages(job) if stage.name in local]
-        # Metrics are of runs: a trial tells none.
-        actors = {s.name: start_actor(replace(s, arguments={**s.arguments, "metrics": None})) for s in tried}
+        # Who is served is not paid for a trial. Metrics are of runs: a trial tells none.
+        tried = [stage for stage in stages(job) if stage.name in job.local_pools]
+        arguments = {s.name: {key: value for key, value in s.arguments.items() if key != "metrics"} for s in tried}
+        actors = {s.name: start_actor(replace(s, arguments=arguments[s.name])) for s in tried}
         table = pa.concat_tables(stretches)
         waiting = {actor.__ray_ready__.remote(): name for name, actor in actors.items()}
         start_up: dict[str, float] = {}

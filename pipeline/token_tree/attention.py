@@ -3,6 +3,7 @@
 On a CPU this takes about a third of the time of PyTorch's masked attention over the whole tree (tests/benchmarks/tuning.py).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +50,7 @@ def tree_attention(
     dropout: float = 0.0,
     *,
     blocks: list[Block],
+    look: Callable[[int, Any], None] | None = None,
     **options: Any,
 ) -> tuple[Any, None]:
     """softmax(q k' scaling + mask) v, a block at a time; the attention function that transformers calls.
@@ -62,6 +64,7 @@ def tree_attention(
         scaling: Factor of the scores.
         dropout: Unused: there is none.
         blocks: Of the tree.
+        look: Shown the weights of every block, with its number: float32 (heads, queries, keys), M of the formula.
         options: What else a model asks of its attention.
 
     Returns:
@@ -78,13 +81,16 @@ def tree_attention(
     _, heads, _, width = query.shape
     groups = key.shape[1]
     outputs = []
-    for block in blocks:
+    for number, block in enumerate(blocks):
         rows = block.stop - block.start
         asked = query[0, :, block.start : block.stop].reshape(groups, heads // groups * rows, width)
         keys, values = (states[0].index_select(1, block.keys) for states in (key, value))
         scores = torch.matmul(asked, keys.transpose(1, 2)).float().view(heads, rows, -1)
-        chances = torch.softmax(torch.add(block.mask, scores, alpha=scaling), dim=-1).to(query.dtype)
-        outputs.append(torch.matmul(chances.view(groups, heads // groups * rows, -1), values).view(heads, rows, width))
+        weights = torch.softmax(torch.add(block.mask, scores, alpha=scaling), dim=-1)
+        if look is not None:
+            look(number, weights)
+        weights = weights.to(query.dtype).view(groups, heads // groups * rows, -1)
+        outputs.append(torch.matmul(weights, values).view(heads, rows, width))
     return torch.cat(outputs, dim=1).transpose(0, 1)[None], None
 
 

@@ -3,56 +3,54 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ragassay.pipeline.arrays import Ints
-from ragassay.pipeline.token_tree.attention import Block, tree_attention
+import numpy as np
 
-NAME = "watched_token_tree"
-BLOCK = 128
-"""Tokens whose attention is looked at together."""
+from ragassay.pipeline.arrays import Ints
+from ragassay.pipeline.token_tree.attention import Block
+
+Places = slice | Any
+"""Of a text's tokens among a block's queries or keys: a slice, or a tensor where they don't stand side by side."""
 
 
 class Watch:
-    """What the tokens of some texts get of all layers that have been looked at.
+    """What the tokens of some texts get of all blocks and layers that were shown.
 
     Attributes:
         highest: A float32 tensor a text: max over j > i, layers and heads of M_ji.
         last: The same of the last token's M_ni.
     """
 
-    def __init__(self, paths: Sequence[Ints], lengths: Sequence[int], device: Any) -> None:
+    def __init__(self, blocks: Sequence[Block], texts: Sequence[Ints], device: Any) -> None:
         """Begin.
 
         Args:
-            paths: Places in the tree of each prompt's tokens, in order, at least one before its text.
-            lengths: How many of them, at the end, are the text.
+            blocks: Of the tree.
+            texts: Places in the tree of each text's tokens, in order.
             device: Where the model is.
         """
         import torch
 
-        self._paths = [torch.from_numpy(path).to(device) for path in paths]
-        self._lengths = lengths
-        self.highest, self._sums, self.last = ([torch.zeros(n, device=device) for n in lengths] for _ in range(3))
+        self._lengths = [len(text) for text in texts]
+        self._texts = [_of_block(block, texts, device) for block in blocks]
+        self.highest, self._sums, self.last = ([torch.zeros(n, device=device) for n in self._lengths] for _ in range(3))
         self._heads = 0
 
-    def look(self, query: Any, key: Any, scaling: float) -> None:
-        """Look at a layer.
+    def look(self, number: int, weights: Any) -> None:
+        """Look at a block of a layer.
 
         Args:
-            query: (heads, tokens, size) of the tree.
-            key: (heads / groups, tokens, size).
-            scaling: Factor of the scores.
+            number: Of the block.
+            weights: M = softmax(mask(q k' scaling)), eq. 4: (heads, queries, keys).
         """
-        self._heads += query.shape[0]
-        for i, (path, length) in enumerate(zip(self._paths, self._lengths, strict=True)):
-            keys = key.index_select(1, path)
-            for start in range(1, length, BLOCK):
-                stop = min(start + BLOCK, length)
-                asking = path[len(path) - length + start : len(path) - length + stop]
-                paid = _attention(query.index_select(1, asking), keys, scaling, length, start)
-                self.highest[i] = self.highest[i].maximum(paid.amax((0, 1)))
-                self._sums[i] += paid.sum((0, 1))
-                if stop == length:
-                    self.last[i] = self.last[i].maximum(paid[:, -1].amax(0))
+        self._heads += weights.shape[0] if number == 0 else 0
+        for i, queries, keys, earlier in self._texts[number]:
+            paid = weights[:, queries][:, :, keys] * earlier
+            size = earlier.shape[1]
+            highest, sums, last = (found[i][:size] for found in (self.highest, self._sums, self.last))
+            highest.copy_(highest.maximum(paid.amax((0, 1))))
+            sums += paid.sum((0, 1))
+            if size == self._lengths[i]:
+                last.copy_(last.maximum(paid[:, -1].amax(0)))
 
     @property
     def means(self) -> list[Any]:
@@ -63,40 +61,27 @@ class Watch:
         return [sums / (count.clamp(min=1) * max(1, self._heads)) for sums, count in zip(self._sums, counts, strict=True)]
 
 
-def _attention(query: Any, keys: Any, scaling: float, length: int, start: int) -> Any:
-    """M = softmax(mask(q k' scaling)), eq. 4, (heads, rows, length): what tokens of a text from `start` on pay to the text's
-    tokens before them; 0 to themselves."""
+def _of_block(block: Block, texts: Sequence[Ints], device: Any) -> list[tuple[int, Places, Places, Any]]:
+    """Of each text with queries in a block: its number, its places among queries and keys, and a mask (queries, keys) of 1
+    where the key stands before the query."""
     import torch
 
-    heads, rows, width = query.shape
-    groups, size, _ = keys.shape
-    scores = torch.matmul(query.reshape(groups, heads // groups * rows, width), keys.transpose(1, 2)).float() * scaling
-    places = torch.arange(size - length + start, size - length + start + rows, device=query.device)[:, None]
-    seen = torch.arange(size, device=query.device) - places  # below 0: earlier, 0: itself
-    paid = torch.softmax(scores.view(heads, rows, size).masked_fill(seen > 0, float("-inf")), dim=-1)
-    return paid.masked_fill(seen >= 0, 0.0)[:, :, size - length :]
+    keys = block.keys.cpu().numpy()
+    found = []
+    for i, text in enumerate(texts):
+        first, end = np.searchsorted(text, [block.start, block.stop])
+        if first == end:
+            continue
+        earlier = np.arange(end) < np.arange(first, end)[:, None]
+        queries = _places(text[first:end] - block.start, device)
+        seen = _places(np.searchsorted(keys, text[:end]), device)
+        found.append((i, queries, seen, torch.from_numpy(earlier).to(device)))
+    return found
 
 
-def watched_attention(
-    module: Any,
-    query: Any,
-    key: Any,
-    value: Any,
-    attention_mask: Any,
-    scaling: float,
-    dropout: float = 0.0,
-    *,
-    blocks: list[Block],
-    watch: Watch,
-    **options: Any,
-) -> tuple[Any, None]:
-    """`tree_attention`, looked at by a `Watch`; the attention function that transformers calls."""
-    watch.look(query[0], key[0], scaling)
-    return tree_attention(module, query, key, value, attention_mask, scaling, dropout, blocks=blocks, **options)
+def _places(places: Ints, device: Any) -> Places:
+    import torch
 
-
-def register() -> None:
-    """Make the attention known to transformers, under NAME."""
-    from transformers import AttentionInterface
-
-    AttentionInterface.register(NAME, watched_attention)
+    if places[-1] - places[0] == len(places) - 1:
+        return slice(int(places[0]), int(places[-1]) + 1)
+    return torch.from_numpy(places).to(device)

@@ -15,9 +15,9 @@ from ragassay.pipeline.engines.plain_text import Ids
 from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm, window_of
 from ragassay.pipeline.engines.transformers_engine import Transformers, padded_batches
 from ragassay.pipeline.errors import ModelError
-from ragassay.pipeline.token_tree.attention import blocks_of
+from ragassay.pipeline.token_tree.attention import NAME, blocks_of, register
 from ragassay.pipeline.token_tree.tree import Tree, grow
-from ragassay.pipeline.uncertainty.attention import NAME, Watch, register
+from ragassay.pipeline.uncertainty.attention import Watch
 from ragassay.pipeline.uncertainty.signs import Signs
 
 TOKENS_A_PASS = 4096
@@ -107,18 +107,19 @@ class Reader:
         device = self._model.device
         sees = tree.sees()
         paths = [np.flatnonzero(sees[end]) for end in tree.ends]
-        watch = Watch(paths, lengths, device)
         # Each text's tokens, and the places whose next token they are.
         texts = [path[len(path) - n :] for path, n in zip(paths, lengths, strict=True)]
         before = np.concatenate([path[len(path) - n - 1 : len(path) - 1] for path, n in zip(paths, lengths, strict=True)])
+        blocks = blocks_of(tree, device)
+        watch = Watch(blocks, texts, device)
         with torch.inference_mode(), _middle_states(self._model, tree.ends if states else None) as middle:
             logits = self._model(
                 input_ids=torch.from_numpy(tree.tokens).to(device)[None],
                 position_ids=torch.from_numpy(tree.positions).to(device)[None],
                 use_cache=False,
                 logits_to_keep=torch.from_numpy(before).to(device),
-                blocks=blocks_of(tree, device),
-                watch=watch,
+                blocks=blocks,
+                look=watch.look,
             ).logits[0]
             tokens = torch.from_numpy(tree.tokens[np.concatenate(texts)]).to(device)
             told = np.concatenate([*_told(logits, tokens), np.empty((5, 0))], axis=1)

@@ -37,7 +37,8 @@ def test_rows_that_cannot_be_scored_stay(tiny_model: str, tmp_path: Path) -> Non
     }
     write_logs(tmp_path / "logs" / "dt=1" / "a.parquet", [{**row, "row_id": name} for name, row in rows.items()])
     (tmp_path / "logs" / "dt=1" / "b.parquet").write_text("no parquet")
-    config = write_job(tmp_path / "job.yaml", slms=[tiny(tiny_model)])
+    doubt = [{**tiny(tiny_model), "name": name, "score": name} for name in ("attenhscore", "perplexity")]
+    config = write_job(tmp_path / "job.yaml", slms=[tiny(tiny_model)], uncertainty=doubt)
     done = here("run", tmp_path / "logs", tmp_path / "out", "--config", config, "--on-bad-file", "skip")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "12 in = 5 scored + 7 failed + 0 skipped" in done.stdout and "b.parquet" in done.stdout
@@ -51,6 +52,11 @@ def test_rows_that_cannot_be_scored_stay(tiny_model: str, tmp_path: Path) -> Non
             assert row["score"] is None and row["verdict"] is None and row["flagged_sentences"] is None and row["error"]
     raw = {r["row_id"]: r for r in read_rows(tmp_path / "out", "raw")}
     assert raw["ok long context"]["context_windows"] > 1 and raw["ok"]["context_windows"] == 1
+    for name in ("attenhscore", "perplexity"):
+        values = {key: next(m for m in row["members"] if m["name"] == name) for key, row in out.items() if row["members"]}
+        assert {key for key, value in values.items() if value["response_score"] is None} == {"ok megabyte"}
+        assert "attenhscore" in out["ok megabyte"]["error"]
+    assert manifest(tmp_path / "out")["runs"][-1]["usage"]["attenhscore"]["tokens_computed"] > 0
     assert sum(len(s["text"]) + 1 for s in out["ok megabyte"]["sentences"]) == len(rows["ok megabyte"]["response"])
 
 

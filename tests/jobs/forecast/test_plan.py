@@ -15,6 +15,7 @@ from ragassay.jobs.forecast.sample import read_sample
 from ragassay.jobs.forecast.tokens import Asked, Counted, count_stretches
 from ragassay.jobs.forecast.trial import Trial
 from ragassay.jobs.input import LogFile, Logs, find_logs
+from ragassay.jobs.score.stages import uncertainty_stages
 from ragassay.pipeline.stages.split import split_batch
 from tests.conftest import HANDBOOK, example_rows, write_logs
 from tests.jobs.conftest import manifest, ragassay, write_job
@@ -102,6 +103,19 @@ def test_repeated_rows_and_shared_contexts_cost_what_they_cost(tmp_path: Path) -
     write_logs(tmp_path / "b" / "a.parquet", rows)
     (once,) = count_stretches(job, split_all(job, read_sample(find_logs(str(tmp_path / "b")), Columns(), 100)))
     assert once.asked["smollm2"] == asked
+
+
+def test_tokens_of_uncertainty_are_those_that_are_then_read(tiny_model: str, tmp_path: Path) -> None:
+    write_logs(tmp_path / "a.parquet", example_rows(12))
+    job = make_job({"uncertainty": [{"name": n, "model": tiny_model, "score": n} for n in ("attenhscore", "entropy")]})
+    tables = split_all(job, read_sample(find_logs(str(tmp_path)), Columns(), 100))
+    (counted,) = count_stretches(job, tables)
+    (stage,) = uncertainty_stages(job)
+    used = [entry for row in stage.step()(tables[0])["usage"].to_pylist() for entry in row]
+    asked = counted.asked["attenhscore"]
+    assert asked.computed == sum(entry["tokens_computed"] for entry in used) < asked.tokens
+    assert asked.tokens == sum(entry["tokens_computed"] + entry["tokens_reused"] for entry in used)
+    assert forecast(job, Logs("x", None, [log_file("a", 24)]), [counted], 0.0).slms["attenhscore"].prompts == 24
 
 
 def test_rows_that_can_not_be_scored_are_told(tmp_path: Path) -> None:
