@@ -1,11 +1,12 @@
 """Scores of uncertainty on data with known labels:
-`python -m tests.benchmarks.uncertainty OUT.md --data DATA [--model embedded] [--squad 1000] [--own 300] [--answers 10]`.
+`python -m tests.benchmarks.uncertainty OUT.md --data DATA [--model embedded] [--parts logged own cost] [--squad 1000]
+[--own 300] [--answers 10] [--threads 2]`.
 
 First the logged texts: RAGTruth's answers of six large models, and SQuAD v2's gold and plausible wrong answers, each read by
 the model behind question and context. Then the model's own: it answers SQuAD's answerable questions, an answer is right where
 its Rouge-L with a gold answer is at least 0.5 (the paper's measure) or holds one, and several drawn answers are compared too.
-AUROC of "right", higher = better, 95 % intervals by resampling contexts; length and overlap are the baselines. Last, seconds
-for 1,000 responses beside the default verifier on vLLM, on the same rows in the same process.
+AUROC of "right", higher = better, 95 % intervals by resampling contexts, and AUROC of pairs of like length, a value that is
+not there counting as the lowest; length and overlap are the baselines. Last, seconds for 1,000 responses beside the default verifier on vLLM, on the same rows in the same process.
 """
 
 import argparse
@@ -32,10 +33,12 @@ from ragassay.pipeline.uncertainty.reader import Prompt, Read, Reader
 from ragassay.pipeline.uncertainty.samples import eigenscore, lexical_similarity, rouge_l
 from ragassay.pipeline.uncertainty.scores import Attention, Score, score_text
 from ragassay.schemas.columns import LOGS
+from tests.benchmarks.verifiers import like_auroc
 
 WINDOWS = (5, 10, 16, 20, 40, 10_000)
 SINGLE = [score for score in Score if not score.of_samples]
 RESAMPLES = 300
+PARTS = ("logged", "own", "cost")
 RIGHT = 0.5
 DRAWN = 0.5
 """Temperature of drawn answers, as the paper's."""
@@ -60,8 +63,7 @@ class Asked:
 
 
 def interval(values: Floats, good: Bools, groups: Any) -> str:
-    """AUROC with its interval, as text; values that are not there count as the lowest."""
-    values = np.where(np.isnan(values), np.nanmin(values), values)
+    """AUROC with its interval, as text."""
     spread = []
     for weights in resampling_weights(groups, RESAMPLES, 0):
         places = np.repeat(np.arange(len(values)), weights.astype(int))
@@ -90,9 +92,12 @@ def tables(asked: Asked, more: Mapping[str, Floats]) -> Iterator[str]:
     share = f"{len(good)} responses over {groups.max() + 1} contexts, {good.mean():.0%} right"
     tokens = np.array([len(read.signs) for read in asked.reads])
     yield f"\n### {asked.name}\n\n{share}, {np.median(tokens):.0f} tokens in the middle; {asked.seconds:.0f} s\n"
-    yield "| score | AUROC |\n| --- | --- |"
+    yield "| score | AUROC | at like length |\n| --- | --- | --- |"
     found = {score.value: values_of(asked, score) for score in SINGLE} | dict(more) | baselines(asked)
-    yield from (f"| {name} | {interval(values, good, groups)} |" for name, values in found.items())
+    for name, values in found.items():
+        known = np.where(np.isnan(values), np.nanmin(values), values)
+        alike = like_auroc(known, good, found["shortness"])
+        yield f"| {name} | {interval(known, good, groups)} | {alike:.3f} |"
     for score in (Score.ATTENHSCORE, Score.SURPRISAL):
         yield f"\n{score.value} by window K and attention:\n\n| attention | " + " | ".join(map(_window, WINDOWS)) + " |"
         yield "| --- " * (len(WINDOWS) + 1) + "|"
@@ -150,9 +155,9 @@ def questions_of(rows: pl.DataFrame, count: int) -> Sequence[Row]:
     return contexts_of(gold.agg(gold=pl.col("response")).with_columns(response=pl.lit("")), count)
 
 
-def judge_seconds(sets: Sequence[Asked]) -> Iterator[str]:
+def judge_seconds(sets: Sequence[Asked], threads: int) -> Iterator[str]:
     """Seconds for 1,000 responses of the default verifier, beside those of the reading."""
-    scorer = SlmScorer(Job().slms[0], ("sentencizer", "en"), 2)
+    scorer = SlmScorer(Job().slms[0], ("sentencizer", "en"), threads)
     yield "\n### Seconds for 1,000 responses, on the same rows\n"
     yield "| set | uncertainty | default verifier | ratio |\n| --- | --- | --- | --- |"
     for asked in sets:
@@ -180,9 +185,11 @@ def main() -> None:
     parser.add_argument("--squad", type=int, default=1000)
     parser.add_argument("--own", type=int, default=300)
     parser.add_argument("--answers", type=int, default=10)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     args = parser.parse_args()
     member = Uncertainty(name="read", model=args.model, engine={"dtype": args.dtype})
-    reader = Reader(member, member.engine, gpus=0, threads=2)
+    reader = Reader(member, member.engine, gpus=0, threads=args.threads)
     encoder = answer_encoder(member, reader.tokenizer)
     squad = pl.read_parquet(args.data / "squad_v2.parquet")
     ragtruth = pl.read_parquet(args.data / "ragtruth_qa_dev.parquet").to_dicts()
@@ -195,16 +202,15 @@ def main() -> None:
             out.flush()
 
         sets = []
-        for name, rows in (
-            ("RAGTruth QA, logged answers", ragtruth),
-            ("SQuAD v2, logged answers", contexts_of(squad, args.squad)),
-        ):
-            sets.append(read_logged(name, rows, encoder, reader))
-            say(tables(sets[-1], {}))
-        if args.own:
-            own, more = read_own(questions_of(squad, args.own), encoder, reader, args.answers)
-            say(tables(own, more))
-        say(judge_seconds(sets))
+        if {"logged", "cost"} & set(args.parts):
+            logged = {"RAGTruth QA, logged answers": ragtruth, "SQuAD v2, logged answers": contexts_of(squad, args.squad)}
+            sets = [read_logged(name, rows, encoder, reader) for name, rows in logged.items()]
+        if "logged" in args.parts:
+            say(line for asked in sets for line in tables(asked, {}))
+        if "own" in args.parts:
+            say(tables(*read_own(questions_of(squad, args.own), encoder, reader, args.answers)))
+        if "cost" in args.parts:
+            say(judge_seconds(sets, args.threads))
 
 
 if __name__ == "__main__":
