@@ -6,7 +6,8 @@ First the logged texts: RAGTruth's answers of six large models, and SQuAD v2's g
 the model behind question and context. Then the model's own: it answers SQuAD's answerable questions, an answer is right where
 its Rouge-L with a gold answer is at least 0.5 (the paper's measure) or holds one, and several drawn answers are compared too.
 AUROC of "right", higher = better, 95 % intervals by resampling contexts, and AUROC of pairs of like length, a value that is
-not there counting as the lowest; length and overlap are the baselines. Last, seconds for 1,000 responses beside the default verifier on vLLM, on the same rows in the same process.
+not there counting as the lowest; length and overlap are the baselines. Last, seconds for 1,000 responses beside the default
+verifier on vLLM, on the same rows in the same process.
 """
 
 import argparse
@@ -23,6 +24,7 @@ import pyarrow as pa
 from ragassay.jobs.config import Job
 from ragassay.pipeline.arrays import Bools, Floats
 from ragassay.pipeline.calibration.metrics import auroc, group_numbers, resampling_weights
+from ragassay.pipeline.escalate.dynamic import escalated
 from ragassay.pipeline.overlap import share_in_context, words, words_of
 from ragassay.pipeline.slm.prompt import PromptEncoder
 from ragassay.pipeline.stages.slm import SlmScorer
@@ -40,6 +42,7 @@ SINGLE = [score for score in Score if not score.of_samples]
 RESAMPLES = 300
 PARTS = ("logged", "own", "cost")
 RIGHT = 0.5
+ORDERS = 20
 DRAWN = 0.5
 """Temperature of drawn answers, as the paper's."""
 
@@ -104,6 +107,37 @@ def tables(asked: Asked, more: Mapping[str, Floats]) -> Iterator[str]:
         for attention in Attention:
             cells = [f"{auroc(values_of(asked, score, window, attention), good):.3f}" for window in WINDOWS]
             yield f"| {attention.value} | " + " | ".join(cells) + " |"
+    yield from thresholds(asked)
+
+
+def thresholds(asked: Asked) -> Iterator[str]:
+    """The dynamic threshold beside fixed ones: share asked on, and balanced accuracy of "past it" for "wrong"."""
+    wrong = ~asked.good
+    yield "\nAttenHScore past a threshold, for wrong responses:\n"
+    yield "| threshold | share past it | wrong ones caught | balanced accuracy |\n| --- | --- | --- | --- |"
+    doubt = -values_of(asked, Score.ATTENHSCORE).astype(np.float32)
+    doubt = np.where(np.isnan(doubt), np.nanmax(doubt), doubt)
+    found = []
+    for seed in range(ORDERS):
+        order = np.random.default_rng(seed).permutation(len(doubt))
+        past = np.zeros(len(doubt), dtype=bool)
+        past[order] = escalated(doubt[order])
+        found.append(_rates(past, wrong))
+    spread = np.std([rates[2] for rates in found])
+    yield _line(f"dynamic, {ORDERS} random orders", np.mean(found, axis=0), f" (sd {spread:.3f})")
+    every = [_rates(doubt >= cut, wrong) for cut in np.unique(doubt)]
+    yield _line("fixed, the mean of all", _rates(doubt >= doubt.mean(), wrong))
+    yield _line("fixed, the median of all", _rates(doubt >= np.median(doubt), wrong))
+    yield _line("fixed, the best there is, by the labels", max(every, key=lambda rates: rates[2]))
+
+
+def _rates(past: Bools, wrong: Bools) -> tuple[float, float, float]:
+    caught, alarms = past[wrong].mean(), past[~wrong].mean()
+    return float(past.mean()), float(caught), float((caught + 1 - alarms) / 2)
+
+
+def _line(name: str, rates: Sequence[float] | Floats, more: str = "") -> str:
+    return f"| {name} | {rates[0]:.2f} | {rates[1]:.2f} | {rates[2]:.3f}{more} |"
 
 
 def _window(window: int) -> str:

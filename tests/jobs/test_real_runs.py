@@ -137,14 +137,38 @@ def test_scores_are_the_formulas_of_the_raw_numbers(handbook_day: tuple[Path, Pa
         assert row["score"] == pytest.approx(len(z) / np.sum(1 / positive), rel=1e-4, abs=1e-4)
 
 
-def test_row_order_changes_nothing(handbook_day: tuple[Path, Path], tmp_path: Path) -> None:
-    """float32: scores of the same rows, again and in another order and other blocks, within 1e-4."""
+def test_plan_tells_the_tokens_that_the_engine_then_ran(handbook_day: tuple[Path, Path]) -> None:
+    output, config = handbook_day
+    done = ragassay("plan", config.parent / "logs", "--config", config, "--seconds", "2")
+    assert done.returncode == 0 and "time here" in done.stdout, done.stderr
+    line = next(line for line in done.stdout.splitlines() if line.startswith("tokens smollm2"))
+    used = manifest(output)["runs"][0]["usage"]["smollm2"]
+    assert int(line.split()[2].replace(",", "")) == pytest.approx(used["tokens_computed"], rel=0.05)
+    assert used["idle_seconds"] >= 0 and used["engine_seconds"] > 0
+
+
+def test_neither_row_order_nor_a_second_pool_changes_anything(
+    handbook_day: tuple[Path, Path], tiny_model: str, tmp_path: Path
+) -> None:
+    """float32: scores of the same rows, again and in another order, other blocks and beside another SLM, within 1e-4. Of a
+    chain of two SLMs each scores every row, and their z-scores are averaged."""
     output, config = handbook_day
     rows = [row for day in DAYS for row in day_rows(day)]
     write_logs(tmp_path / "logs.parquet", random.Random(3).sample(rows, len(rows)))
-    other = write_job(tmp_path / "job.yaml", **{**yaml.safe_load(config.read_text()), "block_mib": 0.5})
-    done = ragassay("run", tmp_path / "logs.parquet", tmp_path / "out", "--config", other)
+    job = yaml.safe_load(config.read_text())
+    beside = tiny(tiny_model, prompt="{{ context | join }} {{ sentence }} Yes or No?")
+    both = write_job(tmp_path / "both.yaml", **{**job, "slms": [*job["slms"], beside], "block_mib": 0.5})
+    done = ragassay("run", tmp_path / "logs.parquet", tmp_path / "out", "--config", both)
     assert done.returncode == 0, done.stdout + done.stderr
+    fits = manifest(tmp_path / "out")["runs"][-1]["fit"]["members"]
+    averaged = read_rows(tmp_path / "out")
+    assert len(averaged) == 48 and all([m["name"] for m in row["members"]] == ["smollm2", "tiny"] for row in averaged)
+    for row in averaged:
+        z = [(np.array(m["sentence_scores"]) - fits[m["name"]]["mu"]) / fits[m["name"]]["sigma"] for m in row["members"]]
+        assert [s["score"] for s in row["sentences"]] == pytest.approx(np.mean(z, axis=0), abs=1e-4)
+
+    alone = ragassay("finalize", tmp_path / "out", "--config", config)
+    assert alone.returncode == 0, alone.stdout + alone.stderr
     a, b = ({r["row_id"]: r for r in read_rows(folder)} for folder in (output, tmp_path / "out"))
     assert set(a) == set(b)
     for row_id, row in a.items():
@@ -192,27 +216,8 @@ def test_another_model_or_prompt_is_refused(handbook_day: tuple[Path, Path], tmp
     assert "made under other settings" in done.stderr and "slms.smollm2.prompt" in done.stderr
 
 
-def test_two_pools_on_two_cores(tiny_model: str, tmp_path: Path) -> None:
-    """A chain of two SLMs: each scores every row, and their z-scores are averaged."""
-    write_logs(tmp_path / "logs.parquet", example_rows(40))
-    other = "{{ context | join }} {{ sentence }} Yes or No?"
-    slms = [tiny(tiny_model), {**tiny(tiny_model), "name": "other", "prompt": other}]
-    config = write_job(tmp_path / "job.yaml", slms=slms, block_mib=0.004)
-    done = ragassay("run", tmp_path / "logs.parquet", tmp_path / "out", "--config", config)
-    assert done.returncode == 0, done.stdout + done.stderr
-    rows = read_rows(tmp_path / "out")
-    assert len(rows) == 40 and all([m["name"] for m in r["members"]] == ["tiny", "other"] for r in rows)
-    fits = manifest(tmp_path / "out")["runs"][-1]["fit"]["members"]
-    for row in rows:
-        z = np.mean(
-            [(np.array(m["sentence_scores"]) - fits[m["name"]]["mu"]) / fits[m["name"]]["sigma"] for m in row["members"]],
-            axis=0,
-        )
-        assert [s["score"] for s in row["sentences"]] == pytest.approx(z, abs=1e-4)
-
-
 def test_a_killed_driver_and_then_a_killed_actor_lose_nothing_and_score_nothing_twice(tiny_model: str, tmp_path: Path) -> None:
-    total = 3000
+    total = 2000
     write_logs(tmp_path / "logs" / "dt=1" / "a.parquet", example_rows(total // 2))
     write_logs(tmp_path / "logs" / "dt=2" / "a.parquet", example_rows(total // 2, start=total))
     output = tmp_path / "out"
