@@ -1,8 +1,8 @@
 """What the steps of a job take of Ray: logical CPUs, threads, environment."""
 
 import os
+from collections.abc import Sequence
 
-from ragassay.jobs.config import Job
 from ragassay.pipeline.slm.config import Slm
 
 LIGHT_CPUS = 0.25
@@ -16,9 +16,14 @@ CHEAP = (1.0, 0.0)
 """Logical CPUs and GPUs that a command needs which runs cheap steps alone."""
 
 
-def threads_of(slm: Slm, job: Job) -> int:
-    """CPU threads of one replica: its own setting, else the cores shared among all replicas that run without a GPU."""
-    replicas = sum(s.replicas.max for s in job.slms if s.replicas.num_gpus == 0 and not s.engine.SERVED)
+def threads_of(slm: Slm, together: Sequence[Slm]) -> int:
+    """CPU threads of one replica: its own setting, else the cores shared among all replicas that run without a GPU.
+
+    Args:
+        slm: Whose.
+        together: The SLMs that run at once, itself among them.
+    """
+    replicas = sum(s.replicas.max for s in together if s.replicas.num_gpus == 0 and not s.engine.SERVED)
     return slm.local.threads or max(1, (os.cpu_count() or 1) // max(1, replicas))
 
 

@@ -1,6 +1,7 @@
 """The stages of a job, in the order in which a row goes through them. A new one is a function or an actor and a line here."""
 
 import os
+from collections.abc import Sequence
 
 from ragassay.jobs.config import Job
 from ragassay.jobs.plan import Stage
@@ -33,14 +34,15 @@ def split_stage(job: Job) -> Stage:
 
 def slm_stages(job: Job) -> list[Stage]:
     """Each SLM's log-probabilities."""
-    return [_slm_stage(job, slm) for slm in job.slms]
+    return [slm_stage(job, slm, job.slms) for slm in job.slms]
 
 
-def _slm_stage(job: Job, slm: Slm) -> Stage:
+def slm_stage(job: Job, slm: Slm, together: Sequence[Slm]) -> Stage:
+    """One SLM's log-probabilities; `together` are those that run at once, see `threads_of`."""
     if slm.engine.SERVED:
         return Stage(slm.name, ServedScorer, {"slm": slm}, slm.replicas)
     splitter = (job.splitter.name, job.splitter.language)
-    arguments = {"slm": slm, "splitter": splitter, "threads": threads_of(slm, job), "metrics": engine_counters}
+    arguments = {"slm": slm, "splitter": splitter, "threads": threads_of(slm, together), "metrics": engine_counters}
     return Stage(slm.name, SlmScorer, arguments, slm.replicas, engine_environment())
 
 
