@@ -66,7 +66,7 @@ class Cascade:
 
 def cascade_margins(rows: Labelled, below: float) -> Floats:
     """How far each response lies from the threshold of whoever decided it, ensemble or judge, in that one's standard deviations:
-    (value - threshold) / sd. Nothing more puts the two scales together, so AUROC of it is a rough measure."""
+    (value - threshold) / sd. Nothing more puts the scales together: AUROC of it is rough."""
     asked = ~np.isnan(rows.judge)
     ensemble = _scaled(rows.score, rows.thresholds)
     return np.where(asked, _scaled(rows.judge, np.full(len(asked), below)), ensemble)

@@ -115,8 +115,8 @@ def cascade_text(found: Cascade) -> str:
     if found.rows < found.labelled:
         lines.append(
             f"{found.judge} was asked about {found.rows:,} of the {found.labelled:,} labelled responses, and the curve is of "
-            f"those alone: of all, it ends at a share of {found.rows / found.labelled:.0%}. `escalate.share: 1` on the labelled rows "
-            "draws it whole."
+            f"those alone: of all, it ends at a share of {found.rows / found.labelled:.0%}. `escalate.share: 1` on the "
+            "labelled rows draws it whole."
         )
     lines.append("AUROC is of (value - threshold) / standard deviation, the ensemble's or the judge's, whoever decides.")
     return "\n".join(lines)

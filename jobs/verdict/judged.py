@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyarrow import fs as pafs
-from pyarrow import parquet as pq
 
-from ragassay.jobs.output.partitions import hive_path, partitions
+from ragassay.jobs.output.partitions import batches, hive_path, partitions
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.escalate.decide import Decisions, decisions_of
 from ragassay.schemas.escalated import ESCALATED, escalated_place
@@ -34,8 +33,7 @@ class Judged:
         """The decisions; None where there are none."""
         if not self.files:
             return None
-        tables = [pq.read_table(path, columns=COLUMNS, filesystem=fs, partitioning=None) for path in self.files]
-        return decisions_of(pa.concat_tables(tables), self.judge, self.below)
+        return decisions_of(pa.Table.from_batches(batches(fs, self.files, COLUMNS)), self.judge, self.below)
 
 
 NOBODY = Judged("", 0.0, ())

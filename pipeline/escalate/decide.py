@@ -32,7 +32,8 @@ class Decisions:
     @property
     def scores(self) -> Floats:
         """The number of each response: its worst sentence's value."""
-        return np.asarray(np.minimum.reduceat(self.values, self._starts)) if len(self.keys) else np.array([])
+        lowest: Floats = np.minimum.reduceat(self.values, self._starts) if len(self.keys) else np.array([])
+        return lowest
 
     @property
     def _starts(self) -> Ints:

@@ -5,6 +5,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from functools import reduce
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -84,10 +85,9 @@ def plan_here(monkeypatch: pytest.MonkeyPatch) -> None:
         steps = [stage.step() if stage.replicas else stage.step for stage in stages]
         for task in source.get_read_tasks(1):
             for table in task():
-                for step in steps:
-                    table = step(table)
+                done = reduce(lambda rows, step: step(rows), steps, table)
                 pq.write_to_dataset(
-                    table.select(sink.schema.names).cast(sink.schema),
+                    done.select(sink.schema.names).cast(sink.schema),
                     sink.output.path(sink.name),
                     filesystem=sink.output.fs,
                     partition_cols=list(sink.partition_keys),

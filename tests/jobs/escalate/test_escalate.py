@@ -37,15 +37,17 @@ def test_the_doubtful_share_is_decided_by_the_judge(scored: Path, judge: Judge) 
     after = by_key(scored)
     changed = sum(after[key]["verdict"] != before[key]["verdict"] for key in after)
     assert (run["scored"], run["chosen"], run["decided"], run["changed"]) == (180, 72, 72, changed) and changed > 5
-    assert run["failed"] == {} and run["asked"] == 72 and run["usage"]["prompts"] == len(server.bodies) == 144
-    assert run["usage"]["tokens_computed"] == 41 * 144 and run["dollars"] == pytest.approx(144 * (40 * 10 + 1000) / 1e6)
+    assert run["failed"] == {} and run["asked"] == 72 and run["usage"]["prompts"] == len(server.bodies) <= 144
+    assert max(questions(server).values()) == 1  # responses to a question may share a sentence
+    requests = len(server.bodies)
+    assert run["usage"]["tokens_computed"] == 41 * requests and run["dollars"] == pytest.approx(requests * 1400 / 1e6)
     assert f"72 by judge, {changed} verdicts changed" in run["stdout"] and run["partitions"] == sorted(
         manifest(scored)["finalized"]
     )
     assert not (scored / "_escalating").exists()
 
     again = escalate(scored, config)
-    assert len(server.bodies) == 144 and (again["scored"], again["chosen"], again["asked"]) == (0, 0, 0)
+    assert len(server.bodies) == requests and (again["scored"], again["chosen"], again["asked"]) == (0, 0, 0)
     assert by_key(scored) == after
 
 
@@ -110,7 +112,7 @@ def test_what_it_could_not_decide_keeps_the_ensembles_verdict(scored: Path, judg
             return 503, {"error": {"message": "down"}}
         return judges(body)
 
-    server, config = judge(reply, engine={"concurrency": 1})
+    server, config = judge(reply, engine={"concurrency": 8})
     before = by_key(scored)
     run = escalate(scored, config)
     check(scored, before)
@@ -183,9 +185,10 @@ def test_a_crash_between_the_steps_is_mended_by_the_next_run(
         with monkeypatch.context() as broken:
             broken.setattr(run, step, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
             assert here("escalate", scored, "--config", config).returncode == 130
-        assert len(server.bodies) == 144 and len(outcomes(scored)) == 72
+        assert max(questions(server).values()) == 1 and len(outcomes(scored)) == 72
     found = escalate(scored, config)
-    assert (found["chosen"], found["asked"], found["usage"]["prompts"]) == (72, 72, 144) and len(server.bodies) == 144
+    assert (found["chosen"], found["asked"], found["usage"]["prompts"]) == (72, 72, len(server.bodies))
+    assert max(questions(server).values()) == 1
     check(scored, before)
 
 
