@@ -65,7 +65,7 @@ class Cascade:
 
 
 def cascade_margins(rows: Labelled, below: float) -> Floats:
-    """How far each response lies from the threshold of whoever decided it, ensemble or judge, in that one's standard deviations:
+    """How far each response lies from the threshold of whoever decided it, ensemble or judge, in its standard deviations:
     (value - threshold) / sd. Nothing more puts the scales together: AUROC of it is rough."""
     asked = ~np.isnan(rows.judge)
     ensemble = _scaled(rows.score, rows.thresholds)

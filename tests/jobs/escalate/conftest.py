@@ -76,10 +76,11 @@ def judge(serve: Serve, tmp_path: Path) -> Judge:
 
 @pytest.fixture
 def plan_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The plan in this process, a table after the other: Ray takes seconds to run what is asked of a server in one."""
+    """Plans in this process, a table after the other: Ray takes seconds to run what is asked of a server in one."""
     import ray
 
     from ragassay.jobs.escalate import run
+    from ragassay.jobs.score import plan
 
     def run_plan(source: Any, stages: list[Stage], sink: Sink, block_mib: float) -> None:
         steps = [stage.step() if stage.replicas else stage.step for stage in stages]
@@ -94,7 +95,8 @@ def plan_here(monkeypatch: pytest.MonkeyPatch) -> None:
                     basename_template=f"{uuid4().hex}-{{i}}.parquet",
                 )
 
-    monkeypatch.setattr(run, "run_plan", run_plan)
+    for module in (run, plan):
+        monkeypatch.setattr(module, "run_plan", run_plan)
     monkeypatch.setattr(run, "progress", lambda *_: nullcontext())
     monkeypatch.setattr(ray, "put", lambda kept: kept)
 
@@ -128,7 +130,7 @@ def check(output: Path, before: dict[int, dict[str, Any]]) -> None:
         kept = set(row) - {"verdict", "decided_by", "judge_score", "sentences", "flagged_sentences", "run_id"}
         assert {name: row[name] for name in kept} == {name: old[name] for name in kept}
         if row["status"] == "ok" and key in said and said[key]["status"] == "ok":
-            values = np.float32(said[key]["judge"]["sentence_scores"])
+            values = np.array(said[key]["judge"]["sentence_scores"], dtype=np.float32)
             assert (row["decided_by"], row["judge_score"]) == ("judge", values.min())
             assert [s["flagged"] for s in row["sentences"]] == (values < 0).tolist()
             assert row["verdict"] == ("hallucinated" if values.min() < 0 else "supported")
