@@ -232,7 +232,7 @@ def report(
         evaluation = None
         if source is not None:
             evaluation = run_evaluate(
-                folder, manifest, source, group=group, slices=slices or [], resamples=resamples, judge=job.judge
+                folder, manifest, source, group=group, slices=slices or [], resamples=resamples, judge=job.judge, cascade=None
             )
             print_evaluation(evaluation, console)
         in_logs = source if source and not source.file else None

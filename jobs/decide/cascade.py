@@ -10,7 +10,6 @@ from ragassay.jobs.escalate.written import tokens_of
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import Measure, counts_at_thresholds, interval, resampling_weights
-from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.escalate.choose import round_down
 from ragassay.pipeline.escalate.config import UNCERTAINTY
 from ragassay.pipeline.members import Value
@@ -72,7 +71,7 @@ def cascade_margins(rows: Labelled, below: float) -> Floats:
     return np.where(asked, _scaled(rows.judge, np.full(len(asked), below)), ensemble)
 
 
-def cascade_curve(output: Folder, manifest: Manifest, rows: Labelled, resamples: int) -> Cascade:
+def cascade_curve(output: Folder, manifest: Manifest, rows: Labelled, resamples: int) -> Cascade | None:
     """Draw it.
 
     Args:
@@ -81,17 +80,14 @@ def cascade_curve(output: Folder, manifest: Manifest, rows: Labelled, resamples:
         rows: Labelled responses with a score.
         resamples: Bootstrap resamples of whole items; 0 leaves intervals out.
 
-    Raises:
-        InputError: No labelled response has a judge's value, or those that have are of one class.
+    Returns:
+        The curve; None where no labelled response has a judge's value, or those that have are of one class.
     """
     there = ~np.isnan(rows.judge)
     done = next((run.escalation for run in reversed(manifest.runs) if run.escalation), None)
     good = rows.good[there]
     if manifest.judge is None or done is None or not good.any() or good.all():
-        raise InputError(
-            "a cascade is drawn by labelled responses that a judge has decided, correct and hallucinated ones: add "
-            "`escalate: {to: …, share: 1}` to the job file and run `ragassay escalate OUTPUT --config FILE`"
-        )
+        return None
     contest = _Contest(rows, there, manifest.judge.below)
     weights = _weights(rows.groups[there], good, resamples)
     orders = _orders(rows, there, manifest)

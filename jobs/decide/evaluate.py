@@ -19,7 +19,7 @@ from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.fit import fits_of
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import Measure, measure
-from ragassay.pipeline.errors import FitError
+from ragassay.pipeline.errors import FitError, InputError
 from ragassay.pipeline.judge import Judge
 from ragassay.pipeline.members import Value
 from ragassay.pipeline.verdict.aggregate import Mean, Positive, legal_pairs
@@ -177,7 +177,7 @@ def evaluate(
     slices: Sequence[str] = (),
     resamples: int = RESAMPLES,
     judge: Judge | None = None,
-    cascade: bool = False,
+    cascade: bool | None = False,
 ) -> Evaluation:
     """Compare scores and verdicts with labels, and write `evaluation.json`.
 
@@ -189,7 +189,7 @@ def evaluate(
         slices: Columns whose values are looked at one by one.
         resamples: Bootstrap resamples; 0 leaves intervals out.
         judge: A served model to compare with.
-        cascade: Also draw the cascade's quality against its cost.
+        cascade: Also draw the cascade's quality against its cost; None draws it where there is one.
 
     Returns:
         The evaluation, as the file has it.
@@ -224,8 +224,13 @@ def evaluate(
         slices=[part for column in slices for part in _slices(rows, column, resamples)],
         normalisation=_halves(output, manifest, values, rows),
         histograms=_histograms(rows, scores, rule.positive),
-        cascade=cascade_curve(output, manifest, rows, resamples) if cascade else None,
+        cascade=None if cascade is False else cascade_curve(output, manifest, rows, resamples),
     )
+    if cascade and found.cascade is None:
+        raise InputError(
+            "a cascade is drawn by labelled responses that a judge has decided, correct and hallucinated ones: add "
+            "`escalate: {to: …, share: 1}` to the job file and run `ragassay escalate OUTPUT --config FILE`"
+        )
     output.write(EVALUATION, found.to_json())
     return found
 

@@ -50,7 +50,8 @@ class Decisions:
         """Values of the sentences of some of the rows, one after the other."""
         counts = self.counts[places]
         starts = np.repeat(self._starts[places] - (np.cumsum(counts) - counts), counts)
-        return self.values[starts + np.arange(counts.sum())]
+        values: Floats = self.values[starts + np.arange(counts.sum())]
+        return values
 
 
 def decisions_of(table: pa.Table, judge: str, below: float) -> Decisions:

@@ -8,6 +8,7 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
@@ -136,3 +137,26 @@ def test_on_the_command_line_and_without_resamples(escalated: Callable[..., Path
 def test_without_a_judge_it_says_how_to_get_one(scored: Path) -> None:
     done = here("evaluate", scored, "--label", "label", "--cascade")
     assert done.returncode == 1 and "share: 1" in done.stderr
+
+
+def test_the_report_shows_who_decided_and_the_curve(escalated: Callable[..., Path]) -> None:
+    output = escalated(share=0.4)
+    done = here("report", output, "--label", "label", "--resamples", "20")
+    assert done.returncode == 0, done.stderr
+    page = (output / "report.html").read_text()
+    assert "<b>72</b>decided by judge" in page and "share that the judge decides" in page
+    assert "hallucinated by judge, " in page and "or, where a judge decided" in page
+    assert here("compare", output).returncode == 0
+
+
+def test_exports_and_drift_go_by_the_verdicts_in_force(escalated: Callable[..., Path], tmp_path: Path) -> None:
+    output = escalated()
+    rows = by_key(output).values()
+    done = here("export", output, tmp_path / "passed.parquet", "--format", "parquet")
+    assert done.returncode == 0, done.stderr
+    passed = pq.read_table(tmp_path / "passed.parquet")["row_id"].to_pylist()
+    assert sorted(passed) == sorted(row["row_id"] for row in rows if row["verdict"] == "supported")
+    assert {row["label"] for row in rows if row["row_id"] in passed} == {"correct"}
+    done = here("drift", output)
+    share = sum(row["verdict"] == "hallucinated" for row in rows if row["dt"] == "2026-11-04") / 60
+    assert done.returncode == 0 and f"{share:.4g}" in next(line for line in done.stdout.splitlines() if "flagged" in line)
