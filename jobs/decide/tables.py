@@ -109,16 +109,16 @@ def cascade_text(found: Cascade) -> str:
     lines = []
     if enough:
         lines.append(
-            "The smallest share from which on no larger one, 100% among them, is better beyond the noise: "
-            f"{', '.join(enough)}. (No 95 % interval of a paired difference to it lies above 0.)"
+            "Smallest share from which on no larger one is better beyond the noise (paired 95 % intervals):\n"
+            + "; ".join(enough)
         )
     if found.rows < found.labelled:
         lines.append(
-            f"{found.judge} was asked about {found.rows:,} of the {found.labelled:,} labelled responses, and the curve is of "
-            f"those alone: of all, it ends at a share of {found.rows / found.labelled:.0%}. `escalate.share: 1` on the "
-            "labelled rows draws it whole."
+            f"{found.judge} has decided {found.rows:,} of {found.labelled:,} labelled responses, and the curve is of "
+            f"those:\nof all, it ends at a share of {found.rows / found.labelled:.0%}. `escalate.share: 1` on the labelled rows "
+            "draws it whole."
         )
-    lines.append("AUROC is of (value - threshold) / standard deviation, the ensemble's or the judge's, whoever decides.")
+    lines.append("AUROC: of (value - threshold) / standard deviation, the ensemble's or the judge's, whoever decides.")
     return "\n".join(lines)
 
 

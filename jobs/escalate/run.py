@@ -78,7 +78,7 @@ def escalate_output(job: Job, output: Folder, manifest: Manifest, run: Run, cons
     chosen = choose(found, escalate, _history(output, earlier, job, escalate))
     asked_before = known.keys[np.isin(known.keys, found.keys) | known.failed]
     keys = np.union1d(found.keys[chosen], asked_before)
-    wanted = _wanted(found, chosen, known, earlier)
+    wanted = wanted_rows(found, chosen, known, earlier)
     if wanted:
         manifest.judge = judge
         write_manifest(output, manifest)
@@ -149,7 +149,7 @@ def _history(output: Folder, earlier: Mapping[str, Sequence[str]], job: Job, esc
     return before(output, earlier, escalate, job.values) if escalate.threshold else Segment()
 
 
-def _wanted(found: Candidates, chosen: Ints, known: Outcomes, earlier: Mapping[str, Sequence[str]]) -> dict[Place, Ints]:
+def wanted_rows(found: Candidates, chosen: Ints, known: Outcomes, earlier: Mapping[str, Sequence[str]]) -> dict[Place, Ints]:
     """The rows to ask about, by their files: those chosen that have no outcome, and errors of any night."""
     asked = np.isin(found.keys, known.keys[known.failed])
     asked[chosen] |= ~np.isin(found.keys[chosen], known.keys)
