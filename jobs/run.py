@@ -243,7 +243,7 @@ def _escalate(
     if scored is None:
         rows = sum(file.rows or 0 for file in manifest.files if file.state == SCORED)
         run.rows = {"in": rows, "scored": 0, "failed": 0, "skipped": rows}
-    done = escalate_output(job, output, manifest, run, console)
+    done = escalate_output(job, output, manifest, run, console, anew=scored is None)
     if run.flagged is not None:
         run.flagged += sum(rise for number, rise in done.rise.items() if scored is None or number in scored)
     return done.partitions

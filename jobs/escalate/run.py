@@ -35,6 +35,9 @@ from ragassay.schemas.manifest import Escalation, JudgeRecord, Manifest, Run
 
 CHECKPOINT = "_escalating"
 
+SERVED_BLOCK_MIB = 0.5
+"""A block of rows for a served judge is no larger: what a run that is killed has under way is paid for, and lost."""
+
 
 @dataclass
 class Escalated:
@@ -49,7 +52,7 @@ class Escalated:
     rise: Counter[int] = field(default_factory=Counter)
 
 
-def escalate_output(job: Job, output: Folder, manifest: Manifest, run: Run, console: Console) -> Escalated:
+def escalate_output(job: Job, output: Folder, manifest: Manifest, run: Run, console: Console, *, anew: bool) -> Escalated:
     """Escalate what has verdicts and was not escalated yet, write `escalated/`, and put the decisions into `scored/`.
 
     Args:
@@ -58,6 +61,7 @@ def escalate_output(job: Job, output: Folder, manifest: Manifest, run: Run, cons
         manifest: Its manifest.
         run: The run's record, which gets that of the escalation.
         console: Where progress goes.
+        anew: Choose again from partitions that were escalated by another `when` or `share`.
 
     Raises:
         RagassayError: See `pipeline.errors`; no answer that is committed is lost, the same command goes on where it stopped.
@@ -70,7 +74,7 @@ def escalate_output(job: Job, output: Folder, manifest: Manifest, run: Run, cons
     clear_pending(output, CHECKPOINT, ESCALATED)
     output.delete(CHECKPOINT)
     drop_superseded(output)
-    pending = not_escalated(output, manifest)
+    pending = not_escalated(output, manifest, escalate if anew else None)
     found = candidates(output, pending, escalate, job.values)
     known = outcomes(output)
     _refuse_other_verdicts(output, found, known)
@@ -98,9 +102,20 @@ def escalate_output(job: Job, output: Folder, manifest: Manifest, run: Run, cons
     return Escalated(list(pending), done.rise)
 
 
-def not_escalated(output: Folder, manifest: Manifest) -> dict[str, list[str]]:
-    """Partitions of `scored/` that have verdicts and were not escalated; all, where `escalated/` holds nothing any more."""
-    done = manifest.escalated if output.list(ESCALATED, ".parquet") else {}
+def not_escalated(output: Folder, manifest: Manifest, under: Escalate | None = None) -> dict[str, list[str]]:
+    """Partitions of `scored/` that have verdicts and were not escalated; all, where `escalated/` was moved away.
+
+    Args:
+        output: The output folder.
+        manifest: Its manifest.
+        under: Also those that were escalated by another `when` or `share` than this one's.
+    """
+    moved = manifest.judge is not None and not output.list(ESCALATED, ".parquet")
+    done = {} if moved else manifest.escalated
+    if under is not None:
+        records = {run.run_id: run.escalation for run in manifest.runs}
+        ways = {run_id: (record.when, record.share) for run_id, record in records.items() if record is not None}
+        done = {place: run_id for place, run_id in done.items() if ways.get(run_id) == (under.when, under.share)}
     return {p: files for p, files in _finalized(output, manifest).items() if hive_path(p) not in done}
 
 
@@ -179,7 +194,8 @@ def _ask(
     sink = Sink(output, ESCALATED, list(names.values()), escalated_schema(names.values()), CHECKPOINT)
     committed = CommittedRows(output, range(len(manifest.files)), CHECKPOINT)
     with progress(committed, rows, console, "escalating", "responses"):
-        run_plan(chosen_rows(output, wanted, names), judge_stages(job, escalate, run_id), sink, job.block_mib)
+        block_mib = min(job.block_mib, SERVED_BLOCK_MIB) if escalate.to.engine.SERVED else job.block_mib
+        run_plan(chosen_rows(output, wanted, names), judge_stages(job, escalate, run_id), sink, block_mib)
 
 
 def _account(output: Folder, manifest: Manifest, escalate: Escalate, judge: JudgeRecord, keys: Ints) -> Escalation:

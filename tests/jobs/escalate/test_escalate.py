@@ -55,11 +55,25 @@ def test_none_and_all(scored: Path, judge: Judge) -> None:
     before = by_key(scored)
     server, config = judge(share=0)
     assert escalate(scored, config)["chosen"] == 0 and by_key(scored) == before and not server.bodies
-    server, config = judge(share=1)  # where nothing stands in escalated/, everything is still to be escalated
+    server, config = judge(share=1)
     assert escalate(scored, config)["decided"] == 180 and max(questions(server).values()) == 1
     check(scored, before)
     labels = Counter((row["label"] == "correct", row["verdict"]) for row in by_key(scored).values() if row["decided_by"])
     assert set(labels) == {(True, "supported"), (False, "hallucinated")}
+
+
+def test_a_larger_share_asks_only_about_what_is_new(scored: Path, judge: Judge) -> None:
+    before = by_key(scored)
+    server, config = judge(share=0.1)
+    escalate(scored, config)
+    config.write_text(config.read_text().replace("share: 0.1", "share: 0.5"))
+    run = escalate(scored, config)
+    assert set(outcomes(scored)) == doubtful(before.values(), 0.5)
+    assert (run["scored"], run["chosen"], run["asked"]) == (180, 90, 72) and run["usage"]["prompts"] < len(server.bodies)
+    check(scored, before)
+    config.write_text(config.read_text().replace("share: 0.5", "share: 0.2"))
+    requests = len(server.bodies)
+    assert escalate(scored, config)["decided"] == 90 and len(server.bodies) == requests
 
 
 def test_a_member_can_say_what_is_doubtful(scored: Path, judge: Judge) -> None:

@@ -50,7 +50,7 @@ def test_every_chosen_row_is_answered_or_asked_about_and_never_both(
 ) -> None:
     """Of 20 rows the first are at hand, in two files; the others are of another night."""
     keys = np.arange(rows)
-    found = Candidates([("a", "1"), ("a", "2")], (keys >= cut).astype(np.int64), keys, keys * 1.0, np.zeros(rows, bool), None)
+    found = Candidates([("a", "1"), ("a", "2")], (keys >= cut).astype(np.int64), keys, keys.astype(np.float64), np.zeros(rows, bool), None)
     places = np.array([key for key in sorted(chosen) if key < rows], dtype=np.int64)
     there = np.array(sorted(known), dtype=np.int64)
     failed = np.array([known[key] for key in there.tolist()], dtype=bool)
