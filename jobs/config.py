@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from ragassay.jobs.job_text import faults, parse
 from ragassay.pipeline.detectors.config import Detector
 from ragassay.pipeline.errors import ConfigError
+from ragassay.pipeline.escalate.config import Escalate
 from ragassay.pipeline.explain.config import Reasoner
 from ragassay.pipeline.judge import Judge, check_judge
 from ragassay.pipeline.slm.config import Replicas, Slm
@@ -169,6 +170,7 @@ class Job(_Section):
         history: What tonight is compared with.
         drift: When it counts as drift.
         judge: A served model that `evaluate` compares with, through an OpenAI-compatible endpoint; it gives no verdicts.
+        escalate: The cascade: a larger judge decides the most doubtful responses.
         explain: The larger model that `explain` asks why sentences were flagged; it gives no verdicts either.
         on_bad_file: stop, or skip an unreadable Parquet file and score the rest.
         block_mib: Rows travel, and are committed, in blocks of about this size; larger is faster on GPUs, smaller
@@ -192,6 +194,7 @@ class Job(_Section):
     history: History = History()
     drift: Drift = Drift()
     judge: Judge | None = None
+    escalate: Escalate | None = None
     explain: Reasoner | None = None
     on_bad_file: Literal["stop", "skip"] = "stop"
     block_mib: float = Field(0.5, gt=0)
@@ -215,6 +218,12 @@ class Job(_Section):
             raise ValueError(f"names of members must differ: {names}")
         if len(self.beside) == len(names):
             raise ValueError("an ensemble needs a member: give an SLM, or a detector with in_ensemble: true")
+        return self
+
+    @model_validator(mode="after")
+    def _escalates_by_its_members(self) -> "Job":
+        if self.escalate is not None:
+            self.escalate.check_members([member.name for member in self.members])
         return self
 
     @model_validator(mode="after")
@@ -321,7 +330,9 @@ _Local = TypeVar("_Local", Slm, Uncertainty)
 
 def with_dtypes(job: Job) -> Job:
     """A job whose models' dtypes are settled, on the machine it is started from: all of its replicas then compute alike."""
-    return job.model_copy(update={"slms": tuple(map(_settled, job.slms)), "uncertainty": tuple(map(_settled, job.uncertainty))})
+    escalate = job.escalate and job.escalate.model_copy(update={"to": _settled(job.escalate.to)})
+    members = {"slms": tuple(map(_settled, job.slms)), "uncertainty": tuple(map(_settled, job.uncertainty))}
+    return job.model_copy(update={**members, "escalate": escalate})
 
 
 def _settled(member: _Local) -> _Local:
@@ -335,7 +346,7 @@ def make_job(data: dict[str, Any], where: str = "job") -> Job:
     except ValidationError as error:
         found = faults(error, Job)
         raise ConfigError("\n".join([f"{where}: {len(found)} fault(s)", *found])) from error
-    for slm in job.slms:
+    for slm in [*job.slms, *([job.escalate.to] if job.escalate else [])]:
         check_template(slm)
     for member in job.uncertainty:
         check_answer_prompt(member)

@@ -1,11 +1,10 @@
 """What the steps of a job take of Ray: logical CPUs, threads, environment."""
 
 import os
+from collections.abc import Iterable
 
-from ragassay.jobs.config import Job
 from ragassay.pipeline.engines.settings import LocalSettings
-from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.uncertainty.config import Uncertainty
+from ragassay.pipeline.slm.config import Replicas
 
 LIGHT_CPUS = 0.25
 """Logical CPUs of the tasks that read, split and write: a fraction, so that SLM pools never leave them without a place."""
@@ -18,11 +17,15 @@ CHEAP = (1.0, 0.0)
 """Logical CPUs and GPUs that a command needs which runs cheap steps alone."""
 
 
-def threads_of(member: Slm | Uncertainty, job: Job) -> int:
-    """CPU threads of one replica: its own setting, else the cores shared among all replicas that run without a GPU."""
-    replicas = sum(pool.max for pool in job.local_pools.values() if pool.num_gpus == 0)
-    own = member.engine.threads if isinstance(member.engine, LocalSettings) else None
-    return own or max(1, (os.cpu_count() or 1) // max(1, replicas))
+def threads_of(engine: LocalSettings, pools: Iterable[Replicas]) -> int:
+    """CPU threads of one replica: its engine's setting, else the cores shared among all replicas that run without a GPU.
+
+    Args:
+        engine: Its engine.
+        pools: Of the models that run at once, its own among them.
+    """
+    replicas = sum(pool.max for pool in pools if pool.num_gpus == 0)
+    return engine.threads or max(1, (os.cpu_count() or 1) // max(1, replicas))
 
 
 def engine_environment() -> dict[str, str]:

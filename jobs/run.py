@@ -1,8 +1,8 @@
-"""The job: `score`, `fit` and `finalize` on one output folder, under its lock, with a manifest that balances."""
+"""The job: `score`, `fit`, `finalize` and `escalate` on one output folder, under its lock, with a manifest that balances."""
 
 import secrets
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,11 +10,12 @@ from datetime import UTC, datetime
 from rich.console import Console
 
 from ragassay.jobs.config import Job, with_dtypes
+from ragassay.jobs.escalate.run import escalate_output, judge_stages, not_escalated
 from ragassay.jobs.input import LogFile, Logs, find_logs, refuse_overlap
 from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import existing_output, read_manifest, write_manifest
 from ragassay.jobs.output.partitions import hive_path, partitions
-from ragassay.jobs.plan import needed_resources
+from ragassay.jobs.plan import Stage, needed_resources
 from ragassay.jobs.ray_session import ray_session
 from ragassay.jobs.resources import CHEAP
 from ragassay.jobs.score.balance import count_scored
@@ -29,14 +30,15 @@ from ragassay.jobs.verdict.drift import check_drift
 from ragassay.jobs.verdict.error_share import worst_share
 from ragassay.jobs.verdict.fit import fit_output, fits_of
 from ragassay.jobs.verdict.verdicts import count_rows, decide, quantile, without_verdict, write_verdicts
-from ragassay.pipeline.errors import BalanceError
+from ragassay.pipeline.errors import BalanceError, ConfigError, OutputError
 from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.columns import Status
 from ragassay.schemas.manifest import PENDING, SCORED, Manifest, Run, Verdicts
+from ragassay.schemas.stats import PartitionStats
 
 
 def run_job(job: Job, input_uri: str, output_uri: str, console: Console) -> Run:
-    """Score what is new, fit, and finalise what has no verdicts yet.
+    """Score what is new, fit, finalise what has no verdicts yet, and escalate what was not yet, if the job says so.
 
     Args:
         job: The job.
@@ -50,17 +52,32 @@ def run_job(job: Job, input_uri: str, output_uri: str, console: Console) -> Run:
     Raises:
         RagassayError: See `pipeline.errors`; nothing is lost, the same command goes on where it stopped.
     """
-    return _job(job, output_uri, console, input_uri=input_uri, finalize=True)
+    return _job(job, output_uri, console, input_uri=input_uri, finalize=True, escalate=True)
 
 
 def score_job(job: Job, input_uri: str, output_uri: str, console: Console) -> Run:
     """Score what is new, and no more. See `run_job`."""
-    return _job(job, output_uri, console, input_uri=input_uri, finalize=False)
+    return _job(job, output_uri, console, input_uri=input_uri)
 
 
 def finalize_job(job: Job, output_uri: str, console: Console) -> Run:
     """Give every row of an output folder a verdict under this job's settings; no model is needed. See `run_job`."""
     return _job(job, output_uri, console, input_uri=None, finalize=True)
+
+
+def escalate_job(job: Job, output_uri: str, console: Console) -> Run:
+    """Put the doubtful responses of an output folder to the judge of the job's cascade. See `run_job`.
+
+    Raises:
+        ConfigError: The job has none.
+    """
+    if job.escalate is None:
+        raise ConfigError(
+            "the job file names no judge: add to it, for example,\n"
+            "escalate:\n  to: {name: judge, model: Qwen/Qwen2.5-7B-Instruct, replicas: {num_gpus: 1}}\n  share: 0.2\n"
+            "and name it with --config; `to` is an SLM as those of `slms`, a served one too"
+        )
+    return _job(job, output_uri, console, input_uri=None, escalate=True)
 
 
 def fit_job(job: Job, output_uri: str) -> dict[str, Fit]:
@@ -72,7 +89,9 @@ def fit_job(job: Job, output_uri: str) -> dict[str, Fit]:
         return fits_of(job.normalize, job.values, stats, list(stats), job.history.partitions)
 
 
-def _job(job: Job, output_uri: str, console: Console, *, input_uri: str | None, finalize: bool) -> Run:
+def _job(
+    job: Job, output_uri: str, console: Console, *, input_uri: str | None, finalize: bool = False, escalate: bool = False
+) -> Run:
     job = with_dtypes(job)
     logs = find_logs(input_uri) if input_uri is not None else None
     if logs is not None:
@@ -90,12 +109,16 @@ def _job(job: Job, output_uri: str, console: Console, *, input_uri: str | None, 
             clear_pending(output)  # before anything reads raw/: a file of it may be cut off
             pending = _register(job, logs, output, manifest, run)
         to_finalize = finalize and (logs is None or bool(pending) or bool(without_verdict(partitions(output, "raw"), manifest)))
-        needed = needed_resources(stages(job)) if pending else CHEAP
-        with ray_session(job, *needed) if pending or to_finalize else nullcontext():
+        to_escalate = escalate and _escalates(job, output, manifest, logs, coming=bool(pending) or to_finalize)
+        needed = _needed(job, to_score=bool(pending), to_escalate=to_escalate)
+        with ray_session(job, *needed) if pending or to_finalize or to_escalate else nullcontext():
+            scored = pending if logs is not None else None
             if logs is not None:
                 _score(job, logs, pending, output, manifest, run, console)
-            if to_finalize:
-                _finalize(job, output, manifest, run, pending if logs is not None else None)
+            stats, tonight = _finalize(job, output, manifest, run, scored) if to_finalize else ({}, [])
+            escalated = _escalate(job, output, manifest, run, scored, console) if to_escalate else []
+            if logs is not None and (tonight or escalated):  # a night that broke off behind its verdicts is compared now
+                run.drift = check_drift(job, manifest, stats or fit_output(job, output), tonight or escalated)
         if not run.errors:  # it wrote no row: what was wrong with those before is wrong still
             run.errors = next((before.errors for before in reversed(manifest.runs) if before.errors), {})
         run.finished = datetime.now(UTC).isoformat(timespec="seconds")
@@ -138,7 +161,8 @@ def _score(
     forget_pending(output)
     for number in pending:
         manifest.files[number].state = SCORED
-        manifest.finalized.pop(manifest.files[number].partition, None)
+        for known in (manifest.finalized, manifest.escalated):
+            known.pop(manifest.files[number].partition, None)
     run.seconds["score"] = round(time.perf_counter() - started, 3)
     write_manifest(output, manifest)
     # Only now: had the checkpoint gone first, a crash between would have scored everything again. And only where no other
@@ -147,7 +171,9 @@ def _score(
         output.delete(CHECKPOINT)
 
 
-def _finalize(job: Job, output: Folder, manifest: Manifest, run: Run, scored: Collection[int] | None) -> None:
+def _finalize(
+    job: Job, output: Folder, manifest: Manifest, run: Run, scored: Collection[int] | None
+) -> tuple[dict[str, PartitionStats], list[str]]:
     """Finalise the partitions without verdicts, which are then compared with the history before them; or all.
 
     Args:
@@ -157,6 +183,9 @@ def _finalize(job: Job, output: Folder, manifest: Manifest, run: Run, scored: Co
         run: This run's record.
         scored: Numbers of the input files that this run has scored, whose rows it reports; None finalises everything, and
             reports the rows of the whole folder.
+
+    Returns:
+        Statistics of every partition, and those that it wrote.
     """
     started = time.perf_counter()
     refuse_unfinished(output, manifest, ())
@@ -172,7 +201,7 @@ def _finalize(job: Job, output: Folder, manifest: Manifest, run: Run, scored: Co
     for partition in chosen:  # a crash from here on leaves them to be finalised anew, not half old and half new
         manifest.finalized.pop(hive_path(partition), None)
     write_manifest(output, manifest)
-    done = write_verdicts(output, manifest.files, raw, settings, stats, chosen)
+    done = write_verdicts(output, manifest, raw, settings, stats, chosen)
     run.partitions = sorted(map(hive_path, chosen))
     written = count_rows(manifest.files, done.values(), scored)
     ok, total = written.statuses[Status.OK.value], written.statuses.total()
@@ -185,6 +214,37 @@ def _finalize(job: Job, output: Folder, manifest: Manifest, run: Run, scored: Co
     for partition, part in done.items():
         ok = sum(statuses[Status.OK.value] for statuses in part.statuses.values())
         manifest.finalized[hive_path(partition)] = Verdicts(run.run_id, ok, part.flagged.total())
-    if scored is not None:
-        run.drift = check_drift(job, manifest, stats, chosen)
     run.seconds["finalize"] = round(time.perf_counter() - started, 3)
+    return stats, list(chosen)
+
+
+def _escalates(job: Job, output: Folder, manifest: Manifest, logs: Logs | None, *, coming: bool) -> bool:
+    """Whether there is anything to escalate: verdicts that are coming, or that no judge was asked about. The command of that
+    name looks in any case, since errors of the judge may have passed."""
+    if job.escalate is None:
+        return False
+    if logs is None and not manifest.finalized:
+        raise OutputError(f"output {output.uri} has no verdicts yet: run `ragassay finalize {output.uri}` first")
+    return logs is None or coming or bool(not_escalated(output, manifest))
+
+
+def _needed(job: Job, *, to_score: bool, to_escalate: bool) -> tuple[float, float]:
+    """Logical CPUs and GPUs that the steps need, which run one after the other."""
+    plans: list[Sequence[Stage]] = [stages(job)] if to_score else []
+    if to_escalate and job.escalate:
+        plans.append(judge_stages(job, job.escalate))
+    cpus, gpus = zip(CHEAP, *map(needed_resources, plans), strict=True)
+    return max(cpus), max(gpus)
+
+
+def _escalate(
+    job: Job, output: Folder, manifest: Manifest, run: Run, scored: Collection[int] | None, console: Console
+) -> list[str]:
+    """Escalate; the run's own count of flagged responses, where it has one, is that of the verdicts in force."""
+    if scored is None:
+        rows = sum(file.rows or 0 for file in manifest.files if file.state == SCORED)
+        run.rows = {"in": rows, "scored": 0, "failed": 0, "skipped": rows}
+    done = escalate_output(job, output, manifest, run, console, anew=scored is None)
+    if run.flagged is not None:
+        run.flagged += sum(rise for number, rise in done.rise.items() if scored is None or number in scored)
+    return done.partitions

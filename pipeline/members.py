@@ -62,6 +62,22 @@ class Value(StrEnum):
             return None if number is None else float(number)
         return min((float(v) for v in member["sentence_scores"]), default=None)
 
+    def of_responses(self, member: pa.StructArray) -> Floats:
+        """`of_response` of many: NaN where it has nothing to go by.
+
+        Args:
+            member: What it says, one struct a row; of `schemas.columns.MEMBER` the fields sentence_scores and response_score.
+        """
+        if not self.of_logprobs:
+            return np.asarray(member.field("response_score").to_numpy(zero_copy_only=False), dtype=np.float64)
+        scores = member.field("sentence_scores")
+        counts = pc.fill_null(pc.list_value_length(scores), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+        values = scores.flatten().to_numpy(zero_copy_only=False).astype(np.float64)
+        lowest = np.full(len(counts), np.nan)
+        if len(values):
+            lowest[counts > 0] = np.minimum.reduceat(values, (np.cumsum(counts) - counts)[counts > 0])
+        return lowest
+
     def fit(self, name: str, moments: Moments) -> Fit:
         """mu and sigma of a member. A detector may have little to say, and then every z-score is 0; an SLM that has is broken.
 

@@ -95,11 +95,13 @@ RAW_FIELDS = [
 
 SCORED_SENTENCE = pa.struct([*SPAN, ("score", pa.float64()), ("flagged", pa.bool_())])
 
-SCORED_FIELDS = [  # probability: P(supported) by a calibration, null where none was used
+SCORED_FIELDS = [  # probability: P(supported) by a calibration, null where none was used; judge_score: null unless it decided
     pa.field("score", pa.float64()),
     pa.field("probability", pa.float64()),
     pa.field("verdict", pa.string()),
     pa.field("threshold", pa.float64()),
+    pa.field("decided_by", pa.string()),
+    pa.field("judge_score", pa.float64()),
     pa.field("sentences", pa.list_(SCORED_SENTENCE)),
     pa.field("flagged_sentences", pa.int32()),
     pa.field("members", pa.list_(MEMBER)),
@@ -113,6 +115,9 @@ OUR_NAMES = frozenset(LOGS.names) | {f.name for f in RAW_FIELDS} | {f.name for f
 
 SUPPORTED = "supported"
 HALLUCINATED = "hallucinated"
+
+ENSEMBLE = "ensemble"
+"""`decided_by` of a response whose verdict is the ensemble's; else it is the name of the judge of the cascade."""
 
 
 def passthrough_name(name: str) -> str:

@@ -169,6 +169,64 @@ class DriftCheck:
         return [shift for shift in self.shifts if shift.drifted]
 
 
+@dataclass(frozen=True)
+class JudgeRecord:
+    """Whose rows `escalated/` holds.
+
+    Attributes:
+        name: The judge's name, `decided_by` in `scored/`.
+        value: Which of its numbers decides (`pipeline.members.Value`).
+        below: It finds a sentence unsupported whose value lies below.
+        identity: What its values depend on: weights, prompt, settings.
+    """
+
+    __pydantic_config__ = RECORD
+
+    name: str
+    value: str
+    below: float
+    identity: dict[str, Any]
+
+
+@dataclass
+class Escalation:
+    """What a run of the cascade did.
+
+    Attributes:
+        judge: Who was asked.
+        when: What made responses doubtful: uncertainty, or a member.
+        share: Share that was chosen; None under the dynamic threshold.
+        identity: What the judge's values depend on.
+        partitions: Partitions that it chose from.
+        scored: Their scored responses.
+        chosen: Those of them that it chose, or that had been asked about before; and errors of others that were tried again.
+        decided: Of the chosen, those that the judge decided.
+        changed: Of the decided, those whose verdict is not the ensemble's.
+        failed: Of the chosen, those that it could not decide, by status: they keep the ensemble's verdict.
+        asked: Rows that this run, and what broke off before it, put to the judge.
+        usage: Prompts, tokens computed and reused, engine seconds and idle seconds of these.
+        dollars: What they cost, by the job file's price; None without one.
+        seconds: Wall time.
+    """
+
+    __pydantic_config__ = RECORD
+
+    judge: str
+    when: str
+    share: float | None
+    identity: dict[str, Any]
+    partitions: list[str] = field(default_factory=list)
+    scored: int = 0
+    chosen: int = 0
+    decided: int = 0
+    changed: int = 0
+    failed: dict[str, int] = field(default_factory=dict)
+    asked: int = 0
+    usage: dict[str, int | float] = field(default_factory=dict)
+    dollars: float | None = None
+    seconds: float = 0.0
+
+
 def _none_if_empty(value: Any) -> Any:
     return value or None
 
@@ -194,6 +252,7 @@ class Run:
         fit: How values became scores; None where nothing was finalised, as are
         threshold: tau, and
         drift: what of tonight was compared with history, and what of it drifted.
+        escalation: What the cascade did; None where nothing was escalated.
         partitions: The partitions it wrote.
         files_skipped: Unreadable files that were left out, with the reason.
         files_touched: Files that were written anew since they were scored, and whose size and footer are the same.
@@ -216,6 +275,7 @@ class Run:
     fit: Annotated[FitRecord | None, BeforeValidator(_none_if_empty)] = None
     threshold: Annotated[ThresholdRecord | None, BeforeValidator(_none_if_empty)] = None
     drift: Annotated[DriftCheck | None, BeforeValidator(_none_if_empty)] = None
+    escalation: Escalation | None = None
     partitions: list[str] = field(default_factory=list)
     files_skipped: dict[str, str] = field(default_factory=dict)
     files_touched: list[str] = field(default_factory=list)
@@ -292,6 +352,8 @@ class Manifest:
         runs: One record a run, oldest first.
         explained: One record a run of `explain`, oldest first.
         reasoners: Strategy -> what its explanations depend on: model, prompt, settings.
+        judge: Whose rows `escalated/` holds; None where it was never written.
+        escalated: Partition -> the run that escalated it.
     """
 
     __pydantic_config__ = RECORD
@@ -302,6 +364,8 @@ class Manifest:
     runs: list[Run] = field(default_factory=list)
     explained: list[Explained] = field(default_factory=list)
     reasoners: dict[str, dict[str, Any]] = field(default_factory=dict)
+    judge: JudgeRecord | None = None
+    escalated: dict[str, str] = field(default_factory=dict)
 
     @property
     def last_fit(self) -> FitRecord | None:

@@ -85,6 +85,12 @@ def evaluate(
     slices: Slices = None,
     resamples: Resamples = 1000,
     config: Config = None,
+    cascade: Annotated[
+        bool,
+        typer.Option(
+            "--cascade", help="Also draw quality against cost from a judge that is never asked to one that always is."
+        ),
+    ] = False,
     explanations: Annotated[
         bool,
         typer.Option("--explanations", help="Measure the explanations instead; each value of a --slice is a data set."),
@@ -112,7 +118,9 @@ def evaluate(
 
         source = _needed(label_source(label, labels, true_means, ignore_label, sentence_labels, where))
         judge = load_job(config).judge
-        found = run_evaluate(folder, manifest, source, group=group, slices=slices or [], resamples=resamples, judge=judge)
+        found = run_evaluate(
+            folder, manifest, source, group=group, slices=slices or [], resamples=resamples, judge=judge, cascade=cascade
+        )
         print_evaluation(found, console)
 
 
@@ -224,7 +232,7 @@ def report(
         evaluation = None
         if source is not None:
             evaluation = run_evaluate(
-                folder, manifest, source, group=group, slices=slices or [], resamples=resamples, judge=job.judge
+                folder, manifest, source, group=group, slices=slices or [], resamples=resamples, judge=job.judge, cascade=None
             )
             print_evaluation(evaluation, console)
         in_logs = source if source and not source.file else None

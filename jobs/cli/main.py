@@ -125,12 +125,23 @@ def finalize(output: Output, config: Config = None, calibration: CalibrationFile
 
 
 @app.command()
+def escalate(output: Output, config: Config = None) -> None:
+    """Put the most doubtful responses of OUTPUT to a larger judge, which decides them; so does `run`, if the job says so."""
+    with our_errors() as console:
+        from ragassay.jobs.cli.summary import print_summary
+        from ragassay.jobs.run import escalate_job
+
+        print_summary(escalate_job(load_job(config), output, console), output, console)
+
+
+@app.command()
 def prepare(config: Config = None) -> None:
     """Make the models of a job ready on this machine (a GGUF file is dequantised once)."""
     with our_errors() as console:
         from ragassay.pipeline.engines.prepare import prepare_slm
 
-        for slm in load_job(config).slms:
+        job = load_job(config)
+        for slm in [*job.slms, *([job.escalate.to] if job.escalate else [])]:
             place = "at its server" if slm.engine.SERVED else prepare_slm(slm)
             console.print(f"{slm.name}: {place}", markup=False)
 

@@ -7,7 +7,7 @@ from rich.table import Table
 
 from ragassay.jobs.lines import print_lines
 from ragassay.pipeline.verdict.normalize import Fit
-from ragassay.schemas.manifest import DriftCheck, Run, Shift
+from ragassay.schemas.manifest import DriftCheck, Escalation, Run, Shift
 
 _NAMED = 5  # files that a line names
 
@@ -57,6 +57,26 @@ def _busy(used: Mapping[str, float]) -> float:
     return used["engine_seconds"] / total if total else 1.0
 
 
+def _escalation_lines(done: Escalation | None) -> list[tuple[str, str]]:
+    if done is None:
+        return []
+    how = "the dynamic threshold" if done.share is None else f"a share of {done.share:g}"
+    lines = [("escalated", f"{done.chosen:,} of {done.scored:,} responses, by {done.when} and {how}, to {done.judge}")]
+    failed = ", ".join(f"{n:,} {status}" for status, n in sorted(done.failed.items()))
+    kept = f"; {sum(done.failed.values()):,} keep the ensemble's: {failed}" if failed else ""
+    lines.append(("decided", f"{done.decided:,} by {done.judge}, {done.changed:,} verdicts changed{kept}"))
+    cost = f", {done.dollars:.4f} USD" if done.dollars is not None else ""
+    computed, reused = done.usage.get("tokens_computed", 0), done.usage.get("tokens_reused", 0)
+    lines.append(
+        (
+            f"tokens {done.judge}",
+            f"{computed:,.0f} computed, {reused:,.0f} reused, {done.usage.get('prompts', 0):,.0f} prompts for {done.asked:,} "
+            f"responses{cost}, {done.seconds:.1f} s",
+        )
+    )
+    return lines
+
+
 def _lines(run: Run, output: str) -> list[tuple[str, str]]:
     rows = run.rows
     lines = [
@@ -88,6 +108,7 @@ def _lines(run: Run, output: str) -> list[tuple[str, str]]:
         if run.fit:
             fits = ", ".join(f"{name} mu {fit.mu:.4g} sigma {fit.sigma:.4g}" for name, fit in run.fit.members.items())
             lines.append(("fit", f"{run.fit.source}: {fits}"))
+    lines += _escalation_lines(run.escalation)
     if run.drift:
         lines.append(("drift", drift_text(run.drift)))
     for name, used in run.usage.items():

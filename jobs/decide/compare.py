@@ -31,7 +31,7 @@ class Suspicion:
     Attributes:
         row_id: The user's id.
         question: Its question.
-        verdict: The ensemble's.
+        verdict: Supported or hallucinated, by the ensemble, or the judge that decided it.
         label: What a person says of it; null without labels.
         flags: Member -> whether it finds the response suspicious; null where it has nothing to go by.
         missing: What the response names and its context does not, as `kind: text`.
@@ -50,7 +50,7 @@ class MemberFlags:
     """What one member flags.
 
     Attributes:
-        name: The member; "verdict" is the ensemble's.
+        name: The member; "verdict" is the ensemble's, or the judge's where one decided.
         below: Value below which it flags; null for the ensemble.
         flagged: Responses flagged.
         unknown: Responses of which it says nothing.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ragassay.jobs.config import Normalize
+from ragassay.jobs.decide.cascade import Cascade, cascade_curve, cascade_margins
 from ragassay.jobs.decide.choose import calibrated_on_other_half
 from ragassay.jobs.decide.judged import ask_judge
 from ragassay.jobs.decide.labelled import Labelled, fits_of_all, load_labelled, member_values_of, stats_of
@@ -18,7 +19,7 @@ from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.fit import fits_of
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import Measure, measure
-from ragassay.pipeline.errors import FitError
+from ragassay.pipeline.errors import FitError, InputError
 from ragassay.pipeline.judge import Judge
 from ragassay.pipeline.members import Value
 from ragassay.pipeline.verdict.aggregate import Mean, Positive, legal_pairs
@@ -31,6 +32,8 @@ EVALUATION = "evaluation.json"
 EVALUATION_VERSION = 1
 RESAMPLES = 1000
 HISTOGRAM_BINS = 40
+AS_FINALISED = "ensemble, as finalised"
+AS_CASCADE = "cascade, as finalised"
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,7 @@ class Evaluation:
         slices: The stored scores on parts of the rows.
         normalisation: How far verdicts depend on which half mu and sigma come from.
         histograms: The ensemble, the whole response, and the geometric and the harmonic mean, by label.
+        cascade: Quality against cost, from a judge that is never asked to one that always is; null where that was not wanted.
     """
 
     created: str
@@ -157,6 +161,7 @@ class Evaluation:
     slices: list[Slice]
     normalisation: Halves
     histograms: list[Histogram]
+    cascade: Cascade | None = None
 
     def to_json(self) -> str:
         """JSON text."""
@@ -172,6 +177,7 @@ def evaluate(
     slices: Sequence[str] = (),
     resamples: int = RESAMPLES,
     judge: Judge | None = None,
+    cascade: bool | None = False,
 ) -> Evaluation:
     """Compare scores and verdicts with labels, and write `evaluation.json`.
 
@@ -183,6 +189,7 @@ def evaluate(
         slices: Columns whose values are looked at one by one.
         resamples: Bootstrap resamples; 0 leaves intervals out.
         judge: A served model to compare with.
+        cascade: Also draw the cascade's quality against its cost; None draws it where there is one.
 
     Returns:
         The evaluation, as the file has it.
@@ -195,6 +202,8 @@ def evaluate(
     fits = fits_of_all(output, values)
     rule = stored_rule(manifest, fits)
     scores = response_lines(rows, rule)
+    if manifest.judge is not None and not np.isnan(rows.judge).all():
+        scores[AS_CASCADE] = cascade_margins(rows, manifest.judge.below)
     if judge is not None:
         scores[f"judge {judge.name}, whole response"] = ask_judge(judge, rows, output)
     scores |= {"baseline: shorter response": -rows.words, "baseline: words in context": rows.overlap}
@@ -215,7 +224,13 @@ def evaluate(
         slices=[part for column in slices for part in _slices(rows, column, resamples)],
         normalisation=_halves(output, manifest, values, rows),
         histograms=_histograms(rows, scores, rule.positive),
+        cascade=None if cascade is False else cascade_curve(output, manifest, rows, resamples),
     )
+    if cascade and found.cascade is None:
+        raise InputError(
+            "a cascade is drawn by labelled responses that a judge has decided, correct and hallucinated ones: add "
+            "`escalate: {to: …, share: 1}` to the job file and run `ragassay escalate OUTPUT --config FILE`"
+        )
     output.write(EVALUATION, found.to_json())
     return found
 
@@ -237,7 +252,7 @@ def response_lines(rows: Labelled, rule: Rule) -> dict[str, Floats]:
     The ensemble as finalised; each member alone, and a calibration of them; the whole response without the splitter; five means
     times the policies.
     """
-    lines = {"ensemble, as finalised": rows.score}
+    lines = {AS_FINALISED: rows.score}
     if len(rows.values) > 1:
         for name, values in rows.values.items():
             alone = Rule({name: rule.fits[name]}, rule.mean, rule.positive, rule.epsilon)
@@ -255,7 +270,7 @@ def response_lines(rows: Labelled, rule: Rule) -> dict[str, Floats]:
 def _histograms(rows: Labelled, scores: Mapping[str, Floats], policy: Positive) -> list[Histogram]:
     whole = [name for name in scores if name.endswith(", whole response")]
     policy = Positive.CLIP if policy is Positive.NONE else policy
-    names = ["ensemble, as finalised", *whole, f"{Mean.GEOMETRIC}, {policy}", f"{Mean.HARMONIC}, {policy}"]
+    names = [AS_FINALISED, *whole, f"{Mean.GEOMETRIC}, {policy}", f"{Mean.HARMONIC}, {policy}"]
     labels = np.array(rows.labels)
     found = []
     for name in names:
@@ -286,10 +301,11 @@ def _contests(labels: Sequence[Label]) -> Iterable[tuple[str, Bools]]:
 
 def _compare(name: str, rows: Labelled, mine: Bools, scores: Mapping[str, Floats], resamples: int) -> Comparison:
     good = rows.good
+    decided = {AS_FINALISED: rows.score > rows.thresholds, AS_CASCADE: rows.passed}
     lines = []
     for line, score in scores.items():
         there = mine & ~np.isnan(score)
-        passed = rows.passed[there] if line == "ensemble, as finalised" else None
+        passed = decided[line][there] if line in decided else None
         measures = _measure(score[there], good[there], rows.groups[there], passed, resamples)
         lines.append(Line(line, int(there.sum()), measures))
     return Comparison(name, int((mine & good).sum()), int((mine & ~good).sum()), lines)

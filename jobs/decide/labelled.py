@@ -37,7 +37,10 @@ from ragassay.schemas.columns import SUPPORTED, Status
 from ragassay.schemas.manifest import Manifest
 from ragassay.schemas.stats import PartitionStats
 
-READ = ("row_id", "status", "score", "threshold", "verdict", "question", "context", "response", "sentences", "members")
+READ = (
+    "row_key", "row_id", "status", "score", "threshold", "verdict", "judge_score", "question", "context", "response",
+    "sentences", "members",
+)  # fmt: skip
 
 
 @dataclass
@@ -49,7 +52,9 @@ class Labelled:
         groups: Number of each response's item or context.
         grouped_by: What that is: a column, or "context".
         score: Stored response score.
-        passed: Whether the stored verdict is supported.
+        passed: Whether the stored verdict, a judge's where one decided, is supported.
+        judge: The judge's number where it decided; else NaN.
+        keys: `row_key`; -1 in outputs of before there was one.
         thresholds: Stored tau.
         counts: Sentences a response.
         values: Member -> a value a sentence.
@@ -74,6 +79,8 @@ class Labelled:
     grouped_by: str
     score: Floats
     passed: Bools
+    judge: Floats
+    keys: Ints
     thresholds: Floats
     counts: Ints
     values: dict[str, Floats]
@@ -210,6 +217,8 @@ def load_labelled(
         grouped_by=group or "context",
         score=parts.array("score"),
         passed=parts.array("passed") == 1,
+        judge=parts.array("judge"),
+        keys=np.array(parts.columns["key"], dtype=np.int64),
         thresholds=parts.array("threshold"),
         counts=parts.array("count").astype(np.int64),
         values={name: parts.array(f"value {name}") for name in values},
@@ -323,6 +332,8 @@ def _gather(
     parts.add_array("score", table["score"].to_numpy())
     parts.add_array("threshold", table["threshold"].to_numpy())
     parts.add_array("passed", pc.equal(table["verdict"], SUPPORTED).to_numpy().astype(np.float64))
+    parts.add_array("judge", _column(table, "judge_score").cast(pa.float64()).to_numpy())
+    parts.add("key", [-1 if key is None else key for key in _column(table, "row_key").to_pylist()])
     contexts, responses = table["context"].to_pylist(), table["response"].to_pylist()
     parts.add("group", _groups(table, group, contexts))
     for name in slices:

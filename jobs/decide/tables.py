@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ragassay.jobs.decide.cascade import CASCADE_METRICS, Cascade, shares_of
 from ragassay.jobs.decide.compare import Compared, MemberFlags, Suspicion
 from ragassay.jobs.decide.evaluate import Comparison, Evaluation, Slice
 from ragassay.jobs.decide.export.run import Exported
@@ -25,6 +26,8 @@ COLUMNS = {
     "average_precision_hallucinated": "average precision, hallucinated",
     "balanced_accuracy": "balanced accuracy",
 }
+
+CASCADE_COLUMNS = {"balanced_accuracy": "balanced accuracy", "f1_hallucinated": "F1, hallucinated", "auroc": "AUROC"}
 
 
 @dataclass(frozen=True)
@@ -68,11 +71,55 @@ def evaluation_text(found: Evaluation) -> str:
 
 
 def print_evaluation(found: Evaluation, console: Console) -> None:
-    """Print every comparison as a table, then slices and the normalisation check."""
+    """Print every comparison as a table, then slices, the normalisation check and the cascade."""
     console.print(evaluation_text(found), markup=False)
     for text in evaluation_tables(found):
         console.print(_terminal_table(text))
     console.print(normalisation_text(found), markup=False)
+    if found.cascade is not None:
+        for text in cascade_tables(found.cascade):
+            console.print(_terminal_table(text))
+        console.print(cascade_text(found.cascade), markup=False)
+
+
+def cascade_tables(found: Cascade) -> list[TextTable]:
+    """Quality and cost at each share, in the cascade's own order; then balanced accuracy in that order and in others."""
+    names = [CASCADE_COLUMNS[metric] for metric in CASCADE_METRICS]
+    orders = shares_of(found, "balanced_accuracy")
+    return [
+        TextTable(
+            f"the cascade: {found.judge} decides a share of {found.rows:,} responses, by {found.when}",
+            ["share", "asked", "tokens", *names],
+            [
+                [f"{p.share:.0%}", f"{p.asked:,}", f"{p.tokens:,}", *(_cell(p.measures[metric]) for metric in CASCADE_METRICS)]
+                for p in found.points
+            ],
+        ),
+        TextTable(
+            "balanced accuracy, by the order in which the judge is asked",
+            ["share", *(_short(name, 12) for name in orders)],
+            [[f"{p.share:.0%}", *(f"{values[i]:.3f}" for values in orders.values())] for i, p in enumerate(found.points)],
+        ),
+    ]
+
+
+def cascade_text(found: Cascade) -> str:
+    """How much of the judge is enough, and what the curve leaves out."""
+    enough = [f"{CASCADE_COLUMNS[metric]} {share:.0%}" for metric, share in found.enough.items() if share is not None]
+    lines = []
+    if enough:
+        lines.append(
+            "Smallest share from which on no larger one is better beyond the noise (paired 95 % intervals):\n"
+            + "; ".join(enough)
+        )
+    if found.rows < found.labelled:
+        share = f"{found.rows / found.labelled:.0%}"
+        lines.append(
+            f"{found.judge} has decided {found.rows:,} of {found.labelled:,} labelled responses, and the curve is of those:\n"
+            f"of all, it ends at a share of {share}. `escalate.share: 1` on the labelled rows draws it whole."
+        )
+    lines.append("AUROC: of (value - threshold) / standard deviation, the ensemble's or the judge's, whoever decides.")
+    return "\n".join(lines)
 
 
 def _comparison_table(comparison: Comparison) -> TextTable:

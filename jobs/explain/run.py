@@ -16,7 +16,6 @@ from ragassay.jobs.config import Job
 from ragassay.jobs.explain.account import count, fill_purse
 from ragassay.jobs.explain.answers import AnswerFiles, answers_folder, written_answers
 from ragassay.jobs.explain.choose import FlaggedRows, choose, flagged_rows
-from ragassay.jobs.explain.source import chosen_rows
 from ragassay.jobs.explain.written import entries, take_out
 from ragassay.jobs.output.fingerprint import differences, short
 from ragassay.jobs.output.manifest import write_manifest
@@ -26,6 +25,7 @@ from ragassay.jobs.ray_session import ray_session
 from ragassay.jobs.resources import engine_environment
 from ragassay.jobs.score.checkpoint import clear_pending
 from ragassay.jobs.score.progress import progress
+from ragassay.jobs.scored_rows import by_file, chosen_rows
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Ints
 from ragassay.pipeline.engines.server import Caller, Server, api_key
@@ -168,13 +168,11 @@ def _stage(
 def _run(
     job: Job, output: Folder, flagged: FlaggedRows, todo: Ints, stage: Stage, strategy: Strategy, console: Console, size: int
 ) -> None:
-    keys = list(dict.fromkeys(key_name(key) for place, _ in flagged.paths for key in hive_keys(place)))
-    wanted = {}
-    for number in np.unique(flagged.files[todo]):
-        wanted[flagged.paths[number]] = flagged.keys[todo[flagged.files[todo] == number]]
-    partition_keys = ["strategy", *keys]
+    keys = {key: key_name(key) for place, _ in flagged.paths for key in hive_keys(place)}
+    wanted = by_file(flagged.paths, flagged.files[todo], flagged.keys[todo])
+    names = list(keys.values())
     output.fs.create_dir(output.path(EXPLANATIONS), recursive=True)
-    sink = Sink(output, EXPLANATIONS, partition_keys, explanations_schema(keys), CHECKPOINT)
+    sink = Sink(output, EXPLANATIONS, ["strategy", *names], explanations_schema(names), CHECKPOINT)
     kept = answers_folder(strategy)
     before = len(output.list(kept, ".json"))
     with progress(lambda: len(output.list(kept, ".json")) - before, size, console, "explaining", "sentences"):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ragassay.jobs.config import Job
+from ragassay.jobs.forecast.escalate import EscalateForecast
 from ragassay.jobs.forecast.explain import ExplainForecast
 from ragassay.jobs.forecast.tokens import Counted
 from ragassay.jobs.forecast.trial import Trial
@@ -47,6 +48,7 @@ class Forecast:
         slms: What each SLM will be asked, and what each model of `uncertainty` reads, by the first of its members.
         other_seconds: CPU seconds of everything that is not an SLM: split and detectors.
         warnings: In words.
+        escalate: What the cascade will take; None where the job has none.
         explain: What explaining the flagged sentences will take; None where the job explains nothing.
     """
 
@@ -57,6 +59,7 @@ class Forecast:
     slms: dict[str, SlmForecast]
     other_seconds: float
     warnings: list[str] = field(default_factory=list)
+    escalate: EscalateForecast | None = None
     explain: ExplainForecast | None = None
 
 

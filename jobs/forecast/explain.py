@@ -113,11 +113,9 @@ def explain_lines(told: ExplainForecast) -> list[tuple[str, str]]:
     lines = []
     for share in told.shares:
         flagged = share * told.sentences
-        name = "explain" if told.quantile is not None else f"explain at {_percent(share)}"
+        name = "explain" if told.quantile is not None else f"explain at {percent(share)}"
         why = "of the sentences, as of the responses" if told.quantile is not None else "of the sentences, if it is that many"
-        lines.append(
-            (name, f"about {_rough(flagged)} flagged sentences ({_percent(share)} {why}), {_cost(told.cost(flagged))}")
-        )
+        lines.append((name, f"about {rough(flagged)} flagged sentences ({percent(share)} {why}), {_cost(told.cost(flagged))}"))
     lines.append((f"explain {BATCH:,}", f"flagged sentences, however many there are: {_cost(told.cost(BATCH))}"))
     counted = "" if told.reasoner.engine.SERVED else ", not counted by its own tokenizer"
     lines.append(
@@ -165,22 +163,24 @@ def _chats(reasoner: Reasoner, stretches: Sequence[pa.Table]) -> list[Messages]:
 
 def _cost(cost: ExplainCost) -> str:
     text = (
-        f"{_rough(cost.prompt_tokens)} + {_rough(cost.answer_tokens)} tokens "
-        f"(at most {_rough(cost.most_answer_tokens)} of answers)"
+        f"{rough(cost.prompt_tokens)} + {rough(cost.answer_tokens)} tokens "
+        f"(at most {rough(cost.most_answer_tokens)} of answers)"
     )
     if cost.dollars is None or cost.most_dollars is None:
         return text
-    return f"{text}, about {_money(cost.dollars)}, at most {_money(cost.most_dollars)}"
+    return f"{text}, about {money(cost.dollars)}, at most {money(cost.most_dollars)}"
 
 
-def _rough(number: float) -> str:
+def rough(number: float) -> str:
     """Three figures: an estimate has no more."""
     return f"{float(f'{number:.3g}'):,.0f}"
 
 
-def _money(dollars: float) -> str:
+def money(dollars: float) -> str:
+    """US dollars as a text."""
     return f"{dollars:,.2f} USD" if dollars >= 0.1 else f"{dollars:.4f} USD"
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """A share as a text."""
     return f"{100 * share:g}%"

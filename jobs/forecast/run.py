@@ -8,6 +8,7 @@ import pyarrow as pa
 from rich.console import Console
 
 from ragassay.jobs.config import Job, with_dtypes
+from ragassay.jobs.forecast.escalate import escalate_lines, forecast_escalate
 from ragassay.jobs.forecast.estimate import Forecast, forecast, seconds_here, seconds_on_gpus, start_up, worth_compiling
 from ragassay.jobs.forecast.explain import explain_lines, forecast_explain
 from ragassay.jobs.forecast.sample import read_sample
@@ -76,6 +77,7 @@ def plan(
     told = forecast(job, logs, count_stretches(job, split), other_seconds)
     told = replace(told, explain=forecast_explain(job, told.sentences, split))
     ray_seconds, trials = try_engines(job, split, seconds) if job.local_pools and seconds else (0.0, {})
+    told = replace(told, escalate=forecast_escalate(job, told.rows, split, seconds))
     blocks = max(len(logs.files), round(told.chars / (job.block_mib * (1 << 20))))
     _print(job, logs, told, checked_seconds + ray_seconds, trials, blocks, gpus, console)
     return told
@@ -136,6 +138,9 @@ def _print(
             f"time on {gpus.count} GPUs",
             f"{_duration(seconds)} at {gpus.tokens_per_second:,.0f} tokens/s each, start-up not included{cost}",
         )
+    if told.escalate is not None:
+        took = told.escalate.seconds
+        lines += escalate_lines(told.escalate, None if took is None else _duration(took))
     lines += explain_lines(told.explain) if told.explain else []
     print_lines([*lines, *(("warning", warning) for warning in told.warnings)], console)
 

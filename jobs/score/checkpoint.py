@@ -19,20 +19,21 @@ _PENDING, _COMMITTED = ".pending.parquet", ".parquet"  # the second is the end o
 class CommittedRows:
     """Counts the rows in the checkpoint files that Ray has committed; each file is read once."""
 
-    def __init__(self, output: Folder, files: Iterable[int]) -> None:
+    def __init__(self, output: Folder, files: Iterable[int], checkpoint: str = CHECKPOINT) -> None:
         """Start counting.
 
         Args:
             output: The output folder.
             files: Numbers of the input files whose rows count.
+            checkpoint: The folder in it in which Ray commits.
         """
-        self._output = output
+        self._output, self._checkpoint = output, checkpoint
         self._files = np.array(list(files), dtype=np.int64)
         self._rows: dict[str, int] = {}
 
     def __call__(self) -> int:
         """Rows committed by now."""
-        new = [path for path in _committed_files(self._output) if path not in self._rows]
+        new = [path for path in _committed_files(self._output, self._checkpoint) if path not in self._rows]
         for path, keys in zip(new, _read_keys(self._output, new), strict=True):
             self._rows[path] = int(np.isin(keys >> 32, self._files).sum())
         return sum(self._rows.values())
@@ -130,8 +131,8 @@ def _checkpoint_files(output: Folder, checkpoint: str = CHECKPOINT) -> list[str]
     return [info.path for info in output.list(checkpoint, _COMMITTED)]
 
 
-def _committed_files(output: Folder) -> list[str]:
-    return [path for path in _checkpoint_files(output) if not path.endswith(_PENDING)]
+def _committed_files(output: Folder, checkpoint: str = CHECKPOINT) -> list[str]:
+    return [path for path in _checkpoint_files(output, checkpoint) if not path.endswith(_PENDING)]
 
 
 def _read_keys(output: Folder, paths: Sequence[str]) -> Iterable[Ints]:

@@ -27,6 +27,7 @@ from ragassay.jobs.storage import Folder
 from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm
 from ragassay.pipeline.engines.server_labels import ask
 from ragassay.pipeline.errors import InputError, OutputError
+from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.served import asker_of
 from ragassay.pipeline.split import load_splitter
@@ -66,17 +67,22 @@ def check_models(job: Job) -> None:
         RagassayError: One can't be found or used.
     """
     load_splitter(job.splitter.name, job.splitter.language)
-    for slm in job.slms:
-        if slm.engine.SERVED:
-            ask(asker_of(slm), ["Answer Yes or No."])  # a wrong address, key or name fails here
-            continue
-        PromptBuilder(slm, load_tokenizer(slm)).encode([("q", ["c"], ["s"])])  # finds its label tokens too
-        prepare_slm(slm)
+    for slm in [*job.slms, *([job.escalate.to] if job.escalate else [])]:
+        check_slm(slm)
     for member in job.uncertainty:
         answer_encoder(member, load_tokenizer(member)).encode([("q", ["c"], ["r"])])
         prepare_slm(member)
     for detector in job.detectors:
         detector.prepare()
+
+
+def check_slm(slm: Slm) -> None:
+    """Find the model of one SLM, and make its weights ready. See `check_models`."""
+    if slm.engine.SERVED:
+        ask(asker_of(slm), ["Answer Yes or No."])  # a wrong address, key or name fails here
+        return
+    PromptBuilder(slm, load_tokenizer(slm)).encode([("q", ["c"], ["s"])])  # finds its label tokens too
+    prepare_slm(slm)
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,14 @@
 """The stages of a job, in the order in which a row goes through them. A new one is a function or an actor and a line here."""
 
 import os
+from collections.abc import Iterable
 
 from ragassay.jobs.config import Job
 from ragassay.jobs.plan import Stage
 from ragassay.jobs.resources import engine_environment, threads_of
 from ragassay.jobs.score.engine_metrics import engine_counters
 from ragassay.pipeline.detectors.frequencies import Frequencies
-from ragassay.pipeline.slm.config import Slm
+from ragassay.pipeline.slm.config import Replicas, Slm
 from ragassay.pipeline.stages.detect import detect_batch
 from ragassay.pipeline.stages.served import ServedScorer
 from ragassay.pipeline.stages.slm import SlmScorer
@@ -39,14 +40,15 @@ def split_stage(job: Job) -> Stage:
 
 def slm_stages(job: Job) -> list[Stage]:
     """Each SLM's log-probabilities."""
-    return [_slm_stage(job, slm) for slm in job.slms]
+    return [slm_stage(job, slm, job.local_pools.values()) for slm in job.slms]
 
 
-def _slm_stage(job: Job, slm: Slm) -> Stage:
+def slm_stage(job: Job, slm: Slm, pools: Iterable[Replicas]) -> Stage:
+    """One SLM's log-probabilities; `pools` are those that run at once, see `threads_of`."""
     if slm.engine.SERVED:
         return Stage(slm.name, ServedScorer, {"slm": slm}, slm.replicas)
     splitter = (job.splitter.name, job.splitter.language)
-    arguments = {"slm": slm, "splitter": splitter, "threads": threads_of(slm, job), "metrics": engine_counters}
+    arguments = {"slm": slm, "splitter": splitter, "threads": threads_of(slm.local, pools), "metrics": engine_counters}
     return Stage(slm.name, SlmScorer, arguments, slm.replicas, engine_environment())
 
 
@@ -57,7 +59,7 @@ def uncertainty_stages(job: Job) -> list[Stage]:
         Stage(
             members[0].name,
             UncertaintyScorer,
-            {"members": members, "splitter": splitter, "threads": threads_of(members[0], job)},
+            {"members": members, "splitter": splitter, "threads": threads_of(members[0].engine, job.local_pools.values())},
             members[0].replicas,
             engine_environment(),
         )

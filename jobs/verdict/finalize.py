@@ -14,7 +14,9 @@ from ragassay.jobs.input.types import plain
 from ragassay.jobs.output.partitions import BATCH_ROWS, batches
 from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
 from ragassay.jobs.storage import writing
+from ragassay.jobs.verdict.judged import NOBODY, Judged
 from ragassay.pipeline.arrays import Floats
+from ragassay.pipeline.escalate.decide import Decisions, with_judge
 from ragassay.pipeline.members import readable_scores
 from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows
 from ragassay.pipeline.verdict.exact_quantile import Cells, add_cells, cells_of
@@ -43,9 +45,9 @@ class Finalized:
         """All rows."""
         return sum(map(Counter.total, self.statuses.values()))
 
-    def add(self, row_keys: pa.Array, scored: pa.RecordBatch) -> None:
-        """Count rows of `scored/`, whose `row_key` stood in `raw/`."""
-        numbers = pc.shift_right(row_keys, 32)
+    def add(self, scored: pa.RecordBatch) -> None:
+        """Count rows of `scored/`."""
+        numbers = pc.shift_right(scored["row_key"], 32)
         self.flagged.update(numbers.filter(pc.equal(scored["verdict"], HALLUCINATED)).to_pylist())
         sentences = pc.fill_null(pc.list_value_length(scored["sentences"]), 0)
         rows = zip(numbers.to_pylist(), scored["status"].to_pylist(), sentences.to_pylist(), strict=True)
@@ -73,7 +75,9 @@ def _responses(fs: pafs.FileSystem, files: Sequence[str], settings: VerdictSetti
             yield apply_rule(settings.rule, *found).response
 
 
-def finalize_partition(fs: pafs.FileSystem, files: Sequence[str], target: str, settings: VerdictSettings) -> Finalized:
+def finalize_partition(
+    fs: pafs.FileSystem, files: Sequence[str], target: str, settings: VerdictSettings, judged: Judged = NOBODY
+) -> Finalized:
     """Write one partition of `scored/`, whole or not at all.
 
     Args:
@@ -81,27 +85,35 @@ def finalize_partition(fs: pafs.FileSystem, files: Sequence[str], target: str, s
         files: Its raw files.
         target: Path of the Parquet file to write.
         settings: How.
+        judged: What the judge of a cascade has decided of its rows.
 
     Returns:
         How its rows ended.
     """
     passthrough = merged_passthrough(raw_schemas(fs, files))
     schema = scored_schema(passthrough)
-    done = Finalized()
+    done, decisions = Finalized(), judged.read(fs)
     with writing(fs, target) as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
-        for table in _row_groups(batches(fs, _in_input_order(fs, files)), schema, settings, passthrough, done):
+        raw = (_with_columns(batch, passthrough) for batch in batches(fs, _in_input_order(fs, files)))
+        for table in _row_groups(_scored(raw, schema, settings, decisions), done):
             writer.write_table(table)
     return done
 
 
-def _row_groups(
-    raw: Iterable[pa.RecordBatch], schema: pa.Schema, settings: VerdictSettings, passthrough: pa.Schema, done: Finalized
-) -> Iterator[pa.Table]:
+def _scored(
+    raw: Iterable[pa.RecordBatch], schema: pa.Schema, settings: VerdictSettings, decisions: Decisions | None
+) -> Iterator[pa.RecordBatch]:
+    for batch in raw:
+        scored = finalize_rows(batch, schema, settings)
+        yield scored if decisions is None else with_judge(scored, decisions)
+
+
+def _row_groups(scored: Iterable[pa.RecordBatch], done: Finalized) -> Iterator[pa.Table]:
     """Scored rows in groups of BATCH_ROWS or a little more: a raw file may hold but a few rows. All are counted in `done`."""
     ready: list[pa.RecordBatch] = []
-    for batch in raw:
-        ready.append(finalize_rows(_with_columns(batch, passthrough), schema, settings))
-        done.add(batch["row_key"], ready[-1])
+    for batch in scored:
+        ready.append(batch)
+        done.add(batch)
         if sum(part.num_rows for part in ready) >= BATCH_ROWS:
             yield pa.Table.from_batches(ready)
             ready = []

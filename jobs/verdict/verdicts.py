@@ -13,6 +13,7 @@ from ragassay.jobs.verdict.bundled_calibration import bundled_calibration, speak
 from ragassay.jobs.verdict.error_share import worst_share
 from ragassay.jobs.verdict.finalize import Finalized, finalize_partition, score_cells
 from ragassay.jobs.verdict.fit import fits_of
+from ragassay.jobs.verdict.judged import judged_partitions
 from ragassay.pipeline.errors import BalanceError
 from ragassay.pipeline.stages.finalize import VerdictSettings
 from ragassay.pipeline.verdict.exact_quantile import Cells, share_cut
@@ -173,7 +174,7 @@ def quantile(
 
 def write_verdicts(
     output: Folder,
-    files: Sequence[InputFile],
+    manifest: Manifest,
     raw: Mapping[str, Sequence[str]],
     settings: VerdictSettings,
     stats: Mapping[str, PartitionStats],
@@ -183,7 +184,7 @@ def write_verdicts(
 
     Args:
         output: The output folder.
-        files: The manifest's.
+        manifest: Its manifest: input files, and the judge of a cascade whose decisions are kept.
         raw: Files of every partition of `raw/`.
         settings: How scores become verdicts.
         stats: Statistics of every partition.
@@ -199,9 +200,10 @@ def write_verdicts(
 
     remote = ray.remote(num_cpus=DRIVER_CPUS)(finalize_partition)
     target = {p: output.path("/".join(filter(None, ["scored", p, "part-0.parquet"]))) for p in chosen}
-    tasks = {p: remote.remote(output.fs, raw[p], target[p], settings) for p in chosen}
+    judged = judged_partitions(output, manifest, chosen)
+    tasks = {p: remote.remote(output.fs, raw[p], target[p], settings, judged[p]) for p in chosen}
     rows: Counter[str] = Counter()
-    for file in files:
+    for file in manifest.files:
         rows[file.partition] += (file.rows or 0) if file.state == SCORED else 0
     finished: dict[str, Finalized] = {}
     for partition, task in tasks.items():

@@ -78,7 +78,7 @@ def measure(
         values["balanced_accuracy"] = (metrics.balanced_accuracy_score(good, passed), None)
     spread = _resampled(scores, good, groups, passed, resamples, seed) if resamples else {}
     return {
-        name: Measure(float(value), *_interval(spread.get(name)), None if tau is None else float(tau))
+        name: Measure(float(value), *interval(spread.get(name)), None if tau is None else float(tau))
         for name, (value, tau) in values.items()
     }
 
@@ -184,7 +184,8 @@ def _f1(precision: Floats, recall: Floats) -> Floats:
     return np.divide(2 * precision * recall, total, out=np.zeros_like(total), where=total > 0)
 
 
-def _interval(values: Floats | None) -> tuple[float | None, float | None]:
+def interval(values: Floats | None) -> tuple[float | None, float | None]:
+    """Ends of the 95 % interval of resampled values; null where there are none."""
     if values is None or not len(values):
         return None, None
     low, high = np.quantile(values, [0.025, 0.975])

@@ -36,7 +36,7 @@ def ask_rows(rows: Sequence[Row], slm: Slm) -> Iterator[RowScore]:
     Raises:
         ModelError: The server can't be used.
     """
-    prompts = [[_prompt(slm, row, text) for text in slm.texts(row)] for row in rows]
+    prompts = [[prompt_of(slm, row, text) for text in slm.texts(row)] for row in rows]
     owner: dict[str, int] = {}
     for i, mine in enumerate(prompts):
         for prompt in mine:
@@ -49,7 +49,8 @@ def ask_rows(rows: Sequence[Row], slm: Slm) -> Iterator[RowScore]:
         yield _score(slm, [answers[prompt] for prompt in mine], sent, seconds / max(1, len(owner)))
 
 
-def _prompt(slm: Slm, row: Row, text: str) -> str:
+def prompt_of(slm: Slm, row: Row, text: str) -> str:
+    """What the server is asked about a sentence, or another text, of a row."""
     return render(f"SLM {slm.name!r}", slm.prompt, row.context, {"question": row.question, "sentence": text, "padding": ""})
 
 

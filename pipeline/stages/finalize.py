@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.calibration.probability import probabilities
 from ragassay.pipeline.contain import contain, fault_of
+from ragassay.pipeline.escalate.decide import by_ensemble
 from ragassay.pipeline.members import scores_of
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
 from ragassay.pipeline.verdict.threshold import verdicts
@@ -92,11 +93,14 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSe
     flagged = np.zeros(size, dtype=np.int32)
     flagged[ok] = np.add.reduceat(flags[of_ok_row].astype(np.int32), np.cumsum(counts) - counts) if len(counts) else 0
 
+    verdict = verdicts(score, np.nan if tau is None else tau)
     columns = {
         "score": pa.array(score, mask=np.isnan(score)),
         "probability": _probability(settings.probability, score),
-        "verdict": verdicts(score, np.nan if tau is None else tau),
+        "verdict": verdict,
         "threshold": pa.array([tau] * size, type=pa.float64()),
+        "decided_by": by_ensemble(verdict),
+        "judge_score": pa.nulls(size, pa.float64()),
         "sentences": pa.ListArray.from_arrays(pa.array(offsets), structs, mask=pc.is_null(spans)),
         "flagged_sentences": pa.array(flagged, mask=np.isnan(score)),
         "status": pc.if_else(unjudged, Status.NOT_JUDGED.value, batch["status"]),

@@ -7,12 +7,12 @@ from ragassay.pipeline.arrays import Floats
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 
 
-def verdicts(scores: Floats, threshold: float) -> pa.Array:
+def verdicts(scores: Floats, threshold: float | Floats) -> pa.Array:
     """Verdict a response.
 
     Args:
         scores: One score a response, NaN where there is none.
-        threshold: tau.
+        threshold: tau, or one a response.
 
     Returns:
         String array: supported where score > tau, hallucinated where not, null where there is no score.

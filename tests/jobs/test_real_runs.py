@@ -14,11 +14,12 @@ import duckdb
 import numpy as np
 import polars as pl
 import psutil
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from tests.chat_server import Serve
+from tests.chat_server import Serve, completion
 from tests.conftest import HANDBOOK, example_rows, free_port, write_logs
 from tests.jobs.conftest import COMMAND, environment, manifest, ragassay, read_rows, read_table, write_job
 from tests.jobs.explain.conftest import explains, questions
@@ -315,8 +316,16 @@ def test_object_store_in_and_out(tmp_path: Path, serve: Serve) -> None:
         flagged = sum(table["flagged_sentences"].to_pylist())
         explained = pq.read_table("audit/out/explanations/strategy=categorized", filesystem=fs)
         assert sum(map(len, explained["explanations"].to_pylist())) == flagged > 0 and max(questions(model).values()) == 2
+        engine = {"kind": "server", "base_url": serve(lambda _: completion({"No": 0.7, "Yes": 0.2})).url}
+        judge = {"to": {"name": "judge", "model": "m", "engine": engine}, "share": 0.25}
+        config = write_job(tmp_path / "cascade.yaml", slms=[], **settings, escalate=judge)
+        for _ in range(2):
+            told = ragassay("escalate", f"s3://audit/out{query}", "--config", config, env=keys)
+            assert told.returncode == 0, told.stdout + told.stderr
+        judged = pq.read_table("audit/out/scored", filesystem=fs).filter(pc.field("decided_by") == "judge")
+        assert judged.num_rows == 10 and set(judged["verdict"].to_pylist()) == {"hallucinated"}
         left = [o["Key"] for o in client.list_objects_v2(Bucket="audit", Prefix="out/")["Contents"]]
-        assert not [key for key in left if re.search("/_(checkpoint|explaining|answers)/|_lock$", key)]
+        assert not [key for key in left if re.search("/_(checkpoint|explaining|answers|escalating)/|_lock$", key)]
     finally:
         server.terminate()
         server.wait()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ragassay.schemas.calibration import CalibratedMember, Calibration, Certificate, ProbabilityMap
 from ragassay.schemas.columns import OUR_NAMES, passthrough_name
-from ragassay.schemas.manifest import InputFile, Manifest, Run, Verdicts
+from ragassay.schemas.manifest import Escalation, InputFile, JudgeRecord, Manifest, Run, Verdicts
 from ragassay.schemas.stats import Moments, PartitionStats
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
@@ -94,3 +94,18 @@ def test_a_manifest_of_before_the_records_were_typed_is_read_and_what_is_empty_s
         isinstance(again[1]["usage"]["m"]["prompts"], int)
         and again[0]["fit"].items() >= {**fit, "members": again[0]["fit"]["members"]}.items()
     )
+
+
+def test_a_manifest_of_before_the_cascade_is_read_and_one_with_it_reads_back() -> None:
+    before = json.loads(Manifest({}, [], {"dt=1": Verdicts("r1", 2, 1)}, [Run("r1", "x")]).to_json())
+    for name in ("judge", "escalated"):
+        del before[name]
+    del before["runs"][0]["escalation"]
+    old = Manifest.from_json(json.dumps(before))
+    assert old.judge is None and not old.escalated and old.runs[0].escalation is None
+    judge = JudgeRecord("judge", "log_odds", 0.0, {"model": "m", "prompt": "p"})
+    done = Escalation(
+        "judge", "uncertainty", 0.2, judge.identity, ["dt=1"], 10, 2, 1, 1, {"error": 1}, 2, {"prompts": 4}, 0.5, 1.5
+    )
+    manifest = Manifest(runs=[Run("r1", "x", escalation=done)], judge=judge, escalated={"dt=1": "r1"})
+    assert Manifest.from_json(manifest.to_json()) == manifest

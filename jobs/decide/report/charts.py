@@ -121,6 +121,34 @@ def histogram_chart(
     return _svg(fig, name, title)
 
 
+def curves_chart(
+    name: str,
+    shares: Sequence[float],
+    curves: Mapping[str, Sequence[float]],
+    band: tuple[Sequence[float], Sequence[float]],
+    title: str,
+) -> str:
+    """Quality against the share that a judge is asked about: a line an order, around the first the band of its intervals.
+
+    Args:
+        name: Unique in the page.
+        shares: From 0 to 1.
+        curves: Order -> its value at each share; at most as many as there are colours beside the first.
+        band: Lower and upper ends around the first; empty without intervals.
+        title: For readers who don't see the picture, and beside the values.
+    """
+    fig, ax = _figure(3.0)
+    for (order, values), colour in zip(curves.items(), (ACCENT, *KINDS), strict=False):
+        ax.plot(shares, values, color=colour, linewidth=2.2 if colour == ACCENT else 1.2, label=_label(order))
+    if band[0]:
+        ax.fill_between(shares, *band, color=ACCENT, alpha=0.15, linewidth=0)
+    ax.set_xlabel("share that the judge decides")
+    ax.set_ylabel(title)
+    ax.xaxis.set_major_formatter(lambda v, _: f"{v:.0%}")
+    ax.legend(frameon=False, labelcolor=INK, loc="upper left", bbox_to_anchor=(1, 1))
+    return _svg(fig, name, title)
+
+
 def _figure(height: float) -> "tuple[object, Axes]":
     from matplotlib import rc_context
     from matplotlib.figure import Figure

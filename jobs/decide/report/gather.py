@@ -19,7 +19,7 @@ from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.pipeline.explain.categories import OF_DETECTORS
 from ragassay.pipeline.overlap import words
 from ragassay.pipeline.verdict.moments import merge, moments_of
-from ragassay.schemas.columns import HALLUCINATED, Status
+from ragassay.schemas.columns import ENSEMBLE, HALLUCINATED, Status
 from ragassay.schemas.stats import Moments
 
 WORST = 50
@@ -74,6 +74,8 @@ class Response:
         score: Response score.
         probability: P(supported) by a calibration; null without one.
         verdict: supported or hallucinated.
+        decided_by: Whose verdict it is; null in outputs of before there was a cascade.
+        judge_score: The judge's number, where it decided; else null.
         label: What a label column says of it, as text; empty where nothing.
         question: The question; null where the logs have none.
         context: Passages, each in pieces: (text, whether an explanation quotes it); an empty passage has none.
@@ -85,6 +87,8 @@ class Response:
     score: float
     probability: float | None
     verdict: str
+    decided_by: str | None
+    judge_score: float | None
     label: str
     question: str | None
     context: list[list[tuple[str, bool]]]
@@ -104,6 +108,7 @@ class Gathered:
         rows: Rows by status.
         sentences: Sentences of the scored rows.
         flagged: Flagged responses.
+        judged: Judge of a cascade -> responses that it decided.
         scores: Moments and sketch of the response scores.
         thresholds: The different taus.
         days: Shares by the first hive key, ascending; empty without partitions.
@@ -117,6 +122,7 @@ class Gathered:
     rows: Counter[str] = field(default_factory=Counter)
     sentences: int = 0
     flagged: int = 0
+    judged: Counter[str] = field(default_factory=Counter)
     scores: Moments = field(default_factory=Moments)
     thresholds: set[float] = field(default_factory=set)
     days: list[Share] = field(default_factory=list)
@@ -186,7 +192,8 @@ def _scores(output: Folder, path: str, extra: Sequence[str]) -> Iterator[tuple[i
     columns = ["row_id", "status", "error", "score", "threshold", "verdict", "sentences.list.element.score"]
     with pq.ParquetFile(path, filesystem=output.fs) as parquet:
         names = set(parquet.schema_arrow.names)
-        wanted = [*columns, *(name for name in dict.fromkeys(extra) if name in names and name not in columns)]
+        more = dict.fromkeys(["decided_by", *extra])  # outputs of older versions have no decided_by
+        wanted = [*columns, *(name for name in more if name in names and name not in columns)]
         for group in range(parquet.num_row_groups):
             yield group, parquet.read_row_group(group, columns=wanted), names
 
@@ -194,6 +201,9 @@ def _scores(output: Folder, path: str, extra: Sequence[str]) -> Iterator[tuple[i
 def _count(found: Gathered, table: pa.Table, partition: str) -> None:
     found.rows.update(table["status"].to_pylist())
     found.flagged += pc.sum(pc.equal(table["verdict"], HALLUCINATED)).as_py() or 0
+    if "decided_by" in table.column_names:
+        found.judged.update(filter(None, table["decided_by"].to_pylist()))
+        del found.judged[ENSEMBLE]
     scored = table.filter(pc.is_valid(table["score"]))
     found.sentences += pc.sum(pc.list_value_length(scored["sentences"])).as_py() or 0
     found.scores = merge([found.scores, moments_of(scored["score"].to_numpy())])
@@ -267,7 +277,7 @@ def _row(output: Folder, place: _Place, label: str | None) -> dict[str, Any]:
     columns = ["row_id", "question", "context", "response", "score", "probability", "verdict", "sentences", "evidence"]
     with pq.ParquetFile(place.file, filesystem=output.fs) as parquet:
         # Outputs of older versions have no row_key, and hive keys are no columns.
-        there = [name for name in ("row_key", label) if name in parquet.schema_arrow.names]
+        there = [name for name in ("row_key", "decided_by", "judge_score", label) if name in parquet.schema_arrow.names]
         row: dict[str, Any] = parquet.read_row_group(place.group, columns=[*columns, *there]).slice(place.row, 1).to_pylist()[0]
     return row
 
@@ -283,6 +293,8 @@ def _response(row: Mapping[str, Any], partition: str, label: str | None, explana
         score=row["score"],
         probability=row["probability"],
         verdict=row["verdict"],
+        decided_by=row.get("decided_by"),
+        judge_score=row.get("judge_score"),
         label="" if said is None else str(said),
         question=row["question"],
         context=marked(context, shown),

@@ -11,13 +11,22 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from ragassay.jobs.decide.cascade import Cascade, shares_of
 from ragassay.jobs.decide.compare import Compared
 from ragassay.jobs.decide.evaluate import Evaluation
-from ragassay.jobs.decide.report.charts import MOST_BARS, histogram_chart, kinds_chart, shares_chart
+from ragassay.jobs.decide.report.charts import MOST_BARS, curves_chart, histogram_chart, kinds_chart, shares_chart
 from ragassay.jobs.decide.report.explained import Explanations
 from ragassay.jobs.decide.report.gather import Gathered, Share
 from ragassay.jobs.decide.report.text import shortened
-from ragassay.jobs.decide.tables import compared_tables, compared_text, evaluation_tables, evaluation_text, normalisation_text
+from ragassay.jobs.decide.tables import (
+    cascade_tables,
+    cascade_text,
+    compared_tables,
+    compared_text,
+    evaluation_tables,
+    evaluation_text,
+    normalisation_text,
+)
 from ragassay.jobs.visible import visible
 from ragassay.pipeline.explain.strategy import Strategy
 from ragassay.pipeline.verdict.moments import quantile, upper_edge
@@ -61,6 +70,7 @@ def render(
         style=Markup((HERE / "page.css").read_text(encoding="utf-8")),
         tiles=_tiles(found),
         threshold=_threshold(found, run),
+        judged=found.judged,
         day_column=found.day_column,
         days_chart=Markup(_days(found)),
         slices=[_slice(i, column, shares) for i, (column, shares) in enumerate(found.slices.items())],
@@ -72,6 +82,7 @@ def render(
         evaluation_note=evaluation_text(evaluation) if evaluation else "",
         tables=evaluation_tables(evaluation) if evaluation else [],
         normalisation=normalisation_text(evaluation) if evaluation else "",
+        **_cascade(evaluation.cascade if evaluation else None),
         compared=compared_tables(compared) if compared else [],
         compared_note=compared_text(compared) if compared else "",
         failed=[
@@ -88,6 +99,16 @@ def render(
     )
 
 
+def _cascade(found: Cascade | None) -> dict[str, Any]:
+    if found is None:
+        return {"cascade_chart": "", "cascade_tables": [], "cascade_note": ""}
+    metric = "balanced_accuracy"
+    ends = [(p.measures[metric].low, p.measures[metric].high) for p in found.points]
+    low, high = [a for a, _ in ends if a is not None], [b for _, b in ends if b is not None]
+    chart = curves_chart("cascade", [p.share for p in found.points], shares_of(found, metric), (low, high), "balanced accuracy")
+    return {"cascade_chart": Markup(chart), "cascade_tables": cascade_tables(found), "cascade_note": cascade_text(found)}
+
+
 def _tiles(found: Gathered) -> list[tuple[str, str]]:
     scored = found.scores.count
     return [
@@ -97,6 +118,7 @@ def _tiles(found: Gathered) -> list[tuple[str, str]]:
         ("sentences", f"{found.sentences:,}"),
         ("flagged responses", f"{found.flagged:,}"),
         ("share flagged", f"{found.flagged / scored:.1%}" if scored else "none"),
+        *((f"decided by {judge}", f"{rows:,}") for judge, rows in found.judged.items()),
     ]
 
 

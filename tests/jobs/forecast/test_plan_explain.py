@@ -173,7 +173,7 @@ def test_a_local_reasoner_is_told_by_the_same_rule_of_thumb(tmp_path: Path) -> N
     ("number", "text"), [(0, "0"), (0.4, "0"), (999.6, "1,000"), (1_243, "1,240"), (1_912_344, "1,910,000")]
 )
 def test_estimates_have_three_figures(number: float, text: str) -> None:
-    assert explain._rough(number) == text
+    assert explain.rough(number) == text
 
 
 def test_the_command_prints_it_where_the_job_explains(tmp_path: Path) -> None:

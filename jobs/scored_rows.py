@@ -1,4 +1,4 @@
-"""What the plan of `explain` reads: chosen rows of `scored/`, as a Ray datasource."""
+"""What a second plan reads: chosen rows of `scored/`, as a Ray datasource."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -10,20 +10,33 @@ from pyarrow import fs as pafs
 from ragassay.jobs.output.partitions import batches, hive_keys
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Ints
-from ragassay.schemas.explanations import key_name
 
 READ = ["row_key", "row_id", "question", "context", "response", "sentences"]
 ROWS = 256
 """Rows that are read at a time, with their texts."""
 
+Place = tuple[str, str]
+"""A file of `scored/`: partition, and path on the file system."""
 
-def chosen_rows(output: Folder, wanted: Mapping[tuple[str, str], Ints], partition_keys: Sequence[str]) -> Any:
+
+def by_file(paths: Sequence[Place], files: Ints, keys: Ints) -> dict[Place, Ints]:
+    """Rows by their files.
+
+    Args:
+        paths: Files.
+        files: Number of each row's file in `paths`.
+        keys: `row_key` of each row.
+    """
+    return {paths[number]: keys[files == number] for number in np.unique(files)}
+
+
+def chosen_rows(output: Folder, wanted: Mapping[Place, Ints], partition_keys: Mapping[str, str]) -> Any:
     """A Ray datasource over rows of `scored/`, with the keys of their partitions.
 
     Args:
         output: The output folder.
-        wanted: (partition, path on the file system) of each file -> the `row_key`s of its rows.
-        partition_keys: Names of the keys, in order.
+        wanted: File -> the `row_key`s of its rows.
+        partition_keys: Hive key -> name of its column, in order.
     """
     import ray
     from ray.data.block import BlockMetadata
@@ -51,12 +64,12 @@ def chosen_rows(output: Folder, wanted: Mapping[tuple[str, str], Ints], partitio
     return ScoredSource()
 
 
-def _tables(fs: pafs.FileSystem, place: str, path: str, keys: Ints, partition_keys: Sequence[str]) -> Iterator[pa.Table]:
-    values = {key_name(key): value for key, value in hive_keys(place).items()}
+def _tables(fs: pafs.FileSystem, place: str, path: str, keys: Ints, partition_keys: Mapping[str, str]) -> Iterator[pa.Table]:
+    values = hive_keys(place)
     for batch in batches(fs, [path], READ, ROWS):
         rows = batch.filter(pa.array(np.isin(batch["row_key"].to_numpy(), keys)))
         if rows.num_rows:
             table = pa.Table.from_batches([rows])
-            for name in partition_keys:
-                table = table.append_column(name, pa.array([values.get(name)] * len(table), pa.string()))
+            for key, name in partition_keys.items():
+                table = table.append_column(name, pa.array([values.get(key)] * len(table), pa.string()))
             yield table

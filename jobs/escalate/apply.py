@@ -1,0 +1,86 @@
+"""Put the judge's decisions into `scored/`, each file whole or not at all. Done again it changes nothing."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import fs as pafs
+from pyarrow import parquet as pq
+
+from ragassay.jobs.output.partitions import batches
+from ragassay.jobs.storage import writing
+from ragassay.jobs.verdict.judged import Judged
+from ragassay.pipeline.arrays import Ints
+from ragassay.pipeline.escalate.decide import Decisions, by_ensemble, with_judge
+from ragassay.pipeline.verdict.threshold import verdicts
+from ragassay.schemas.columns import HALLUCINATED, SCORED_FIELDS
+
+
+@dataclass
+class Applied:
+    """What a judge's decisions came to.
+
+    Attributes:
+        changed: Responses, of those that count, with another verdict than the ensemble's.
+        flagged: Responses with the verdict hallucinated now.
+        rise: Number of an input file -> how many more of its responses have that verdict than before; may be negative.
+    """
+
+    changed: int = 0
+    flagged: int = 0
+    rise: Counter[int] = field(default_factory=Counter)
+
+
+def apply_file(fs: pafs.FileSystem, path: str, judged: Judged, keys: Ints) -> Applied:
+    """Write a file of `scored/` anew, with the judge's decisions.
+
+    Args:
+        fs: File system.
+        path: The file; one of before the cascade gets its columns.
+        judged: What the judge has decided.
+        keys: `row_key`s of the rows whose change is counted.
+    """
+    done, decisions = Applied(), judged.read(fs)
+    if decisions is None:
+        return done
+    schema = _with_columns(pq.read_schema(path, filesystem=fs))
+    with writing(fs, path) as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
+        for batch in batches(fs, [path]):
+            before = _filled(batch, schema)
+            after = with_judge(before, decisions)
+            _count(done, before, after, decisions, keys)
+            writer.write_batch(after)
+    return done
+
+
+def _with_columns(schema: pa.Schema) -> pa.Schema:
+    ours = [field for field in SCORED_FIELDS if field.name in ("decided_by", "judge_score") and field.name not in schema.names]
+    for extra in reversed(ours):
+        schema = schema.insert(schema.get_field_index("threshold") + 1, extra)
+    return schema
+
+
+def _filled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    new = {"decided_by": by_ensemble(batch["verdict"]), "judge_score": pa.nulls(batch.num_rows, pa.float64())}
+    names = set(batch.schema.names)
+    return pa.RecordBatch.from_arrays([batch[f.name] if f.name in names else new[f.name] for f in schema], schema=schema)
+
+
+def _count(done: Applied, before: pa.RecordBatch, after: pa.RecordBatch, decisions: Decisions, counted: Ints) -> None:
+    keys = after["row_key"].to_numpy()
+    was, now = (
+        pc.fill_null(pc.equal(b["verdict"], HALLUCINATED), False).to_numpy(zero_copy_only=False) for b in (before, after)
+    )
+    score, tau = (after[name].to_numpy(zero_copy_only=False) for name in ("score", "threshold"))
+    of_ensemble = pc.equal(verdicts(score, tau), HALLUCINATED)
+    alone = pc.fill_null(of_ensemble, False).to_numpy(zero_copy_only=False)
+    decided = (
+        np.isin(keys, counted) & (decisions.places(keys) >= 0) & after["verdict"].is_valid().to_numpy(zero_copy_only=False)
+    )
+    done.changed += int((decided & (alone != now)).sum())
+    done.flagged += int(now.sum())
+    for number in np.unique(keys >> 32).tolist():
+        mine = keys >> 32 == number
+        done.rise[number] += int(now[mine].sum()) - int(was[mine].sum())

@@ -1,0 +1,169 @@
+"""Where the cascade chooses from: the scored responses of partitions, and how doubtful each is."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet as pq
+
+from ragassay.jobs.output.partitions import hive_keys
+from ragassay.jobs.scored_rows import Place
+from ragassay.jobs.storage import Folder
+from ragassay.pipeline.arrays import Bools, Floats, Ints
+from ragassay.pipeline.errors import InputError, OutputError
+from ragassay.pipeline.escalate.choose import most_doubtful
+from ragassay.pipeline.escalate.config import UNCERTAINTY, Escalate
+from ragassay.pipeline.escalate.dynamic import Segment, escalated, segment_of
+from ragassay.pipeline.members import Value, member_structs
+from ragassay.schemas.columns import ENSEMBLE, Status
+
+MEMBERS = [f"members.list.element.{name}" for name in ("name", "sentence_scores.list.element", "response_score")]
+
+
+@dataclass
+class Candidates:
+    """The scored responses of some partitions.
+
+    Attributes:
+        paths: Their files.
+        files: Number of each one's file in `paths`.
+        keys: `row_key` of each.
+        certainty: The lower, the more doubtful: |score - tau|, or the member's value; NaN where it has none.
+        judged: Whether its verdict is a judge's by now.
+        order: Values of the column that they stand in order of; None without one.
+    """
+
+    paths: list[Place]
+    files: Ints
+    keys: Ints
+    certainty: Floats
+    judged: Bools
+    order: pa.ChunkedArray | None
+
+
+def candidates(output: Folder, files: Mapping[str, Sequence[str]], escalate: Escalate, values: Mapping[str, str]) -> Candidates:
+    """Look through partitions of `scored/`: a few numbers a response stay in memory.
+
+    Args:
+        output: The output folder.
+        files: Partition of `scored/` -> its files.
+        escalate: What makes a response doubtful.
+        values: Member -> which of its numbers is used.
+
+    Raises:
+        OutputError: The verdicts were written by an earlier version of this program, or lack the member.
+        InputError: There is no such column to order by.
+    """
+    paths = [(place, path) for place, all_paths in files.items() for path in all_paths]
+    numbers, keys, certainty, judged, order = [], [], [], [], []
+    for number, (place, path) in enumerate(paths):
+        for table in scored_tables(output, place, path, escalate):
+            keys.append(table["row_key"].to_numpy())
+            numbers.append(np.full(len(table), number))
+            certainty.append(certainty_of(table, escalate.when, values))
+            judged.append(_is_judged(table))
+            if escalate.order is not None:
+                order.append(table.select([escalate.order]))
+    return Candidates(
+        paths=paths,
+        files=np.concatenate([np.array([], np.int64), *numbers]),
+        keys=np.concatenate([np.array([], np.int64), *keys]),
+        certainty=np.concatenate([np.array([]), *certainty]),
+        judged=np.concatenate([np.array([], bool), *judged]),
+        order=_one_column(order, escalate.order) if escalate.order is not None and order else None,
+    )
+
+
+def scored_tables(output: Folder, place: str, path: str, escalate: Escalate) -> Iterator[pa.Table]:
+    """The scored rows of a file, with what makes them doubtful, a row group at a time."""
+    keys = hive_keys(place)
+    with pq.ParquetFile(path, filesystem=output.fs) as parquet:
+        names = parquet.schema_arrow.names
+        if "row_key" not in names:
+            raise OutputError(
+                f"the verdicts of {output.uri} are of an earlier version: run `ragassay finalize {output.uri}` with the job "
+                "file that made them first"
+            )
+        if escalate.order is not None and escalate.order not in [*names, *keys]:
+            raise InputError(f"{path} has no column {escalate.order!r}, by which escalate.order wants the responses in a row")
+        wanted = ["row_key", "status", "score", "threshold", "decided_by", *([escalate.order] if escalate.order else [])]
+        columns = [name for name in dict.fromkeys(wanted) if name in names]
+        columns += MEMBERS if escalate.when != UNCERTAINTY else []
+        for group in range(parquet.num_row_groups):
+            table = parquet.read_row_group(group, columns=columns)
+            if escalate.order in keys and escalate.order not in names:
+                table = table.append_column(escalate.order, pa.array([keys[escalate.order]] * len(table)))
+            yield table.filter(pc.equal(table["status"], Status.OK.value))
+
+
+def certainty_of(table: pa.Table, when: str, values: Mapping[str, str]) -> Floats:
+    """How certain each response is: the distance of its score to the threshold, or the member's value of it."""
+    if when == UNCERTAINTY:
+        distance: Floats = np.abs(table["score"].to_numpy() - table["threshold"].to_numpy())
+        return distance
+    if not len(table):
+        return np.array([])
+    batch = table.combine_chunks().to_batches()[0]
+    return Value(values[when]).of_responses(member_structs(batch, [when])[when])
+
+
+def choose(found: Candidates, escalate: Escalate, before: Segment) -> Ints:
+    """The responses to escalate.
+
+    Args:
+        found: Where to choose from.
+        escalate: How.
+        before: For the dynamic threshold: the responses of partitions that have been escalated.
+
+    Returns:
+        Places in `found`, ascending.
+    """
+    if escalate.share is not None:
+        return most_doubtful(found.keys, found.certainty, escalate.share)
+    order = _in_order(found)
+    order = order[np.isfinite(found.certainty[order])]
+    return np.sort(order[escalated(doubts_of(found.certainty[order]), before)])
+
+
+def doubts_of(certainty: Floats) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+    """S of the dynamic threshold: a member's value with its sign turned, exact, since values are float32."""
+    return -certainty.astype(np.float32)
+
+
+def before(output: Folder, files: Mapping[str, Sequence[str]], escalate: Escalate, values: Mapping[str, str]) -> Segment:
+    """What the responses of partitions come down to for the dynamic threshold of those behind them."""
+    total = Segment()
+    plain = escalate.model_copy(update={"order": None})
+    for place, paths in files.items():
+        for path in paths:
+            for table in scored_tables(output, place, path, plain):
+                certainty = certainty_of(table, escalate.when, values)
+                total = total + segment_of(doubts_of(certainty[np.isfinite(certainty)]))
+    return total
+
+
+def _is_judged(table: pa.Table) -> Bools:
+    if "decided_by" not in table.column_names:
+        return np.zeros(len(table), dtype=bool)
+    judged: Bools = pc.fill_null(pc.not_equal(table["decided_by"], ENSEMBLE), False).to_numpy()
+    return judged
+
+
+def _in_order(found: Candidates) -> Ints:
+    """Places of the responses as they stand in a row: by the column, nulls last, equal ones by `row_key`."""
+    columns = {"key": pa.array(found.keys)}
+    by = [("key", "ascending")]
+    if found.order is not None:
+        columns, by = {"order": found.order, **columns}, [("order", "ascending"), *by]
+    return np.asarray(pc.sort_indices(pa.table(columns), by).to_numpy(), dtype=np.int64)
+
+
+def _one_column(tables: Sequence[pa.Table], name: str) -> pa.ChunkedArray:
+    try:
+        column = pa.concat_tables(tables, promote_options="permissive")[name]
+        pc.sort_indices(column.slice(0, 0))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise InputError(f"column {name!r} can't bring responses in a row (escalate.order): {error}") from error
+    return column
