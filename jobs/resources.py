@@ -5,7 +5,7 @@ import os
 from ragassay.jobs.config import Job
 from ragassay.pipeline.engines.settings import LocalSettings
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.uncertainty.config import Uncertainty
+from ragassay.pipeline.uncertainty.config import ReadingModel
 
 LIGHT_CPUS = 0.25
 """Logical CPUs of the tasks that read, split and write: a fraction, so that SLM pools never leave them without a place."""
@@ -18,10 +18,11 @@ CHEAP = (1.0, 0.0)
 """Logical CPUs and GPUs that a command needs which runs cheap steps alone."""
 
 
-def threads_of(member: Slm | Uncertainty, job: Job) -> int:
+def threads_of(member: Slm | ReadingModel, job: Job) -> int:
     """CPU threads of one replica: its own setting, else the cores shared among all replicas that run without a GPU."""
     pools = [slm.replicas for slm in job.slms if not slm.engine.SERVED]
     pools += [member.replicas for member, *_ in job.readings]
+    pools += [job.rerank.replicas] if job.rerank else []
     replicas = sum(pool.max for pool in pools if pool.num_gpus == 0)
     own = member.engine.threads if isinstance(member.engine, LocalSettings) else None
     return own or max(1, (os.cpu_count() or 1) // max(1, replicas))

@@ -72,9 +72,9 @@ def check_models(job: Job) -> None:
             continue
         PromptBuilder(slm, load_tokenizer(slm)).encode([("q", ["c"], ["s"])])  # finds its label tokens too
         prepare_slm(slm)
-    for member in job.uncertainty:
-        answer_encoder(member, load_tokenizer(member)).encode([("q", ["c"], ["r"])])
-        prepare_slm(member)
+    for model in job.reading_models:
+        answer_encoder(model, load_tokenizer(model)).encode([("q", ["c"], ["t"])])
+        prepare_slm(model)
     for detector in job.detectors:
         detector.prepare()
 
