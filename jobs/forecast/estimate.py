@@ -47,6 +47,7 @@ class Forecast:
         slms: What each SLM will be asked.
         other_seconds: CPU seconds of everything that is not an SLM: split and detectors.
         warnings: In words.
+        reranked: Tokens of the prompts that put passages in order; None where the job leaves them as they are.
         explain: What explaining the flagged sentences will take; None where the job explains nothing.
     """
 
@@ -57,6 +58,7 @@ class Forecast:
     slms: dict[str, SlmForecast]
     other_seconds: float
     warnings: list[str] = field(default_factory=list)
+    reranked: float | None = None
     explain: ExplainForecast | None = None
 
 
@@ -94,6 +96,7 @@ def forecast(job: Job, logs: Logs, counted: Sequence[Counted], other_seconds: fl
         chars=factor * sum(part.chars for part in counted),
         slms=slms,
         other_seconds=factor * other_seconds,
+        reranked=factor * sum(part.reranked for part in counted) if job.rerank else None,
         warnings=[*_warnings_of_files(logs.files), *_warnings_of_rows(job, counted)],
     )
 
