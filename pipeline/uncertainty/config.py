@@ -57,7 +57,7 @@ class ReadingModel(Model):
     @property
     def who(self) -> str:
         """Whose a prompt is, for messages."""
-        return f"uncertainty {self.name!r}"
+        return self.name
 
     def identity(self) -> dict[str, Any]:
         """What its values depend on beside its weights: all of its settings, but for those that no value depends on."""
@@ -92,11 +92,6 @@ class Rerank(ReadingModel):
     prompt: str = QUESTION_PROMPT
     keep: int | None = Field(None, ge=1)
 
-    @property
-    def who(self) -> str:
-        """See `ReadingModel.who`."""
-        return self.name
-
 
 class Uncertainty(ReadingModel):
     """One score of uncertainty. Its values are higher where the model is surer, which stands for better supported.
@@ -129,6 +124,11 @@ class Uncertainty(ReadingModel):
     prompt: str = ANSWER_PROMPT
     in_ensemble: bool = False
     flag_below: float | None = None
+
+    @property
+    def who(self) -> str:
+        """See `ReadingModel.who`."""
+        return f"uncertainty {self.name!r}"
 
     @property
     def value(self) -> str:

@@ -52,7 +52,8 @@ def run(job: Job) -> list[dict[str, Any]]:
         table = step(table)
     wanted = raw_schema(pa.schema([]))
     assert table.select(wanted.names).schema.types == wanted.types
-    return table.to_pylist()
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
 
 
 def values(row: dict[str, Any], name: str) -> list[float]:
