@@ -14,7 +14,7 @@ from ragassay.pipeline.explain.config import Reasoner
 from ragassay.pipeline.judge import Judge, check_judge
 from ragassay.pipeline.slm.config import Replicas, Slm
 from ragassay.pipeline.slm.prompt import check_template, needs_question
-from ragassay.pipeline.uncertainty.config import Uncertainty
+from ragassay.pipeline.uncertainty.config import ReadingModel, Rerank, Uncertainty
 from ragassay.pipeline.uncertainty.prompt import check_answer_prompt
 from ragassay.pipeline.verdict.aggregate import NEED_POSITIVE, Mean, Positive
 
@@ -159,6 +159,7 @@ class Job(_Section):
         slms: The SLMs of the ensemble; a row goes through them in this order. Without one, detectors alone decide.
         uncertainty: Scores of how sure a model is of the responses, such as AttenHScore; beside the ensemble unless they say
             otherwise.
+        rerank: The model that puts passages in order, best first, for SLMs and scores of uncertainty; None leaves them.
         detectors: Members that need no model. Where neither SLMs nor detectors are named, they are those of `default_members`.
         weights: Member -> its weight in the ensemble, above 0; all of them, or none, and then all count the same.
         normalize: Where mu and sigma come from.
@@ -184,6 +185,7 @@ class Job(_Section):
     splitter: Splitter = Splitter()
     slms: tuple[Slm, ...] = ()
     uncertainty: tuple[Uncertainty, ...] = ()
+    rerank: Rerank | None = None
     detectors: tuple[Detector, ...] = ()
     weights: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default_factory=dict)
     normalize: Normalize = Normalize()
@@ -224,6 +226,18 @@ class Job(_Section):
     def _escalates_by_its_members(self) -> "Job":
         if self.escalate is not None:
             self.escalate.check_members([member.name for member in self.members])
+        return self
+
+    @model_validator(mode="after")
+    def _rerank_is_for_somebody(self) -> "Job":
+        if self.rerank is None:
+            return self
+        if self.rerank.name in self.values:
+            raise ValueError(f"no member can have the name {self.rerank.name!r} beside the section rerank: rename it")
+        if not self.slms and not self.uncertainty:
+            raise ValueError(
+                "rerank puts passages in order for SLMs and scores of uncertainty, and there are none: leave it out"
+            )
         return self
 
     @model_validator(mode="after")
@@ -268,7 +282,13 @@ class Job(_Section):
     def local_pools(self) -> dict[str, Replicas]:
         """Stage that holds a model in processes of ours -> its actor pool."""
         slms = {slm.name: slm.replicas for slm in self.slms if not slm.engine.SERVED}
-        return slms | {members[0].name: members[0].replicas for members in self.readings}
+        readings = {members[0].name: members[0].replicas for members in self.readings}
+        return {**({self.rerank.name: self.rerank.replicas} if self.rerank else {}), **slms, **readings}
+
+    @property
+    def reading_models(self) -> tuple[ReadingModel, ...]:
+        """All models that read texts: the scores of uncertainty, and what re-ranks."""
+        return (*self.uncertainty, *([self.rerank] if self.rerank else []))
 
     @property
     def beside(self) -> set[str]:
@@ -325,14 +345,18 @@ def load_job(path: str | None) -> Job:
     return make_job(data or {}, where=f"job file {path}")
 
 
-_Local = TypeVar("_Local", Slm, Uncertainty)
+_Local = TypeVar("_Local", Slm, Uncertainty, Rerank)
 
 
 def with_dtypes(job: Job) -> Job:
     """A job whose models' dtypes are settled, on the machine it is started from: all of its replicas then compute alike."""
-    escalate = job.escalate and job.escalate.model_copy(update={"to": _settled(job.escalate.to)})
-    members = {"slms": tuple(map(_settled, job.slms)), "uncertainty": tuple(map(_settled, job.uncertainty))}
-    return job.model_copy(update={**members, "escalate": escalate})
+    settled = {
+        "slms": tuple(map(_settled, job.slms)),
+        "uncertainty": tuple(map(_settled, job.uncertainty)),
+        "rerank": job.rerank and _settled(job.rerank),
+        "escalate": job.escalate and job.escalate.model_copy(update={"to": _settled(job.escalate.to)}),
+    }
+    return job.model_copy(update=settled)
 
 
 def _settled(member: _Local) -> _Local:
@@ -348,8 +372,8 @@ def make_job(data: dict[str, Any], where: str = "job") -> Job:
         raise ConfigError("\n".join([f"{where}: {len(found)} fault(s)", *found])) from error
     for slm in [*job.slms, *([job.escalate.to] if job.escalate else [])]:
         check_template(slm)
-    for member in job.uncertainty:
-        check_answer_prompt(member)
+    for model in job.reading_models:
+        check_answer_prompt(model)
     if job.judge is not None:
         check_judge(job.judge)
     return job

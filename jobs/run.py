@@ -152,7 +152,7 @@ def _score(
     statuses, usage, sentences = count_scored(output, files)
     run.statuses, run.usage, run.sentences = dict(statuses), usage, sentences
     run.errors = worst_share(statuses)
-    engines = {slm.name: slm.engine for slm in job.slms} | {member.name: member.engine for member in job.uncertainty}
+    engines = {slm.name: slm.engine for slm in job.slms} | {model.name: model.engine for model in job.reading_models}
     run.dtypes = {name: engine.computes_in for name, engine in engines.items()}
     scored = statuses.pop(Status.OK.value, 0)
     run.rows = {"in": all_rows, "scored": scored, "failed": sum(statuses.values()), "skipped": all_rows - total}

@@ -9,7 +9,7 @@ the response (fence lines such as ```python aside) lies in exactly one of them.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ragassay.pipeline.citations import give_back
@@ -73,6 +73,18 @@ def load_splitter(name: str, language: str) -> Any:
             nlp.select_pipes(enable=[])
             nlp.add_pipe("sentencizer")
     return nlp
+
+
+def sentences_with(name: str, language: str) -> Callable[[str], list[Span]]:
+    """What splits one text; the splitter is loaded when it is first wanted. See `load_splitter`."""
+    nlp: list[Any] = []
+
+    def sentences_of(text: str) -> list[Span]:
+        if not nlp:
+            nlp.append(load_splitter(name, language))
+        return split(nlp[0], [text])[0]
+
+    return sentences_of
 
 
 def check_language(language: str) -> None:

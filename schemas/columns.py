@@ -91,6 +91,7 @@ RAW_FIELDS = [
     pa.field("evidence", pa.list_(EVIDENCE)),
     pa.field("usage", pa.list_(USAGE)),
     pa.field("context_windows", pa.int32()),
+    pa.field("passage_order", pa.list_(pa.int32())),  # numbers of the passages, from 0, best first; null where not re-ranked
 ]
 
 SCORED_SENTENCE = pa.struct([*SPAN, ("score", pa.float64()), ("flagged", pa.bool_())])

@@ -139,11 +139,12 @@ def prepare(config: Config = None) -> None:
     """Make the models of a job ready on this machine (a GGUF file is dequantised once)."""
     with our_errors() as console:
         from ragassay.pipeline.engines.prepare import prepare_slm
+        from ragassay.pipeline.slm.config import Slm
 
         job = load_job(config)
-        for slm in [*job.slms, *([job.escalate.to] if job.escalate else [])]:
-            place = "at its server" if slm.engine.SERVED else prepare_slm(slm)
-            console.print(f"{slm.name}: {place}", markup=False)
+        for model in (*job.slms, *([job.escalate.to] if job.escalate else []), *job.reading_models):
+            served = isinstance(model, Slm) and model.engine.SERVED
+            console.print(f"{model.name}: {'at its server' if served else prepare_slm(model)}", markup=False)
 
 
 @app.command()

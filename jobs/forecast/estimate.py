@@ -49,6 +49,7 @@ class Forecast:
         other_seconds: CPU seconds of everything that is not an SLM: split and detectors.
         warnings: In words.
         escalate: What the cascade will take; None where the job has none.
+        reranked: Tokens of the prompts that put passages in order; None where the job leaves them as they are.
         explain: What explaining the flagged sentences will take; None where the job explains nothing.
     """
 
@@ -60,6 +61,7 @@ class Forecast:
     other_seconds: float
     warnings: list[str] = field(default_factory=list)
     escalate: EscalateForecast | None = None
+    reranked: float | None = None
     explain: ExplainForecast | None = None
 
 
@@ -97,6 +99,7 @@ def forecast(job: Job, logs: Logs, counted: Sequence[Counted], other_seconds: fl
         chars=factor * sum(part.chars for part in counted),
         slms=slms,
         other_seconds=factor * other_seconds,
+        reranked=factor * sum(part.reranked for part in counted) if job.rerank else None,
         warnings=[*_warnings_of_files(logs.files), *_warnings_of_rows(job, counted)],
     )
 
@@ -124,7 +127,7 @@ def seconds_here(job: Job, told: Forecast, before: float, trials: dict[str, Tria
     busy = [
         told.slms[name].tokens_computed / trials[name].tokens_per_second / replicas.max
         for name, replicas in job.local_pools.items()
-        if name in trials and trials[name].tokens_per_second
+        if name in told.slms and name in trials and trials[name].tokens_per_second
     ]
     if not busy:
         return fixed

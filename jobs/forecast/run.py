@@ -109,6 +109,8 @@ def _print(
     line("input", f"{told.rows:,} rows in {len(logs.files):,} files, {size / (1 << 20):,.1f} MiB")
     line("looked at", f"{told.sampled:,} rows")
     line("sentences", f"{told.sentences:,.0f}")
+    if told.reranked is not None:
+        line("tokens rerank", f"{told.reranked:,.0f} to put passages in order; how long that takes is not told here")
     served = {slm.name for slm in job.slms if slm.engine.SERVED}
     for name, slm in told.slms.items():
         if name in served:

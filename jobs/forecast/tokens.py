@@ -12,10 +12,11 @@ from ragassay.pipeline.engines.prepare import load_tokenizer
 from ragassay.pipeline.rows import Row, good_rows
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prefix_tree import PrefixTree
-from ragassay.pipeline.slm.prompt import PromptBuilder
+from ragassay.pipeline.slm.prompt import PromptBuilder, PromptEncoder
 from ragassay.pipeline.slm.row_prompts import prompt_order
 from ragassay.pipeline.slm.score import calls, in_token_order, row_digest
 from ragassay.pipeline.split import load_splitter, split
+from ragassay.pipeline.stages.rerank import found_of
 from ragassay.pipeline.token_tree.tree import size
 from ragassay.pipeline.uncertainty.config import Uncertainty
 from ragassay.pipeline.uncertainty.prompt import answer_encoder
@@ -55,6 +56,7 @@ class Counted:
         repeated: Rows with the question, context and response of an earlier row of the sample.
         statuses: Rows that can't be scored, by status.
         asked: What each SLM is asked.
+        reranked: Tokens of the prompts that put passages in order.
     """
 
     rows: int = 0
@@ -63,6 +65,7 @@ class Counted:
     repeated: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
     asked: dict[str, Asked] = field(default_factory=dict)
+    reranked: int = 0
 
 
 def count_stretches(job: Job, stretches: Sequence[pa.Table]) -> list[Counted]:
@@ -76,6 +79,7 @@ def count_stretches(job: Job, stretches: Sequence[pa.Table]) -> list[Counted]:
     askers = [_Asker(slm, nlp) for slm in job.slms if not slm.engine.SERVED]
     readings = [_Reading(members[0]) for members in job.readings]
     served = [slm for slm in job.slms if slm.engine.SERVED]
+    encoder = answer_encoder(job.rerank, load_tokenizer(job.rerank)) if job.rerank else None
     seen: set[bytes] = set()
     result = []
     for table in stretches:
@@ -92,8 +96,16 @@ def count_stretches(job: Job, stretches: Sequence[pa.Table]) -> list[Counted]:
         counted.asked = {asker.slm.name: asker.count(different) for asker in askers}
         counted.asked |= {reading.name: reading.count(different) for reading in readings}
         counted.asked |= {slm.name: Asked(prompts=sum(map(len, map(slm.texts, different)))) for slm in served}
+        counted.reranked = _reranked_tokens(table, encoder) if encoder else 0
         result.append(counted)
     return result
+
+
+def _reranked_tokens(table: pa.Table, encoder: PromptEncoder) -> int:
+    """Tokens of every different passage with its question behind it, of the rows whose passages are put in order."""
+    pairs = {(found.question, passage) for found in found_of(table)[1] if found.has_order for passage in found.worded}
+    encoded = encoder.encode([("", [passage], [question]) for question, passage in sorted(pairs)])
+    return sum(len(one.head) + len(one.tails[0]) for one in encoded)
 
 
 class _Asker:

@@ -4,7 +4,9 @@ from typing import Any
 
 from ragassay.jobs.config import Job
 from ragassay.pipeline.errors import OutputError
+from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.spacy_import import import_spacy
+from ragassay.pipeline.uncertainty.config import ReadingModel
 from ragassay.schemas.columns import METHOD_VERSION, SCHEMA_VERSION
 
 
@@ -18,18 +20,23 @@ def fingerprint(job: Job) -> dict[str, Any]:
     splitter = {"name": job.splitter.name, "language": job.splitter.language, "spacy": spacy.__version__}
     if spacy.util.is_package(job.splitter.name):
         splitter["pipeline"] = spacy.util.get_package_version(job.splitter.name) or ""
-    slms = {slm.name: {**slm.engine.weights(slm), **slm.identity()} for slm in job.slms}
-    uncertainty = {member.name: {**member.engine.weights(member), **member.identity()} for member in job.uncertainty}
+    uncertainty = {member.name: _model(member) for member in job.uncertainty}
     return {
         "schema": SCHEMA_VERSION,
         "method": METHOD_VERSION,
         "columns": job.columns.model_dump(),
         "splitter": splitter,
         "order": [slm.name for slm in job.slms],
-        "slms": slms,
+        "slms": {slm.name: _model(slm) for slm in job.slms},
         "detectors": {detector.name: detector.identity() for detector in job.detectors},
-        **({"uncertainty": uncertainty} if uncertainty else {}),  # folders of earlier versions know of none
+        # Folders of earlier versions know of neither.
+        **({"uncertainty": uncertainty} if uncertainty else {}),
+        **({"rerank": _model(job.rerank)} if job.rerank else {}),
     }
+
+
+def _model(model: Slm | ReadingModel) -> dict[str, Any]:
+    return {**model.engine.weights(model), **model.identity()}
 
 
 def check_fingerprint(then: dict[str, Any], now: dict[str, Any], output: str) -> None:

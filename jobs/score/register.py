@@ -69,9 +69,9 @@ def check_models(job: Job) -> None:
     load_splitter(job.splitter.name, job.splitter.language)
     for slm in [*job.slms, *([job.escalate.to] if job.escalate else [])]:
         check_slm(slm)
-    for member in job.uncertainty:
-        answer_encoder(member, load_tokenizer(member)).encode([("q", ["c"], ["r"])])
-        prepare_slm(member)
+    for model in job.reading_models:
+        answer_encoder(model, load_tokenizer(model)).encode([("q", ["c"], ["t"])])
+        prepare_slm(model)
     for detector in job.detectors:
         detector.prepare()
 

@@ -10,6 +10,7 @@ from ragassay.jobs.score.engine_metrics import engine_counters
 from ragassay.pipeline.detectors.frequencies import Frequencies
 from ragassay.pipeline.slm.config import Replicas, Slm
 from ragassay.pipeline.stages.detect import detect_batch
+from ragassay.pipeline.stages.rerank import Reranker
 from ragassay.pipeline.stages.served import ServedScorer
 from ragassay.pipeline.stages.slm import SlmScorer
 from ragassay.pipeline.stages.split import split_batch
@@ -26,6 +27,7 @@ def stages(job: Job, frequencies: Frequencies | None = None) -> list[Stage]:
     # The detectors stand behind the SLMs: a busy CPU must never keep an engine waiting for rows.
     return [
         split_stage(job),
+        *rerank_stages(job),
         *slm_stages(job),
         *uncertainty_stages(job),
         *([detect_stage(job, frequencies)] if job.detectors else []),
@@ -36,6 +38,15 @@ def split_stage(job: Job) -> Stage:
     """Responses to sentences."""
     splitter = (job.splitter.name, job.splitter.language)
     return Stage("split", split_batch, {"splitter": splitter, "question_needed": job.question_needed})
+
+
+def rerank_stages(job: Job) -> list[Stage]:
+    """The order of the passages, if the job wants one."""
+    if job.rerank is None:
+        return []
+    splitter = (job.splitter.name, job.splitter.language)
+    arguments = {"rerank": job.rerank, "splitter": splitter, "threads": threads_of(job.rerank.engine, job.local_pools.values())}
+    return [Stage(job.rerank.name, Reranker, arguments, job.rerank.replicas, engine_environment())]
 
 
 def slm_stages(job: Job) -> list[Stage]:
@@ -49,6 +60,8 @@ def slm_stage(job: Job, slm: Slm, pools: Iterable[Replicas]) -> Stage:
         return Stage(slm.name, ServedScorer, {"slm": slm}, slm.replicas)
     splitter = (job.splitter.name, job.splitter.language)
     arguments = {"slm": slm, "splitter": splitter, "threads": threads_of(slm.local, pools), "metrics": engine_counters}
+    if job.rerank:
+        arguments["keep"] = job.rerank.keep
     return Stage(slm.name, SlmScorer, arguments, slm.replicas, engine_environment())
 
 

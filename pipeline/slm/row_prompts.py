@@ -72,9 +72,10 @@ def prompts_of_rows(
         i, one = place
         if isinstance(one, RowPrompts):
             return one
-        if _length(one) <= limit:
-            return _of_windows([one], slm)
-        return _of_long_row(rows[i], texts[i], one, slm, builder, limit, sentences_of)
+        row = rows[i]
+        if row.keep is not None and row.keep < len(row.context) and _length(one) > limit:
+            return _of_best_passages(row, row.keep, texts[i], slm, builder, limit, sentences_of)
+        return _of_row(row, texts[i], one, slm, builder, limit, sentences_of)
 
     for place in enumerate(chain.from_iterable(encoded)):
         yield contain_one(of_one, place, _failed)
@@ -89,7 +90,27 @@ def _of_windows(encoded: Sequence[Encoded], slm: Slm) -> RowPrompts:
     return RowPrompts(list(map(list, by_text)), windows=len(encoded), whole=slm.whole_response)
 
 
-def _of_long_row(
+def _of_best_passages(
+    row: Row,
+    keep: int,
+    texts: list[str],
+    slm: Slm,
+    builder: PromptBuilder,
+    limit: int,
+    sentences_of: Callable[[str], list[Span]],
+) -> RowPrompts:
+    """A row that does not fit the window with all of its passages, which stand best first: with so many of them."""
+    best = replace(row, context=row.context[:keep])
+    (one,) = builder.encode([(best.question, best.context, texts)])
+    found = _of_row(best, texts, one, slm, builder, limit, sentences_of)
+    note = (
+        f"SLM {slm.name!r}: judged by the best {keep} of {len(row.context)} passages, which do not all fit its window of "
+        f"{limit + 1} tokens"
+    )
+    return replace(found, note="; ".join(filter(None, [note, found.note])))
+
+
+def _of_row(
     row: Row,
     texts: list[str],
     whole: Encoded,
@@ -98,7 +119,9 @@ def _of_long_row(
     limit: int,
     sentences_of: Callable[[str], list[Span]],
 ) -> RowPrompts:
-    """A row that does not fit the window as it is; `whole` is what it would be."""
+    """A row, in windows where it does not fit one; `whole` is what it would be."""
+    if _length(whole) <= limit:
+        return _of_windows([whole], slm)
     windows = context_windows(row, texts, whole, builder, limit, sentences_of)
     if windows:
         return _of_windows([encoded for _, encoded in windows], slm)

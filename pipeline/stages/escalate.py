@@ -17,6 +17,7 @@ def to_judge(table: pa.Table) -> pa.Table:
         "evidence": pa.nulls(size, pa.list_(EVIDENCE)),
         "usage": pa.array([[]] * size, pa.list_(USAGE)),
         "context_windows": pa.nulls(size, pa.int32()),
+        "passage_order": pa.nulls(size, pa.list_(pa.int32())),
         "status": pa.array([Status.OK.value] * size),
         "error": pa.nulls(size, pa.string()),
     }
@@ -37,7 +38,9 @@ def from_judge(table: pa.Table, run_id: str) -> pa.Table:
         "usage": pa.array([_only(row) for row in table["usage"].to_pylist()], USAGE),
         "run_id": pa.array([run_id] * table.num_rows, pa.string()),
     }
-    table = table.drop_columns(["question", "context", "response", "sentences", "members", "evidence", "usage"])
+    table = table.drop_columns(
+        ["question", "context", "response", "sentences", "members", "evidence", "usage", "passage_order"]
+    )
     for name, column in said.items():
         table = table.append_column(name, column)
     return table

@@ -2,7 +2,6 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
 
 import pyarrow as pa
 
@@ -10,10 +9,10 @@ from ragassay.pipeline.engines.engine_thread import EngineThread
 from ragassay.pipeline.engines.protocol import EngineOutput
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.rows import good_rows
-from ragassay.pipeline.sentence_ends import Span
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.score import RowScore, attach_all, score_rows
+from ragassay.pipeline.split import sentences_with
 
 REMEMBERED_ROWS = 50_000
 """Rows whose results an actor remembers, for their repetitions in later batches: about 50 MB."""
@@ -38,6 +37,7 @@ class SlmScorer:
         splitter: tuple[str, str],
         threads: int,
         metrics: Callable[[str], Callable[[EngineOutput], None]] | None = None,
+        keep: int | None = None,
     ) -> None:
         """Load the engine.
 
@@ -46,10 +46,10 @@ class SlmScorer:
             splitter: Name and language of the splitter, for passages longer than the window.
             threads: CPU threads of this replica.
             metrics: Makes, from the SLM's name, what is told of every engine call.
+            keep: Passages of a re-ranked row to keep where not all fit the window; None keeps all.
         """
-        from ragassay.pipeline.split import load_splitter, split
-
         self._slm = slm
+        self._keep = keep
         self._fault: ModelError | None = None
         try:
             self._engine = EngineThread(lambda: slm.load_engine(threads), metrics and metrics(slm.name))
@@ -58,14 +58,7 @@ class SlmScorer:
         except ModelError as error:
             # Ray passes on only the text of what a constructor raises; a call's error arrives as what it is.
             self._fault = error
-        nlp: list[Any] = []
-
-        def sentences_of(text: str) -> list[Span]:
-            if not nlp:
-                nlp.append(load_splitter(*splitter))
-            return split(nlp[0], [text])[0]
-
-        self._sentences_of = sentences_of
+        self._sentences_of = sentences_with(*splitter)
         self._known: OrderedDict[bytes, RowScore] = OrderedDict()
 
     def __call__(self, table: pa.Table) -> pa.Table:
@@ -76,7 +69,7 @@ class SlmScorer:
         """
         if self._fault:
             raise self._fault
-        places, rows = good_rows(table)
+        places, rows = good_rows(table, self._keep)
         results = score_rows(rows, self._slm, self._builder, self._engine, self._sentences_of, self._known)
         forget(self._known)
         return attach_all(table, self._slm, places, results)

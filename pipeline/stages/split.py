@@ -15,7 +15,8 @@ _Split = tuple[list[dict[str, Any]] | None, str, str | None]
 
 
 def split_batch(table: pa.Table, splitter: tuple[str, str], question_needed: bool) -> pa.Table:
-    """Give each row its sentences, or the status that says why it has none; empty members and usage are added."""
+    """Give each row its sentences, or the status that says why it has none; empty members and usage are added, and
+    further columns of `raw/`, which later stages fill, as nulls."""
     rows = table.select(["question", "context", "response", "status", "error"]).to_pylist()
     nlp = _nlp(*splitter)
     found: list[list[_Split]] = contain(
@@ -31,6 +32,7 @@ def split_batch(table: pa.Table, splitter: tuple[str, str], question_needed: boo
         ("evidence", [None] * len(rows), pa.list_(EVIDENCE)),
         ("usage", [None if spans is None else [] for spans in sentences], pa.list_(USAGE)),
         ("context_windows", [None] * len(rows), pa.int32()),
+        ("passage_order", [None] * len(rows), pa.list_(pa.int32())),
         ("status", statuses, pa.string()),
         ("error", errors, pa.string()),
     ):

@@ -9,7 +9,7 @@ import pyarrow as pa
 from ragassay.pipeline.contain import contain, fault_of, with_status
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.rows import good_rows
-from ragassay.pipeline.sentence_ends import Span
+from ragassay.pipeline.split import sentences_with
 from ragassay.pipeline.uncertainty.config import Uncertainty
 from ragassay.pipeline.uncertainty.prompt import answer_encoder
 from ragassay.pipeline.uncertainty.reader import Reader
@@ -28,8 +28,6 @@ class UncertaintyScorer:
             splitter: Name and language of the splitter, for passages longer than the window.
             threads: CPU threads of this replica.
         """
-        from ragassay.pipeline.split import load_splitter, split
-
         self._members = members
         self._fault: ModelError | None = None
         first = members[0]
@@ -39,14 +37,7 @@ class UncertaintyScorer:
         except ModelError as error:
             # Ray passes on only the text of what a constructor raises; a call's error arrives as what it is.
             self._fault = error
-        nlp: list[Any] = []
-
-        def sentences_of(text: str) -> list[Span]:
-            if not nlp:
-                nlp.append(load_splitter(*splitter))
-            return split(nlp[0], [text])[0]
-
-        self._sentences_of = sentences_of
+        self._sentences_of = sentences_with(*splitter)
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Read the rows whose status is ok; leave the others as they are.
@@ -99,16 +90,7 @@ def attach(table: pa.Table, members: Sequence[Uncertainty], places: Sequence[int
             }
             for member in members
         ]
-        columns["usage"][i].append(
-            {
-                "name": members[0].name,
-                "prompts": result.prompts,
-                "tokens_computed": result.computed,
-                "tokens_reused": result.reused,
-                "engine_seconds": result.seconds,
-                "idle_seconds": 0.0,
-            }
-        )
+        columns["usage"][i].append(result.usage(members[0].name))
         columns["context_windows"][i] = max(columns["context_windows"][i] or 0, result.windows)
         columns["error"][i] = "; ".join(filter(None, [columns["error"][i], result.note])) or None
     for name, kind in types.items():

@@ -1,44 +1,38 @@
-"""Prompts behind which a response stands as the model's own answer."""
+"""Prompts behind which a text stands as the model's own answer: a response, or a question."""
 
 from typing import Any
 
 from ragassay.pipeline.engines.plain_text import PlainText
 from ragassay.pipeline.slm.prompt import PromptEncoder, chat_around
 from ragassay.pipeline.slm.template import check_prompt, placeholder, render_placeholders
-from ragassay.pipeline.uncertainty.config import Uncertainty
-
-_RESPONSE = "response"
+from ragassay.pipeline.uncertainty.config import ReadingModel
 
 
-def check_answer_prompt(member: Uncertainty) -> None:
-    """Check that a member's prompt renders and holds all passages.
+def check_answer_prompt(model: ReadingModel) -> None:
+    """Check that a model's prompt renders and holds all passages, and not the text that stands behind it.
 
     Raises:
         ConfigError: It does not.
     """
-    check_prompt(_who(member), member.prompt + "{{ response }}", _RESPONSE)
+    check_prompt(f"{model.who}, with its {model.TEXT} behind it", model.prompt + "{{ " + model.TEXT + " }}", model.TEXT)
 
 
-def answer_encoder(member: Uncertainty, tokenizer: Any) -> PromptEncoder:
-    """What makes a member's prompts of (question, context, response).
+def answer_encoder(model: ReadingModel, tokenizer: Any) -> PromptEncoder:
+    """What makes a model's prompts of (question, context, text); of no question where the text is the question.
 
     Args:
-        member: Says prompt and chat.
+        model: Says prompt and chat.
         tokenizer: A Hugging Face tokenizer.
 
     Raises:
         ConfigError: The prompt is wrong.
         ModelError: The tokenizer can't be used.
     """
-    check_answer_prompt(member)
+    check_answer_prompt(model)
 
     def rendered(passages: int) -> str:
-        user = render_placeholders(_who(member), member.prompt, _RESPONSE, passages)
-        before = chat_around(user, tokenizer, member.name, member.system) if member.chat else user
-        return before + placeholder(_RESPONSE)
+        user = render_placeholders(model.who, model.prompt, model.TEXT, passages)
+        before = chat_around(user, tokenizer, model.name, model.system) if model.chat else user
+        return before + placeholder(model.TEXT)
 
-    return PromptEncoder(tokenizer, PlainText(tokenizer), rendered, _RESPONSE, chat=member.chat)
-
-
-def _who(member: Uncertainty) -> str:
-    return f"uncertainty {member.name!r}"
+    return PromptEncoder(tokenizer, PlainText(tokenizer), rendered, model.TEXT, chat=model.chat)

@@ -1,22 +1,20 @@
 """What members of uncertainty say of rows: each response read behind its question and context, in every window of it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isnan
 
 import numpy as np
 
-from ragassay.pipeline.arrays import Ints
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.sentence_ends import Span
 from ragassay.pipeline.slm.prompt import PromptEncoder
-from ragassay.pipeline.slm.row_prompts import context_windows
 from ragassay.pipeline.uncertainty.config import Uncertainty
+from ragassay.pipeline.uncertainty.cost import Cost
+from ragassay.pipeline.uncertainty.place import Placed, SentencesOf, place, place_in_windows
 from ragassay.pipeline.uncertainty.reader import Prompt, Read, Reader
 from ragassay.pipeline.uncertainty.samples import eigenscore, lexical_similarity
 from ragassay.pipeline.uncertainty.scores import Score, score_text
-
-SentencesOf = Callable[[str], list[Span]]
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class Spoken:
 
 
 @dataclass
-class RowRead:
+class RowRead(Cost):
     """What was read of one row.
 
     Attributes:
@@ -43,35 +41,12 @@ class RowRead:
         response: Member -> its value of the whole response; NaN where it has none.
         windows: Windows of the context.
         note: What could not be read.
-        prompts: Texts that were read,
-        computed: tokens that were run for them,
-        reused: tokens that others had,
-        seconds: and how long it took.
     """
 
     sentences: dict[str, list[float]] = field(default_factory=dict)
     response: dict[str, float] = field(default_factory=dict)
     windows: int = 0
     note: str | None = None
-    prompts: int = 0
-    computed: int = 0
-    reused: int = 0
-    seconds: float = 0.0
-
-    def spent(self, reads: Sequence[Read]) -> None:
-        """Add the cost of texts."""
-        self.prompts += len(reads)
-        self.computed += sum(read.computed for read in reads)
-        self.reused += sum(read.reused for read in reads)
-        self.seconds += sum(read.seconds for read in reads)
-
-
-@dataclass(frozen=True)
-class _Window:
-    """A response behind one window of its context: the prompt, and where in the response each token of it ends."""
-
-    prompt: Prompt
-    ends: Ints
 
 
 def read_rows(
@@ -108,7 +83,7 @@ def read_rows(
     return results
 
 
-def _nothing(spoken: Spoken, windows: Sequence[_Window], members: Sequence[Uncertainty], reader: Reader) -> RowRead:
+def _nothing(spoken: Spoken, windows: Sequence[Placed], members: Sequence[Uncertainty], reader: Reader) -> RowRead:
     """A row of which nothing is known yet."""
     nothing = float("nan")
     result = RowRead(windows=len(windows))
@@ -125,27 +100,14 @@ def _nothing(spoken: Spoken, windows: Sequence[_Window], members: Sequence[Uncer
 
 def _windows(
     row: Row, member: Uncertainty, encoder: PromptEncoder, reader: Reader, sentences_of: SentencesOf, *, own: bool
-) -> list[_Window]:
+) -> list[Placed]:
     """A row's response, or the place for the model's own, behind every window of its context; none where there is no room."""
-    text = "" if own else row.response
-    whole = encoder.encode([(row.question, row.context, [text])])[0]
     limit = reader.max_model_len - (member.max_tokens if own else 0)
-    windows: Sequence[tuple[Sequence[str], object]] = [(row.context, whole)]
-    if len(whole.head) + len(whole.tails[0]) > limit:
-        windows = context_windows(row, [text], whole, encoder, limit, sentences_of)
-    return [_place(row.question, context, text, encoder) for context, _ in windows]
-
-
-def _place(question: str, context: Sequence[str], text: str, encoder: PromptEncoder) -> _Window:
-    """A text behind a context: what the tokenizer could not cut from what stands before it goes there."""
-    (encoded,) = encoder.encode([(question, context, [text])])
-    ends = np.array(encoder.ends_behind(question, context, text), dtype=np.int64)
-    before = int((ends <= 0).sum())
-    return _Window((encoded.head + encoded.tails[0][:before], encoded.tails[0][before:]), ends[before:])
+    return place_in_windows(row, "" if own else row.response, encoder, limit, sentences_of)
 
 
 def _score(
-    spoken: Spoken, reads: Sequence[tuple[_Window, Read]], members: Sequence[Uncertainty], result: RowRead, *, own: bool
+    spoken: Spoken, reads: Sequence[tuple[Placed, Read]], members: Sequence[Uncertainty], result: RowRead, *, own: bool
 ) -> None:
     """Put the members' values of a row's sentences and of its whole response into its result."""
     result.spent([read for _, read in reads])
@@ -175,7 +137,7 @@ def _best(values: Sequence[float]) -> float:
 
 def _compare(
     rows: Sequence[Spoken],
-    windows: Sequence[Sequence[_Window]],
+    windows: Sequence[Sequence[Placed]],
     members: Sequence[Uncertainty],
     encoder: PromptEncoder,
     reader: Reader,
@@ -202,6 +164,6 @@ def _compare(
 def _answers(row: Row, texts: Sequence[str], encoder: PromptEncoder, limit: int) -> Iterator[Prompt]:
     """Prompts of the answers that have a token, and fit the window."""
     for text in texts:
-        head, ids = _place(row.question, row.context, text, encoder).prompt
+        head, ids = place(row.question, row.context, text, encoder).prompt
         if ids and len(head) + len(ids) <= limit:
             yield head, ids

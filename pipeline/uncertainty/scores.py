@@ -111,7 +111,12 @@ def surprisal(signs: Signs, window: int, attention: Attention = Attention.MAX) -
     Returns:
         The largest G >= 0, higher = less sure.
     """
-    return _largest(-attention.of(signs) * signs.logprob, window)
+    return _largest(surprisals(signs, attention), window)
+
+
+def surprisals(signs: Signs, attention: Attention) -> Floats:
+    """What each token adds to G (eq. 6): -Atten(x_i) log p(x_i) >= 0."""
+    return np.asarray(-attention.of(signs) * signs.logprob)
 
 
 def _largest(terms: Floats, window: int) -> float:

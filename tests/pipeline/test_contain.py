@@ -95,7 +95,7 @@ def detect(table: pa.Table, frequencies: Frequencies) -> pa.Table:
 FAULTS = {
     "splitting": "ragassay.pipeline.stages.split.split",
     "prompts": "ragassay.pipeline.slm.prompt.PromptBuilder._cut_row",
-    "windows": "ragassay.pipeline.slm.row_prompts._of_long_row",
+    "windows": "ragassay.pipeline.slm.row_prompts.context_windows",
     "digests": "ragassay.pipeline.slm.score.row_digest",
     "entities": "ragassay.pipeline.detectors.batch.find_entities",
     "known keys": "ragassay.pipeline.detectors.batch.known_keys",

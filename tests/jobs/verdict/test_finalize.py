@@ -126,6 +126,15 @@ def test_nights_with_other_columns_are_all_carried(tmp_path: Path) -> None:
         )
 
 
+def test_raw_files_of_before_there_was_an_order_of_passages_are_read(files: list[str], tmp_path: Path) -> None:
+    made = settings(files, 0.0)
+    finalize_partition(FS, files, str(tmp_path / "new.parquet"), made)
+    pq.write_table(pq.read_table(files[0]).drop_columns(["passage_order"]), files[0])
+    finalize_partition(FS, files, str(tmp_path / "old.parquet"), settings(files, 0.0))
+    written = pq.read_table(tmp_path / "old.parquet")
+    assert written.equals(pq.read_table(tmp_path / "new.parquet")) and "passage_order" not in written.column_names
+
+
 def test_an_unknown_member_is_named(files: list[str], tmp_path: Path) -> None:
     wrong = replace(settings(files, 0.0), values={"b": "p_yes"})
     with pytest.raises(OutputError, match="no member 'b'; they have \\['a'\\]"):

@@ -1,0 +1,51 @@
+"""A text behind its prompt, as token ids; behind a context that is longer than the window, once in every window of it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ragassay.pipeline.arrays import Ints
+from ragassay.pipeline.rows import Row
+from ragassay.pipeline.sentence_ends import Span
+from ragassay.pipeline.slm.prompt import PromptEncoder
+from ragassay.pipeline.slm.row_prompts import context_windows
+from ragassay.pipeline.uncertainty.reader import Prompt
+
+SentencesOf = Callable[[str], list[Span]]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A text behind one window of its context: the prompt, and where in the text each token of it ends."""
+
+    prompt: Prompt
+    ends: Ints
+
+
+def place_in_windows(row: Row, text: str, encoder: PromptEncoder, limit: int, sentences_of: SentencesOf) -> list[Placed]:
+    """A text behind every window of a row's context.
+
+    Args:
+        row: Its question and context.
+        text: The text.
+        encoder: Makes prompts.
+        limit: Tokens that prompt and text may have together.
+        sentences_of: Splits a passage that is longer than the window.
+
+    Returns:
+        An entry a window; none where the text leaves no room for context.
+    """
+    whole = encoder.encode([(row.question, row.context, [text])])[0]
+    windows: Sequence[tuple[Sequence[str], object]] = [(row.context, whole)]
+    if len(whole.head) + len(whole.tails[0]) > limit:
+        windows = context_windows(row, [text], whole, encoder, limit, sentences_of)
+    return [place(row.question, context, text, encoder) for context, _ in windows]
+
+
+def place(question: str, context: Sequence[str], text: str, encoder: PromptEncoder) -> Placed:
+    """A text behind a context: what the tokenizer could not cut from what stands before it goes there."""
+    (encoded,) = encoder.encode([(question, context, [text])])
+    ends = np.array(encoder.ends_behind(question, context, text), dtype=np.int64)
+    before = int((ends <= 0).sum())
+    return Placed((encoded.head + encoded.tails[0][:before], encoded.tails[0][before:]), ends[before:])
