@@ -58,7 +58,8 @@ class MemberFit:
         count: Values behind the two.
         low: The smallest of them.
         value: Which of its numbers is normalised (`pipeline.members.Value`).
-        suspicious_below: Value of a response below which the member alone finds it suspicious; None in older manifests.
+        suspicious_below: Value of a response below which the member alone finds it suspicious; None where it has
+            no such limit, and in older manifests.
     """
 
     __pydantic_config__ = RECORD

@@ -2,7 +2,7 @@
 
 import heapq
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,8 +109,9 @@ def compare(
         OutputError: There are no verdicts.
     """
     values = member_values_of(manifest)
-    limits = limits_of(manifest) | dict(below or {})
-    rows = [_suspicion(row, values, limits) for row in _last_rows(output, last, order_by, source)]
+    found = _last_rows(output, last, order_by, source)
+    limits = _means(found, values) | limits_of(manifest) | dict(below or {})
+    rows = [_suspicion(row, values, limits) for row in found]
     names = [*values, "verdict"]
     pairs = {
         (a, b): share
@@ -121,7 +122,7 @@ def compare(
 
 
 def limits_of(manifest: Manifest) -> dict[str, float]:
-    """Value of a response below which each member alone finds it suspicious.
+    """Value of a response below which each member alone finds it suspicious; those that have no such limit are left out.
 
     As the run that gave the last verdicts has them; older manifests hold none, and then they are those of the kind."""
     of_kind = SUSPICIOUS_BELOW | {kind.model_fields["kind"].default: kind.SUSPICIOUS_BELOW for kind in KINDS}
@@ -129,7 +130,20 @@ def limits_of(manifest: Manifest) -> dict[str, float]:
     found = {}
     for name, member in manifest.last_fit.members.items() if manifest.last_fit else ():
         kind = detectors[name]["kind"] if name in detectors else member.value
-        found[name] = of_kind[kind] if member.suspicious_below is None else member.suspicious_below
+        below = of_kind.get(kind) if member.suspicious_below is None else member.suspicious_below
+        if below is not None:
+            found[name] = below
+    return found
+
+
+def _means(rows: Sequence[Mapping[str, Any]], values: Mapping[str, str]) -> dict[str, float]:
+    """Each member's mean value of these responses: the limit of one that has no other, as in "Invoke Interfaces Only When
+    Needed"."""
+    found = {}
+    for name, value in values.items():
+        said = (Value(value).of_response(m) for row in rows for m in row["members"] or [] if m["name"] == name)
+        if numbers := [number for number in said if number is not None]:
+            found[name] = sum(numbers) / len(numbers)
     return found
 
 
@@ -179,7 +193,7 @@ def _suspicion(row: dict[str, Any], values: Mapping[str, str], limits: Mapping[s
     flags: dict[str, bool | None] = {}
     for name, value in values.items():
         number = Value(value).of_response(members[name]) if name in members else None
-        flags[name] = None if number is None else number < limits[name]
+        flags[name] = None if number is None else number < limits[name]  # whoever has a number has a mean
     flags["verdict"] = None if row["verdict"] is None else row["verdict"] == HALLUCINATED
     missing = [f"{m['kind']}: {m['text']}" for at in row["evidence"] or [] for m in at["missing"]]
     return Suspicion(row["row_id"], row["question"] or "", row["verdict"], row["label"], flags, list(dict.fromkeys(missing)))

@@ -74,7 +74,7 @@ def rejected_flags(output: Folder, manifest: Manifest, strategy: str) -> list[Re
                 continue
             for name in flags:
                 number = numbers[name][entry["sentence"]] if name in numbers else None
-                if name == "verdict" or (number is not None and number < limits[name]):
+                if name == "verdict" or (number is not None and name in limits and number < limits[name]):
                     flags[name] += 1
                     rejected[name] += not entry["consistent"]
     return [Rejected(name, flags[name], rejected[name]) for name in flags]

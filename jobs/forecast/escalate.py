@@ -80,7 +80,7 @@ def forecast_escalate(job: Job, rows: int, stretches: Sequence[pa.Table], second
     if job.escalate is None:
         return None
     judge = job.escalate.to
-    alone = job.model_copy(update={"slms": (judge,), "detectors": (), "escalate": None})
+    alone = job.model_copy(update={"slms": (judge,), "uncertainty": (), "rerank": None, "detectors": (), "escalate": None})
     counted = count_stretches(alone, stretches)
     sampled = sum(part.rows for part in counted)
     good = [good_rows(table)[1] for table in stretches]

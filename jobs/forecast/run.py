@@ -63,7 +63,7 @@ def plan(
     check_types(logs, logs.files, logs.passthrough)
     checked_seconds = time.perf_counter() - began
     if seconds:
-        for member in (*(slm for slm in job.slms if not slm.engine.SERVED), *job.uncertainty):
+        for member in (*(slm for slm in job.slms if not slm.engine.SERVED), *job.reading_models):
             prepare_slm(member)  # what is made only once takes no time of the run's
         started = time.perf_counter()
         check_models(job)

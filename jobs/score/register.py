@@ -19,6 +19,7 @@ from ragassay.jobs.input import (
     same_place,
     unreadable_message,
 )
+from ragassay.jobs.input.types import is_list, is_text
 from ragassay.jobs.output.fingerprint import check_fingerprint, fingerprint
 from ragassay.jobs.output.partitions import hive_path, partitions
 from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
@@ -50,8 +51,9 @@ def check_input(job: Job, logs: Logs) -> None:
     check_logs(logs, job.columns, job.question_needed)
     for member in (member for member in job.uncertainty if member.score.of_samples):
         place = logs.passthrough.get_field_index(member.samples)
-        if place < 0 or logs.passthrough.field(place).type != pa.list_(pa.string()):
-            found = "there is none" if place < 0 else f"it holds {logs.passthrough.field(place).type}"
+        kind = logs.passthrough.field(place).type if place >= 0 else None
+        if kind is None or not (pa.types.is_null(kind) or (is_list(kind) and is_text(kind.value_type))):
+            found = "there is none" if place < 0 else f"it holds {kind}"
             raise InputError(
                 f"input {logs.uri}: {member.score.value} of {member.name!r} compares the answers in column {member.samples!r}, "
                 f"a list of strings, and {found}: name the column in its `samples`"

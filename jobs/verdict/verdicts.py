@@ -128,9 +128,8 @@ def _without_scores(job: Job, run_id: str) -> Decided:
 
 def _fit_record(job: Job, source: str, rule: Rule, *, calibrated: bool = False) -> FitRecord:
     members = {
-        name: MemberFit(**asdict(fit), value=job.values[name], suspicious_below=fit.mu if below is None else below)
+        name: MemberFit(**asdict(fit), value=job.values[name], suspicious_below=job.limits[name])
         for name, fit in rule.fits.items()
-        for below in [job.limits[name]]
     }
     weights = None if rule.weights is None else dict(rule.weights)
     return FitRecord(source, members, rule.mean.value, rule.positive.value, rule.epsilon, weights, calibrated)

@@ -91,7 +91,7 @@ def attach(table: pa.Table, members: Sequence[Uncertainty], places: Sequence[int
             for member in members
         ]
         columns["usage"][i].append(result.usage(members[0].name))
-        columns["context_windows"][i] = max(columns["context_windows"][i] or 0, result.windows)
+        columns["context_windows"][i] = max(columns["context_windows"][i] or 0, result.windows) or None
         columns["error"][i] = "; ".join(filter(None, [columns["error"][i], result.note])) or None
     for name, kind in types.items():
         column = pa.array(columns[name], type=kind)

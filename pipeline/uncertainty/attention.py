@@ -18,6 +18,7 @@ class Watch:
     Attributes:
         highest: A float32 tensor a text: max over j > i, layers and heads of M_ji.
         last: The same of the last token's M_ni.
+        layers: How many were shown.
     """
 
     def __init__(self, blocks: Sequence[Block], texts: Sequence[Ints], device: Any) -> None:
@@ -33,7 +34,7 @@ class Watch:
         self._lengths = [len(text) for text in texts]
         self._texts = [_of_block(block, texts, device) for block in blocks]
         self.highest, self._sums, self.last = ([torch.zeros(n, device=device) for n in self._lengths] for _ in range(3))
-        self._heads = 0
+        self._heads = self.layers = 0
 
     def look(self, number: int, weights: Any) -> None:
         """Look at a block of a layer.
@@ -42,7 +43,9 @@ class Watch:
             number: Of the block.
             weights: M = softmax(mask(q k' scaling)), eq. 4: (heads, queries, keys).
         """
-        self._heads += weights.shape[0] if number == 0 else 0
+        if number == 0:
+            self._heads += weights.shape[0]
+            self.layers += 1
         for i, queries, keys, earlier in self._texts[number]:
             paid = weights[:, queries][:, :, keys] * earlier
             size = earlier.shape[1]

@@ -110,7 +110,8 @@ class Uncertainty(ReadingModel):
             eigenscore. They have a value of the whole response too.
         prompt: With `context` (list of passages) and `question`; the response stands behind it.
         in_ensemble: Average its values into the scores; false leaves them beside, for `evaluate`, `compare` and `escalate`.
-        flag_below: Value of a whole response below which `compare` counts it as flagged; None takes the mean, as the paper.
+        flag_below: Value of a whole response below which `compare` counts it as flagged; None takes the mean of
+            those that it compares.
     """
 
     TEXT: ClassVar[str] = "response"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -48,4 +49,13 @@ def place(question: str, context: Sequence[str], text: str, encoder: PromptEncod
     (encoded,) = encoder.encode([(question, context, [text])])
     ends = np.array(encoder.ends_behind(question, context, text), dtype=np.int64)
     before = int((ends <= 0).sum())
-    return Placed((encoded.head + encoded.tails[0][:before], encoded.tails[0][before:]), ends[before:])
+    return Placed((encoded.head + encoded.tails[0][:before], encoded.tails[0][before:]), _without_space(text, ends[before:]))
+
+
+def _without_space(text: str, ends: Ints) -> Ints:
+    """Where the words of tokens end: a full stop with the line break behind it is of the sentence that it ends."""
+    found = ends.copy()
+    for i, (start, end) in enumerate(pairwise([0, *ends.tolist()])):
+        if word := text[start:end].rstrip():
+            found[i] = start + len(word)
+    return found

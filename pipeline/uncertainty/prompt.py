@@ -36,3 +36,8 @@ def answer_encoder(model: ReadingModel, tokenizer: Any) -> PromptEncoder:
         return before + placeholder(model.TEXT)
 
     return PromptEncoder(tokenizer, PlainText(tokenizer), rendered, model.TEXT, chat=model.chat)
+
+
+def uses_question(model: ReadingModel) -> bool:
+    """Whether a model's prompt uses the row's question."""
+    return placeholder("question") in render_placeholders(model.who, model.prompt, model.TEXT, 1)

@@ -74,6 +74,20 @@ class Reader:
         self.tokenizer = load_tokenizer(model)
         self._model = load_causal_lm(model, prepare_slm(model), settings.dtype, gpus, NAME)
         self.max_model_len = window_of(model, settings.max_model_len)
+        self._layers = self._model.config.get_text_config().num_hidden_layers
+        self._try()
+
+    def _try(self) -> None:
+        """Read two tokens: what a model can't do must end the run, and not look like the fault of every row."""
+        try:
+            self.read([([1], [2])])
+        except ModelError:
+            raise
+        except Exception as error:
+            raise ModelError(
+                f"model {self._name!r}: {type(self._model).__name__} can't be read token by token with its attention "
+                f"({type(error).__name__}: {error}): take another model"
+            ) from error
 
     def read(self, prompts: Sequence[Prompt], *, states: bool = False) -> list[Read]:
         """Read texts.
@@ -123,8 +137,13 @@ class Reader:
             ).logits[0]
             tokens = torch.from_numpy(tree.tokens[np.concatenate(texts)]).to(device)
             told = np.concatenate([*_told(logits, tokens), np.empty((5, 0))], axis=1)
+        if watch.layers != self._layers:
+            raise ModelError(
+                f"model {self._name!r}: {watch.layers} of {self._layers} layers of {type(self._model).__name__} show their "
+                "attention: take a model whose layers all have full attention"
+            )
         if not np.isfinite(told).all():
-            raise ModelError(f"SLM {self._name!r}: the model gives NaN: check its weights and dtype")
+            raise ModelError(f"model {self._name!r}: it gives NaN: check its weights and dtype")
         ends = np.cumsum(lengths)[:-1]
         attention = [
             [array.cpu().numpy().astype(np.float64) for array in all_] for all_ in (watch.highest, watch.means, watch.last)
@@ -148,7 +167,8 @@ class Reader:
 
         config = self._model.generation_config
         drawn = {"temperature": temperature, "top_p": 0.99, "top_k": 0} if temperature else dict.fromkeys(_DRAWING)
-        pad = next(iter(config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]))
+        ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
+        pad = ends[0] or 0
         written: dict[int, list[Ids]] = {}
         self._model.set_attn_implementation("sdpa")
         try:
@@ -159,16 +179,16 @@ class Reader:
                 with torch.inference_mode():
                     out = self._model.generate(
                         ids, attention_mask=mask, max_new_tokens=max_tokens, do_sample=bool(temperature),
-                        num_return_sequences=answers, pad_token_id=pad, **drawn,
+                        num_return_sequences=answers, pad_token_id=pad, repetition_penalty=1.0, **drawn,
                     )  # fmt: skip
-                texts = [self._without_end(row) for row in out[:, width:].tolist()]
+                texts = [self._without_end(row, {*ends}) for row in out[:, width:].tolist()]
                 written |= {i: texts[k * answers : (k + 1) * answers] for k, i in enumerate(batch)}
         finally:
             self._model.set_attn_implementation(NAME)
         return [written[i] for i in range(len(heads))]
 
-    def _without_end(self, ids: Ids) -> Ids:
-        control = set(self.tokenizer.all_special_ids)
+    def _without_end(self, ids: Ids, ends: set[int | None]) -> Ids:
+        control = ends.union(self.tokenizer.all_special_ids)
         return ids[: next((i for i, token in enumerate(ids) if token in control), len(ids))]
 
 
@@ -225,10 +245,14 @@ def _middle_states(model: Any, places: Ints | None) -> Iterator[list[Floats]]:
         hidden = output[0] if isinstance(output, tuple) else output  # (1, tokens, size)
         found.extend(hidden[0, places].double().cpu().numpy())
 
-    layers = model.get_decoder().layers
-    hook = None if places is None else layers[len(layers) // 2 - 1].register_forward_hook(keep)
+    if places is None:
+        yield found
+        return
+    layers = getattr(model.get_decoder(), "layers", None)
+    if layers is None:
+        raise ModelError(f"{type(model).__name__} has no list of layers, so no states for eigenscore: take another model")
+    hook = layers[len(layers) // 2 - 1].register_forward_hook(keep)
     try:
         yield found
     finally:
-        if hook is not None:
-            hook.remove()
+        hook.remove()

@@ -12,6 +12,7 @@ from ragassay.pipeline.slm.prompt import PromptEncoder
 from ragassay.pipeline.uncertainty.config import Uncertainty
 from ragassay.pipeline.uncertainty.cost import Cost
 from ragassay.pipeline.uncertainty.place import Placed, SentencesOf, place, place_in_windows
+from ragassay.pipeline.uncertainty.prompt import uses_question
 from ragassay.pipeline.uncertainty.reader import Prompt, Read, Reader
 from ragassay.pipeline.uncertainty.samples import eigenscore, lexical_similarity
 from ragassay.pipeline.uncertainty.scores import Score, score_text
@@ -91,17 +92,22 @@ def _nothing(spoken: Spoken, windows: Sequence[Placed], members: Sequence[Uncert
         result.sentences[member.name] = [nothing] * len(spoken.spans)
         result.response[member.name] = nothing
     if not windows:
-        result.note = (
-            f"uncertainty {members[0].name!r}: question and response leave no room for context in its window of "
-            f"{reader.max_model_len} tokens"
-        )
+        room = f"question and response leave no room for context in its window of {reader.max_model_len} tokens"
+        none = "the question is null or empty, and its prompt uses it"
+        result.note = f"{members[0].who}: {none if _lacks_question(spoken.row, members[0]) else room}"
     return result
+
+
+def _lacks_question(row: Row, member: Uncertainty) -> bool:
+    return not row.question.strip() and uses_question(member)
 
 
 def _windows(
     row: Row, member: Uncertainty, encoder: PromptEncoder, reader: Reader, sentences_of: SentencesOf, *, own: bool
 ) -> list[Placed]:
     """A row's response, or the place for the model's own, behind every window of its context; none where there is no room."""
+    if _lacks_question(row, member):
+        return []
     limit = reader.max_model_len - (member.max_tokens if own else 0)
     return place_in_windows(row, "" if own else row.response, encoder, limit, sentences_of)
 

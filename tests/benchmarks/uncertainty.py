@@ -1,6 +1,6 @@
 """Scores of uncertainty on data with known labels:
-`python -m tests.benchmarks.uncertainty OUT.md --data DATA [--model embedded] [--parts logged own cost] [--squad 1000]
-[--own 300] [--answers 10] [--threads 2]`.
+`python -m tests.benchmarks.uncertainty OUT.md --data DATA [--model embedded] [--parts logged own cost]
+[--ragtruth 279] [--squad 600] [--own 60] [--answers 5] [--threads 2]`.
 
 First the logged texts: RAGTruth's answers of six large models, and SQuAD v2's gold and plausible wrong answers, each read by
 the model behind question and context. Then the model's own: it answers SQuAD's answerable questions, an answer is right where
@@ -216,9 +216,10 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--model", default="embedded")
     parser.add_argument("--dtype", default="auto")
-    parser.add_argument("--squad", type=int, default=1000)
-    parser.add_argument("--own", type=int, default=300)
-    parser.add_argument("--answers", type=int, default=10)
+    parser.add_argument("--ragtruth", type=int, default=279)
+    parser.add_argument("--squad", type=int, default=600)
+    parser.add_argument("--own", type=int, default=60)
+    parser.add_argument("--answers", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     args = parser.parse_args()
@@ -226,7 +227,7 @@ def main() -> None:
     reader = Reader(member, member.engine, gpus=0, threads=args.threads)
     encoder = answer_encoder(member, reader.tokenizer)
     squad = pl.read_parquet(args.data / "squad_v2.parquet")
-    ragtruth = pl.read_parquet(args.data / "ragtruth_qa_dev.parquet").to_dicts()
+    ragtruth = contexts_of(pl.read_parquet(args.data / "ragtruth_qa_dev.parquet"), args.ragtruth)
     with args.out.open("w") as out:
 
         def say(lines: Iterator[str]) -> None:

@@ -104,6 +104,20 @@ def test_own_answers_are_the_models_likeliest(reader: Reader) -> None:
     assert len(drawn[0]) == 3
 
 
+def test_a_model_that_does_not_show_all_its_attention_is_refused(tmp_path: Any, embedded: str) -> None:
+    """A window that slides is no full attention: the run ends, before any row."""
+    from transformers import AutoTokenizer, MistralConfig, MistralForCausalLM
+
+    config = MistralConfig(
+        vocab_size=49152, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=1, sliding_window=8,
+    )  # fmt: skip
+    MistralForCausalLM(config).save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(embedded).save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="sliding_window"):
+        Reader(Uncertainty(name="a", model=str(tmp_path)), Transformers(dtype="float32"), gpus=0, threads=1)
+
+
 def test_a_model_that_can_not_be_loaded_is_named(tmp_path: Any) -> None:
     with pytest.raises(ModelError, match="unknown"):
         Reader(Uncertainty(name="a", model=str(tmp_path / "none")), Transformers(), gpus=0, threads=1)

@@ -15,6 +15,7 @@ from ragassay.pipeline.errors import ConfigError, ModelError
 from ragassay.pipeline.stages.split import split_batch
 from ragassay.pipeline.stages.uncertainty import UncertaintyScorer
 from ragassay.pipeline.uncertainty.config import Uncertainty
+from ragassay.pipeline.uncertainty.place import place
 from ragassay.pipeline.uncertainty.prompt import answer_encoder
 from ragassay.pipeline.uncertainty.scores import Score, score_text
 from ragassay.schemas.columns import LOGS, Status
@@ -80,6 +81,23 @@ def test_a_response_that_leaves_no_room_has_no_value_and_says_so(tiny_model: str
     assert first["status"] == Status.OK and "uncertainty 'a'" in first["error"] and "192 tokens" in first["error"]
     assert member(first, "a")["sentence_scores"] == [None] * 100 and member(first, "a")["response_score"] is None
     assert second["error"] is None and member(second, "a")["response_score"] is not None
+
+
+def test_a_row_without_a_question_has_no_value_where_the_prompt_uses_one(tiny_model: str) -> None:
+    rows = [{**example_rows(1)[0], "question": None}]
+    (row,) = scorer(tiny_model, {"name": "a"})(table_of(rows)).to_pylist()
+    assert row["status"] == Status.OK and "the question is null" in row["error"] and row["context_windows"] is None
+    assert member(row, "a")["response_score"] is None
+    without = scorer(tiny_model, {"name": "a"}, prompt="{{ context | join(' ') }}")(table_of(rows)).to_pylist()[0]
+    assert without["error"] is None and member(without, "a")["response_score"] is not None
+
+
+def test_a_full_stop_with_a_line_break_is_of_its_sentence(tokenizer: Any) -> None:
+    text = "It opens at 9.\n\nIt closes at 5.\n"
+    placed = place("q", ["c"], text, answer_encoder(Uncertainty(name="a"), tokenizer))
+    starts = [0, *placed.ends[:-1]]
+    assert any(text[start:end].endswith(".") for start, end in zip(starts, placed.ends, strict=True) if end <= 14)
+    assert len(placed.ends) == len(placed.prompt[1]) and sorted(placed.ends) == list(placed.ends)
 
 
 def test_rows_that_can_not_be_scored_are_left_alone(tiny_model: str) -> None:
