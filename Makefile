@@ -35,11 +35,12 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The fast tests share the cores, a thread each: PyTorch's threads would wait for one another. The slow ones want them all.
+# Tests share the cores, a thread each: PyTorch's threads would wait for one another. Those that start vLLM want all of them.
 test: lint browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 4 --dist loadfile --cov --cov-report=
 	@echo "the fast tests run $$($(BIN)/coverage report --format=total) % of the code (what runs in Ray's workers is not counted)"
-	$(BIN)/python -m pytest -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow and not engine" -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m engine
 
 # This job beside bare vLLM, Ray's own processor and transformers, in turns: BENCH="--logs LOG.parquet --contexts 12 --rounds 3".
 BENCH ?=

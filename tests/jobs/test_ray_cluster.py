@@ -18,7 +18,7 @@ from ragassay.jobs.score.engine_metrics import COUNTERS
 from tests.conftest import example_rows, free_port, write_logs
 from tests.jobs.conftest import environment, manifest, ragassay, write_job
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.engine]
 
 
 @pytest.fixture

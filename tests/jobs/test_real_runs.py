@@ -24,7 +24,7 @@ from tests.conftest import HANDBOOK, example_rows, free_port, write_logs
 from tests.jobs.conftest import COMMAND, environment, manifest, ragassay, read_rows, read_table, write_job
 from tests.jobs.explain.conftest import explains, questions
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.engine]
 DAYS = ("02", "03")
 
 

@@ -349,6 +349,7 @@ def reference(folder: str, prompts: list[str], top: int) -> list[tuple[float, fl
 
 
 @pytest.mark.slow
+@pytest.mark.engine
 def test_a_real_server_gives_the_models_p_yes(embedded: str, vllm_server: tuple[str, Callable[[], None]]) -> None:
     url, wait = vllm_server
     logs = pq.read_table(HANDBOOK).slice(0, 12).to_pylist()

@@ -20,7 +20,7 @@ from tests.jobs.test_real_runs import start, wait_for
 from .conftest import asked, explains, flags, outcomes
 from .test_explain import Model
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.engine]
 KINDS = {category.name for category in CATEGORIES}
 
 

@@ -6,6 +6,7 @@ from tests.benchmarks.agreement import differences
 
 
 @pytest.mark.slow
+@pytest.mark.engine
 def test_vllm_and_transformers_agree_in_float32() -> None:
     """With an adapter, which is merged before an engine sees it: without one they load weights in the same way."""
     found = differences("float32", 64, adapter="facts")

@@ -1,0 +1,53 @@
+"""What members beside the ensemble would add to the default's: `python -m tests.benchmarks.beside OUTPUT [MEMBER …]`.
+
+OUTPUT is a cascade of the three detectors and of the MEMBERs, all of it escalated to the default verifier, on labelled rows
+(docs/uncertainty.md has the job file). Prints AUROC of the default's rule where a MEMBER has more and more weight beside 27
+of the verifier and 1 of each detector.
+"""
+
+import sys
+
+import numpy as np
+import pyarrow.dataset as ds
+
+from ragassay.jobs.config import default_members
+from ragassay.pipeline.arrays import Floats
+from ragassay.pipeline.calibration.metrics import auroc
+from ragassay.pipeline.verdict.aggregate import Mean, Positive
+from ragassay.pipeline.verdict.moments import moments_of
+from ragassay.pipeline.verdict.normalize import fit_detector
+from ragassay.pipeline.verdict.rule import Rule, apply_rule
+
+WEIGHTS = (0, 1, 3, 9, 27)
+EPSILON = 0.01
+
+
+def main() -> None:
+    """Measure and print."""
+    output, *wanted = sys.argv[1:]
+    own = default_members()["weights"]
+    judged = ds.dataset(f"{output}/escalated", format="parquet").to_table(columns=["row_key", "judge"]).to_pylist()
+    judge = {row["row_key"]: row["judge"] for row in judged}
+    rows = ds.dataset(f"{output}/scored", format="parquet").to_table(columns=["row_key", "label", "members"]).to_pylist()
+    said = [{m["name"]: m["sentence_scores"] for m in [*row["members"], judge[row["row_key"]]]} for row in rows]
+    good = np.array([row["label"] == "correct" for row in rows])
+    counts = np.array([len(one["facts"]) for one in said])
+
+    def values_of(name: str) -> Floats:
+        return np.array([np.nan if value is None else value for one in said for value in one[name]])
+
+    print("| weight | " + " | ".join(wanted) + " |\n" + "| --- " * (len(wanted) + 1) + "|")
+    for weight in WEIGHTS:
+        cells = []
+        for member in wanted:
+            weights = {**own, member: weight}
+            values = {name: values_of(name) for name in weights}
+            fits = {name: fit_detector(moments_of(v[~np.isnan(v)])) for name, v in values.items()}
+            shares = {name: one / sum(weights.values()) for name, one in weights.items()}
+            rule = Rule(fits, Mean.HARMONIC, Positive.CDF, EPSILON, shares)
+            cells.append(f"{auroc(apply_rule(rule, values, counts).response, good):.3f}")
+        print(f"| {weight} | " + " | ".join(cells) + " |")
+
+
+if __name__ == "__main__":
+    main()
