@@ -37,7 +37,7 @@ lint: setup
 
 # Tests share the cores, a thread each: PyTorch's threads would wait for one another. Those that start vLLM want all of them.
 test: lint browser
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 4 --dist loadfile --cov --cov-report=
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 4 --dist worksteal --cov --cov-report=
 	@echo "the fast tests run $$($(BIN)/coverage report --format=total) % of the code (what runs in Ray's workers is not counted)"
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow and not engine" -n 2 --dist loadfile
 	$(BIN)/python -m pytest -m engine
