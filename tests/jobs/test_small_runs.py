@@ -37,7 +37,8 @@ def test_rows_that_cannot_be_scored_stay(tiny_model: str, tmp_path: Path) -> Non
     }
     write_logs(tmp_path / "logs" / "dt=1" / "a.parquet", [{**row, "row_id": name} for name, row in rows.items()])
     (tmp_path / "logs" / "dt=1" / "b.parquet").write_text("no parquet")
-    doubt = [{**tiny(tiny_model), "name": name, "score": name} for name in ("attenhscore", "perplexity")]
+    engine = {"dtype": "float32", "max_model_len": 1024}
+    doubt = [{"name": name, "model": tiny_model, "engine": engine, "score": name} for name in ("attenhscore", "perplexity")]
     config = write_job(tmp_path / "job.yaml", slms=[tiny(tiny_model)], uncertainty=doubt)
     done = here("run", tmp_path / "logs", tmp_path / "out", "--config", config, "--on-bad-file", "skip")
     assert done.returncode == 0, done.stdout + done.stderr
