@@ -106,21 +106,21 @@ class Reader:
         for pack in packs(prompts):
             started = time.perf_counter()
             tree = grow([head + text for head, text in (prompts[i] for i in pack)])
-            signs = self._signs(tree, [len(prompts[i][1]) for i in pack], states)
-            sizes = _own_tokens(tree)
+            sees = tree.sees()
+            paths = [np.flatnonzero(sees[end]) for end in tree.ends]
+            signs = self._signs(tree, paths, [len(prompts[i][1]) for i in pack], states)
+            sizes = _own_tokens(paths, len(tree.tokens))
             seconds = (time.perf_counter() - started) / max(1, len(tree.tokens))
             for k, i in enumerate(pack):
                 size = len(prompts[i][0]) + len(prompts[i][1])
                 found[i] = Read(signs[k], sizes[k], size - sizes[k], seconds * sizes[k])
         return [found[i] for i in range(len(prompts))]
 
-    def _signs(self, tree: Tree, lengths: Sequence[int], states: bool) -> list[Signs]:
-        """What the model tells of the texts at the ends of a tree's prompts."""
+    def _signs(self, tree: Tree, paths: Sequence[Ints], lengths: Sequence[int], states: bool) -> list[Signs]:
+        """What the model tells of the texts at the ends of a tree's prompts, whose tokens stand at `paths`."""
         import torch
 
         device = self._model.device
-        sees = tree.sees()
-        paths = [np.flatnonzero(sees[end]) for end in tree.ends]
         # Each text's tokens, and the places whose next token they are.
         texts = [path[len(path) - n :] for path, n in zip(paths, lengths, strict=True)]
         before = np.concatenate([path[len(path) - n - 1 : len(path) - 1] for path, n in zip(paths, lengths, strict=True)])
@@ -209,14 +209,13 @@ def packs(prompts: Sequence[Prompt]) -> Iterator[list[int]]:
         yield pack
 
 
-def _own_tokens(tree: Tree) -> list[int]:
-    """Tokens of a tree that each of its prompts brought, the first that has one counted."""
-    sees = tree.sees()
-    known = np.zeros(len(tree.tokens), dtype=bool)
+def _own_tokens(paths: Sequence[Ints], size: int) -> list[int]:
+    """Tokens of a tree of some size that each of its prompts brought, the first that has one counted."""
+    known = np.zeros(size, dtype=bool)
     counts = []
-    for end in tree.ends:
-        counts.append(int((sees[end] & ~known).sum()))
-        known |= sees[end]
+    for path in paths:
+        counts.append(int((~known[path]).sum()))
+        known[path] = True
     return counts
 
 
