@@ -302,7 +302,7 @@ class Job(_Section):
 
     @property
     def limits(self) -> dict[str, float | None]:
-        """Member -> value of a response below which it alone finds it suspicious; None is the mean of its values."""
+        """Member -> value of a response below which it alone finds it suspicious; None where it has no such limit."""
         return {member.name: member.suspicious_below for member in self.members}
 
     @property

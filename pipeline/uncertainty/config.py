@@ -66,13 +66,9 @@ class ReadingModel(Model):
     @field_validator("engine", mode="before")
     @classmethod
     def _by_name(cls, given: Any) -> Any:
-        return (
-            {"kind": given}
-            if isinstance(given, str)
-            else {"kind": "transformers", **given}
-            if isinstance(given, dict)
-            else given
-        )
+        if isinstance(given, str):
+            return {"kind": given}
+        return {"kind": "transformers", **given} if isinstance(given, dict) else given
 
 
 class Rerank(ReadingModel):
@@ -138,7 +134,7 @@ class Uncertainty(ReadingModel):
 
     @property
     def suspicious_below(self) -> float | None:
-        """Value of a whole response below which it is suspicious; None is the mean."""
+        """Value of a whole response below which it is suspicious; None where it has no such limit."""
         return self.flag_below
 
     def reading(self) -> "Uncertainty":
