@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 export RAY_USAGE_STATS_ENABLED = 0
 
-.PHONY: setup browser demo test bench docs lint lock clean
+.PHONY: setup browser demo test bench docs site lint lock clean
 
 setup: $(STAMP)
 
@@ -27,7 +27,7 @@ browser:
 
 demo: setup
 	$(BIN)/ragassay run "$$($(BIN)/ragassay demo-logs)" out/demo --config jobs/demo.yaml
-	$(BIN)/ragassay report out/demo --label label --slice part >out/demo/figures.txt
+	$(BIN)/ragassay report out/demo --label label --slice part --all >out/demo/figures.txt
 	@tail -n 1 out/demo/figures.txt
 
 lint: setup
@@ -52,6 +52,11 @@ docs: setup
 	$(BIN)/python -m typer ragassay.jobs.cli.main utils docs --name ragassay --output docs/cli.md
 	$(BIN)/python -m tests.rooms
 
+# docs/ as a site, to be opened as a file: site/index.html.
+site: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+	@echo "site/index.html"
+
 # Needs uv, and a place where it finds the CPU build of torch (UV_FIND_LINKS).
 lock:
 	uv pip compile -q requirements/cpu.in --override requirements/excluded.txt --python-version 3.11 \
@@ -59,4 +64,4 @@ lock:
 	sed -i 's/+cpu$$//' requirements/cpu.txt
 
 clean:
-	rm -rf out .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf out site .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,12 +1,13 @@
 """A plan: rows from a source, through stages, into a sink; what is committed is not done again when it is run anew."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
+from ragassay.jobs.progress.meter import CountedActor, count_batch
 from ragassay.jobs.resources import LIGHT_CPUS
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.slm.config import Replicas
@@ -31,6 +32,7 @@ class Stage:
         arguments: Further arguments, of the function or of the class.
         replicas: Actor pool of a class; None for a function, which runs in tasks of LIGHT_CPUS.
         environment: Environment variables of its actors' processes; a function runs in any worker.
+        judges: Whether it says something of sentences, which is worth a bar.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Stage:
     arguments: Mapping[str, Any]
     replicas: Replicas | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    judges: bool = True
 
     @property
     def step(self) -> Callable[..., Any]:
@@ -85,7 +88,7 @@ def run_plan(source: Any, stages: Sequence[Stage], sink: Sink, block_mib: float)
     context.checkpoint_config = _commits(sink)
     dataset = ray.data.read_datasource(source, num_cpus=LIGHT_CPUS)
     for stage in stages:
-        dataset = dataset.map_batches(**_how(stage), batch_size=None, batch_format="pyarrow", zero_copy_batch=True)
+        dataset = dataset.map_batches(**how(stage))
     try:
         dataset.write_parquet(
             sink.output.path(sink.name),
@@ -97,6 +100,29 @@ def run_plan(source: Any, stages: Sequence[Stage], sink: Sink, block_mib: float)
         )
     finally:
         context.checkpoint_config = None
+
+
+def counted(stage: Stage, place: str) -> Stage:
+    """The same stage, whose workers tell how far they are; Ray knows it by the same name.
+
+    Args:
+        stage: The stage.
+        place: Where they tell it, see `progress.meter`.
+    """
+    call = (_counted_function if stage.replicas is None else _counted_class)(stage.call.__name__)
+    return replace(stage, call=call, arguments={"call": stage.call, "arguments": stage.arguments, "place": place})
+
+
+def _counted_function(name: str) -> Callable[..., Any]:
+    def call(table: pa.Table, **arguments: Any) -> pa.Table:
+        return count_batch(table, **arguments)
+
+    call.__name__ = name
+    return call
+
+
+def _counted_class(name: str) -> Callable[..., Any]:
+    return type(name, (CountedActor,), {})
 
 
 def _settle(context: Any, stages: Sequence[Stage], block_mib: float) -> None:
@@ -116,12 +142,13 @@ def _settle(context: Any, stages: Sequence[Stage], block_mib: float) -> None:
     )
 
 
-def _how(stage: Stage) -> dict[str, Any]:
-    """Arguments of `map_batches` for a stage."""
+def how(stage: Stage) -> dict[str, Any]:
+    """Arguments of Ray Data's `map_batches` for a stage."""
     from ray.data import ActorPoolStrategy
 
+    whole_blocks = {"batch_size": None, "batch_format": "pyarrow", "zero_copy_batch": True}
     if stage.replicas is None:
-        return {"fn": stage.call, "fn_kwargs": dict(stage.arguments), "num_cpus": LIGHT_CPUS}
+        return {"fn": stage.call, "fn_kwargs": dict(stage.arguments), "num_cpus": LIGHT_CPUS, **whole_blocks}
     pool = ActorPoolStrategy(
         min_size=stage.replicas.min,
         max_size=stage.replicas.max,
@@ -133,6 +160,7 @@ def _how(stage: Stage) -> dict[str, Any]:
         "fn": stage.call,
         "fn_constructor_kwargs": dict(stage.arguments),
         "compute": pool,
+        **whole_blocks,
         **_actor_options(stage, stage.replicas),
     }
 

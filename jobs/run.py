@@ -2,8 +2,8 @@
 
 import secrets
 import time
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -16,13 +16,14 @@ from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import existing_output, read_manifest, write_manifest
 from ragassay.jobs.output.partitions import hive_path, partitions
 from ragassay.jobs.plan import Stage, needed_resources
+from ragassay.jobs.progress.show import finished
+from ragassay.jobs.progress.task import task
 from ragassay.jobs.ray_session import ray_session
 from ragassay.jobs.resources import CHEAP
 from ragassay.jobs.score.balance import count_scored
 from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows, clear_pending, forget_pending
 from ragassay.jobs.score.frequencies import ensure_frequencies
 from ragassay.jobs.score.plan import score_files
-from ragassay.jobs.score.progress import progress
 from ragassay.jobs.score.register import check_input, refuse_unfinished, register
 from ragassay.jobs.score.stages import stages
 from ragassay.jobs.storage import Folder, open_folder
@@ -80,12 +81,13 @@ def escalate_job(job: Job, output_uri: str, console: Console) -> Run:
     return _job(job, output_uri, console, input_uri=None, escalate=True)
 
 
-def fit_job(job: Job, output_uri: str) -> dict[str, Fit]:
+def fit_job(job: Job, output_uri: str, console: Console) -> dict[str, Fit]:
     """Bring `stats/` up to date and give mu and sigma of every member. See `run_job`."""
     output = existing_output(output_uri)
-    with locked(output), ray_session(job, *CHEAP):
+    with locked(output), _ray(job, CHEAP, console, wanted=True):
         refuse_unfinished(output, read_manifest(output), ())
-        stats = fit_output(job, output)
+        with task(console, "deciding", "moments", unit="partitions"):
+            stats = fit_output(job, output)
         return fits_of(job.normalize, job.values, stats, list(stats), job.history.partitions)
 
 
@@ -93,9 +95,10 @@ def _job(
     job: Job, output_uri: str, console: Console, *, input_uri: str | None, finalize: bool = False, escalate: bool = False
 ) -> Run:
     job = with_dtypes(job)
-    logs = find_logs(input_uri) if input_uri is not None else None
-    if logs is not None:
-        check_input(job, logs)
+    with task(console, "checking", "logs"):
+        logs = find_logs(input_uri) if input_uri is not None else None
+        if logs is not None:
+            check_input(job, logs)
     output = open_folder(output_uri) if logs is not None else existing_output(output_uri)
     if logs is not None:
         refuse_overlap(logs, output)
@@ -107,15 +110,16 @@ def _job(
         pending: dict[int, LogFile] = {}
         if logs is not None:
             clear_pending(output)  # before anything reads raw/: a file of it may be cut off
-            pending = _register(job, logs, output, manifest, run)
+            with task(console, "checking", "output"):
+                pending = _register(job, logs, output, manifest, run)
         to_finalize = finalize and (logs is None or bool(pending) or bool(without_verdict(partitions(output, "raw"), manifest)))
         to_escalate = escalate and _escalates(job, output, manifest, logs, coming=bool(pending) or to_finalize)
         needed = _needed(job, to_score=bool(pending), to_escalate=to_escalate)
-        with ray_session(job, *needed) if pending or to_finalize or to_escalate else nullcontext():
+        with _ray(job, needed, console, wanted=bool(pending) or to_finalize or to_escalate):
             scored = pending if logs is not None else None
             if logs is not None:
                 _score(job, logs, pending, output, manifest, run, console)
-            stats, tonight = _finalize(job, output, manifest, run, scored) if to_finalize else ({}, [])
+            stats, tonight = _finalize(job, output, manifest, run, scored, console) if to_finalize else ({}, [])
             escalated = _escalate(job, output, manifest, run, scored, console) if to_escalate else []
             if logs is not None and (tonight or escalated):  # a night that broke off behind its verdicts is compared now
                 run.drift = check_drift(job, manifest, stats or fit_output(job, output), tonight or escalated)
@@ -123,7 +127,18 @@ def _job(
             run.errors = next((before.errors for before in reversed(manifest.runs) if before.errors), {})
         run.finished = datetime.now(UTC).isoformat(timespec="seconds")
         write_manifest(output, manifest)
+        finished("run", run.sentences, "sentences")
         return run
+
+
+@contextmanager
+def _ray(job: Job, needed: tuple[float, float], console: Console, *, wanted: bool) -> Iterator[None]:
+    """Ray, if it is wanted; its start is shown."""
+    with ExitStack() as stack:
+        if wanted:
+            with task(console, "loading", "Ray"):
+                stack.enter_context(ray_session(job, *needed))
+        yield
 
 
 def _register(job: Job, logs: Logs, output: Folder, manifest: Manifest, run: Run) -> dict[int, LogFile]:
@@ -145,11 +160,12 @@ def _score(
         committed = CommittedRows(output, files)
         run.resumed = committed()
         console.print(f"{total} rows to score" + (f", {run.resumed} of them already committed" if run.resumed else ""))
-        with progress(committed, total, console):
+        with task(console, "reading", "contexts"):
             frequencies = ensure_frequencies(job, logs, files, output) if job.detectors else None
-            score_files(job, logs, files, output, frequencies)
+        score_files(job, logs, files, output, frequencies, run.resumed, console)
     all_rows = sum(file.rows or 0 for file in logs.files)
-    statuses, usage, sentences = count_scored(output, files)
+    with task(console, "counting", "rows", total, "rows"):
+        statuses, usage, sentences = count_scored(output, files)
     run.statuses, run.usage, run.sentences = dict(statuses), usage, sentences
     run.errors = worst_share(statuses)
     engines = {slm.name: slm.engine for slm in job.slms} | {model.name: model.engine for model in job.reading_models}
@@ -172,7 +188,7 @@ def _score(
 
 
 def _finalize(
-    job: Job, output: Folder, manifest: Manifest, run: Run, scored: Collection[int] | None
+    job: Job, output: Folder, manifest: Manifest, run: Run, scored: Collection[int] | None, console: Console
 ) -> tuple[dict[str, PartitionStats], list[str]]:
     """Finalise the partitions without verdicts, which are then compared with the history before them; or all.
 
@@ -183,6 +199,7 @@ def _finalize(
         run: This run's record.
         scored: Numbers of the input files that this run has scored, whose rows it reports; None finalises everything, and
             reports the rows of the whole folder.
+        console: Where progress goes.
 
     Returns:
         Statistics of every partition, and those that it wrote.
@@ -191,17 +208,20 @@ def _finalize(
     refuse_unfinished(output, manifest, ())
     raw = partitions(output, "raw")
     chosen = list(raw) if scored is None else without_verdict(raw, manifest)
-    stats = fit_output(job, output)
-    decided = decide(job, output, manifest, run.run_id, stats, chosen)
+    with task(console, "deciding", "moments", unit="partitions"):
+        stats = fit_output(job, output)
+    decided = decide(job, manifest, run.run_id, stats, chosen)
     run.fit = decided.fit
     run.seconds["fit"] = round(time.perf_counter() - started, 3)
     started = time.perf_counter()
-    run.threshold = decided.threshold or quantile(job, output, raw, decided.settings, chosen)
+    with task(console, "deciding", "threshold"):
+        run.threshold = decided.threshold or quantile(job, output, raw, decided.settings, chosen)
     settings = replace(decided.settings, threshold=run.threshold.value)
     for partition in chosen:  # a crash from here on leaves them to be finalised anew, not half old and half new
         manifest.finalized.pop(hive_path(partition), None)
     write_manifest(output, manifest)
-    done = write_verdicts(output, manifest, raw, settings, stats, chosen)
+    with task(console, "deciding", "verdicts", unit="partitions"):
+        done = write_verdicts(output, manifest, raw, settings, stats, chosen)
     run.partitions = sorted(map(hive_path, chosen))
     written = count_rows(manifest.files, done.values(), scored)
     ok, total = written.statuses[Status.OK.value], written.statuses.total()

@@ -1,7 +1,7 @@
 """The two trivial baselines that every figure is reported beside: response length, and words that the context lacks."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence, Set
 
 _WORD = re.compile(r"\w+")
 
@@ -20,3 +20,15 @@ def share_in_context(text: str, context_words: set[str]) -> float:
 def words_of(passages: Iterable[str | None]) -> set[str]:
     """The different words of all passages."""
     return {word for passage in passages if passage for word in words(passage)}
+
+
+def nearest(text: str, passages: Sequence[Set[str]]) -> int | None:
+    """Number of the passage that has most of a text's different words; None where none has any.
+
+    Args:
+        text: Any text.
+        passages: The words of each.
+    """
+    mine = set(words(text))
+    shared = [len(mine & passage) for passage in passages]
+    return shared.index(max(shared)) if any(shared) else None

@@ -38,6 +38,7 @@ class Server(ThreadingHTTPServer):
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # headers and body are two writes: the second would wait 40 ms for the client's word
     server: Server
 
     def do_POST(self) -> None:

@@ -27,7 +27,7 @@ def commands(name: str) -> list[list[str]]:
     """Every use of a command in code blocks and code spans of the pages; a trailing … means that it goes on."""
     found = []
     for page in set(PAGES) - {GENERATED}:
-        text = page.read_text()
+        text = page.read_text().replace("\\\n", " ")
         spans = re.findall(r"`([^`\n]+)`", text) + [
             line for block in re.findall(r"```[a-z]*\n(.*?)```", text, re.S) for line in block.split("\n")
         ]
@@ -80,6 +80,12 @@ def test_named_files_exist(page: Path) -> None:
         assert (REPO / name).exists(), name
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def test_the_readme_is_short() -> None:
+    lines = (REPO / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 80
+    assert [line for line in lines if len(line) > 140] == []
 
 
 def test_the_picture_of_the_rooms_is_that_of_the_code() -> None:

@@ -25,6 +25,7 @@ def vllm_server(embedded: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
     command += ["--host", "127.0.0.1", "--port", str(port), "--max-model-len", "4096", "--max-num-seqs", "8"]
     command += ["--dtype", "float32", "--block-size", "32", "--enforce-eager"]
     settings = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_NO_USAGE_STATS": "1"}
+    settings["TORCH_COMPILE_DISABLE"] = "1"  # it compiles what nobody reads, see vllm_engine.label_logprobs
     process = subprocess.Popen(
         command,
         stdout=log.open("wb"),

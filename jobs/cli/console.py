@@ -5,11 +5,15 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from typing import Annotated
 
+import typer
 from rich.console import Console
 
 from ragassay.jobs.endings import Terminated, end_at_sigterm, full_message, interruption, is_full, sigterm_restored
+from ragassay.jobs.progress.show import LogFormat, log_as
+from ragassay.jobs.progress.task import task
 from ragassay.jobs.visible import VisibleText
 from ragassay.pipeline.errors import RagassayError
 
@@ -18,6 +22,22 @@ DRIFT_EXIT = 3
 
 PLAIN_WIDTH = 200
 """Columns where the output is no terminal: tables go to files and schedulers' logs unfolded."""
+
+
+def _log_as(wanted: LogFormat) -> LogFormat:
+    log_as(wanted)
+    return wanted
+
+
+Log = Annotated[
+    LogFormat,
+    typer.Option(
+        "--log-format",
+        callback=_log_as,
+        help="Progress as text; or as json, objects on lines of stderr, for a program to read.",
+    ),
+]
+"""Option of every command that may take seconds; who takes it need not look at it."""
 
 
 @contextmanager
@@ -52,3 +72,8 @@ def new_console(*, stderr: bool = False, width: int | None = None) -> Console:
     console = Console(stderr=stderr, soft_wrap=True, width=width, emoji=False, markup=not stderr, highlight=not stderr)
     console.push_render_hook(VisibleText())
     return console
+
+
+def doing(phase: str, stage: str = "", total: int | None = None, unit: str = "") -> AbstractContextManager[None]:
+    """A task of a command whose result goes to stdout: its bar or lines go to stderr. See `progress.task`."""
+    return task(new_console(stderr=True), phase, stage, total, unit)

@@ -4,9 +4,11 @@ from typing import Annotated
 
 import typer
 
-from ragassay.jobs.cli.console import our_errors
-from ragassay.jobs.cli.decide import Config, Output, opened
+from ragassay.jobs.cli.console import Log, our_errors
+from ragassay.jobs.cli.decide import opened
+from ragassay.jobs.cli.options import Config, Output
 from ragassay.jobs.config import load_job
+from ragassay.jobs.progress.show import LogFormat
 from ragassay.pipeline.explain.strategy import Strategy
 
 app = typer.Typer()
@@ -57,6 +59,7 @@ def explain(
             help="Write the explanations for people to judge; `evaluate --explanations --judgements FILE` reads it.",
         ),
     ] = None,
+    log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Ask a larger model why sentences were flagged: OUTPUT/explanations; goes on where it stopped, and asks nothing twice."""
     with our_errors() as console, opened(output) as (folder, manifest):

@@ -8,13 +8,18 @@ from typing import Annotated
 
 import typer
 
-from ragassay.jobs.cli.console import DRIFT_EXIT, our_errors
-from ragassay.jobs.cli.decide import Config, FailOnDrift, Output
+from ragassay.jobs.cli.check import app as check
+from ragassay.jobs.cli.console import DRIFT_EXIT, Log, doing, our_errors
 from ragassay.jobs.cli.decide import app as decide
+from ragassay.jobs.cli.estimate import app as estimate
 from ragassay.jobs.cli.explain import app as explain
+from ragassay.jobs.cli.init import app as init
+from ragassay.jobs.cli.options import Config, FailOnDrift, Output
 from ragassay.jobs.cli.plan import app as plan
+from ragassay.jobs.cli.review import app as review
 from ragassay.jobs.cli.tune import app as tune
 from ragassay.jobs.config import Job, load_job
+from ragassay.jobs.progress.show import LogFormat
 
 app = typer.Typer(
     help="Say of every sentence of every logged RAG answer whether its context supports it.",
@@ -22,9 +27,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+app.add_typer(check)
 app.add_typer(decide)
+app.add_typer(estimate)
 app.add_typer(explain)
+app.add_typer(init)
 app.add_typer(plan)
+app.add_typer(review)
 app.add_typer(tune)
 
 Input = Annotated[str, typer.Argument(help="Parquet file, folder, glob or object-store URI of logs.")]
@@ -70,6 +79,7 @@ def run(
     config: Config = None,
     on_bad_file: OnBadFile = None,
     fail_on_drift: FailOnDrift = False,
+    log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Score what is new, fit, and finalise: logs in, verdicts out."""
     with our_errors() as console:
@@ -86,7 +96,9 @@ def run(
 
 
 @app.command()
-def score(input_uri: Input, output: Output, config: Config = None, on_bad_file: OnBadFile = None) -> None:
+def score(
+    input_uri: Input, output: Output, config: Config = None, on_bad_file: OnBadFile = None, log_format: Log = LogFormat.TEXT
+) -> None:
     """Score what is new into OUTPUT/raw; resumes where a broken run stopped."""
     with our_errors() as console:
         from ragassay.jobs.cli.summary import print_summary
@@ -100,17 +112,19 @@ def score(input_uri: Input, output: Output, config: Config = None, on_bad_file: 
 
 
 @app.command()
-def fit(output: Output, config: Config = None) -> None:
+def fit(output: Output, config: Config = None, log_format: Log = LogFormat.TEXT) -> None:
     """Bring OUTPUT/stats up to date and print mu and sigma of every member."""
     with our_errors() as console:
         from ragassay.jobs.cli.summary import print_fit
         from ragassay.jobs.run import fit_job
 
-        print_fit(fit_job(load_job(config), output), console)
+        print_fit(fit_job(load_job(config), output, console), console)
 
 
 @app.command()
-def finalize(output: Output, config: Config = None, calibration: CalibrationFile = None) -> None:
+def finalize(
+    output: Output, config: Config = None, calibration: CalibrationFile = None, log_format: Log = LogFormat.TEXT
+) -> None:
     """Give every row of OUTPUT/raw a verdict under the job file's settings, or a calibration's; needs no model."""
     with our_errors() as console:
         from ragassay.jobs.cli.summary import print_summary
@@ -125,7 +139,7 @@ def finalize(output: Output, config: Config = None, calibration: CalibrationFile
 
 
 @app.command()
-def escalate(output: Output, config: Config = None) -> None:
+def escalate(output: Output, config: Config = None, log_format: Log = LogFormat.TEXT) -> None:
     """Put the most doubtful responses of OUTPUT to a larger judge, which decides them; so does `run`, if the job says so."""
     with our_errors() as console:
         from ragassay.jobs.cli.summary import print_summary
@@ -135,7 +149,7 @@ def escalate(output: Output, config: Config = None) -> None:
 
 
 @app.command()
-def prepare(config: Config = None) -> None:
+def prepare(config: Config = None, log_format: Log = LogFormat.TEXT) -> None:
     """Make the models of a job ready on this machine (a GGUF file is dequantised once)."""
     with our_errors() as console:
         from ragassay.pipeline.engines.prepare import prepare_slm
@@ -144,7 +158,9 @@ def prepare(config: Config = None) -> None:
         job = load_job(config)
         for model in (*job.slms, *([job.escalate.to] if job.escalate else []), *job.reading_models):
             served = isinstance(model, Slm) and model.engine.SERVED
-            console.print(f"{model.name}: {'at its server' if served else prepare_slm(model)}", markup=False)
+            with doing("preparing", model.name):
+                made = "at its server" if served else prepare_slm(model)
+            console.print(f"{model.name}: {made}", markup=False)
 
 
 @app.command()

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from ragassay.jobs.cli.console import our_errors
-from ragassay.jobs.cli.decide import Config
+from ragassay.jobs.cli.console import Log, new_console, our_errors
+from ragassay.jobs.cli.options import Config
 from ragassay.jobs.config import load_job
+from ragassay.jobs.progress.show import LogFormat
 from ragassay.pipeline.errors import ConfigError
 
 app = typer.Typer()
@@ -27,6 +28,7 @@ def plan(
         typer.Option("--gpu-tokens-per-second", min=1, help="Prompt tokens that one of them computes a second: measure it."),
     ] = None,
     gpu_price: Annotated[float | None, typer.Option("--gpu-price", min=0, help="Price of one of them for an hour.")] = None,
+    log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Tell what a job will take: rows, tokens, reuse, time here and on GPUs, and what should be mended first."""
     began = time.perf_counter()
@@ -37,4 +39,5 @@ def plan(
         if (gpus is None) != (gpu_tokens_per_second is None):
             raise ConfigError("--gpus and --gpu-tokens-per-second go together: a throughput that nobody measured is a guess")
         fleet = Gpus(gpus, gpu_tokens_per_second, gpu_price) if gpus and gpu_tokens_per_second else None
-        run_plan(load_job(config), input_uri, console, sample=sample, seconds=seconds, gpus=fleet, began=began)
+        said = new_console(stderr=True)
+        run_plan(load_job(config), input_uri, console, said, sample=sample, seconds=seconds, gpus=fleet, began=began)

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from ragassay.jobs.cli.console import our_errors
-from ragassay.jobs.cli.decide import Config, IgnoreLabel, SentenceLabels, TrueMeans, label_source
+from ragassay.jobs.cli.console import Log, our_errors
+from ragassay.jobs.cli.options import Config, IgnoreLabel, Labels, SentenceLabels, TrueMeans, label_source
 from ragassay.jobs.config import load_job
+from ragassay.jobs.progress.show import LogFormat
 
 app = typer.Typer()
 
@@ -15,7 +16,11 @@ app = typer.Typer()
 @app.command()
 def tune(
     data: Annotated[
-        str, typer.Argument(help="Labelled log, a Parquet file: question, context, response and the label column.")
+        str,
+        typer.Argument(
+            help="Labelled log, a Parquet file: question, context, response and the label column; with --labels the output "
+            "folder that was reviewed."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder of the adapter; a broken training that lies there is taken up.")],
     base: Annotated[str | None, typer.Option("--base", help="Model to train; by default the SLM's own.")] = None,
@@ -27,6 +32,7 @@ def tune(
     label: Annotated[
         str, typer.Option("--label", help="Column of the labels: booleans, or correct, partial, wrong.")
     ] = "label",
+    labels: Labels = None,
     true_means: TrueMeans = None,
     ignore_label: IgnoreLabel = None,
     sentence_labels: SentenceLabels = None,
@@ -54,6 +60,7 @@ def tune(
     check_every: Annotated[int, typer.Option("--check-every", min=1, help="Steps between two looks at them.")] = 50,
     patience: Annotated[int, typer.Option("--patience", min=1, help="Looks without gain after which training stops.")] = 5,
     seed: Annotated[int, typer.Option("--seed", help="Of first values and order.")] = 0,
+    log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Train a LoRA adapter for an SLM on labelled responses; `adapter: OUT` in a job file then judges with it."""
     with our_errors() as console:
@@ -62,7 +69,7 @@ def tune(
         from ragassay.jobs.tune.train import Recipe
 
         job = load_job(config)
-        source = label_source(label, None, true_means, ignore_label, sentence_labels, None)
+        source = label_source(label, labels, true_means, ignore_label, sentence_labels, None)
         assert source is not None
         recipe = Recipe(
             epochs=epochs,

@@ -7,18 +7,19 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from ragassay.jobs.decide.choose import SEED, Choice, choose, fitted_rule, folds_of, half_of
-from ragassay.jobs.decide.evaluate import stored_rule
+from ragassay.jobs.decide.choose import FOLDS, SEED, Choice, choose, fitted_rule, folds_of, half_of
+from ragassay.jobs.decide.contenders import stored_rule
 from ragassay.jobs.decide.labelled import Labelled, fits_of_all, load_labelled, member_values_of
 from ragassay.jobs.decide.labels import LabelSource
 from ragassay.jobs.output.partitions import batches, partitions
+from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.finalize import score_cells, score_moments
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.certify import certify, rows_needed
 from ragassay.pipeline.calibration.probability import calibration_error, fit_probability, probabilities
 from ragassay.pipeline.calibration.target import Target, best_precision, find_threshold, reached
-from ragassay.pipeline.errors import ConfigError, FitError
+from ragassay.pipeline.errors import ConfigError, FitError, InputError
 from ragassay.pipeline.members import scores_of
 from ragassay.pipeline.stages.finalize import VerdictSettings
 from ragassay.pipeline.verdict.exact_quantile import share_cut
@@ -56,19 +57,12 @@ def calibrate(
     Raises:
         ConfigError: The target needs labels, or can't be certified.
         FitError: The target can't be reached, or the labels are too few to certify it.
-        RagassayError: Labels or verdicts can't be used.
+        RagassayError: Labels or verdicts can't be used; a precision is to be certified, and they were drawn unevenly.
     """
     if source is None and (target.needs_labels or delta is not None):
         raise ConfigError(f"target {target.text} needs labels: name their column with --label")
-    if delta is not None and not 0 < delta < 1:
-        raise ConfigError(f"--certify takes the probability of being wrong, between 0 and 1, not {delta:g}")
-    if delta is not None and manifest.last_fit and manifest.last_fit.is_calibrated:
-        raise ConfigError(
-            "the last verdicts come from a calibration, whose rule may have been fitted to the very labels that would certify: "
-            "run `ragassay finalize` without it first"
-        )
-    if delta is not None and target.metric != "precision":
-        raise ConfigError(f"only a precision can be certified, not {target.text}")
+    if delta is not None:
+        _check_certifiable(target, delta, manifest)
     values = member_values_of(manifest)
     stored = stored_rule(manifest, fits_of_all(output, values))
     if source is None:
@@ -76,10 +70,20 @@ def calibrate(
         return _calibration(manifest, target, values, stored, tau, measured)
 
     rows = load_labelled(output, values, source, group=group)
+    if delta is not None and rows.uneven:
+        raise InputError(
+            f"labels {source.file}: the labelled rows were drawn with different inclusion probabilities, as a stratified "
+            "sample is, and a precision certified on them would be the sample's, not the logs': certify with labels of a page "
+            "that `ragassay review` has drawn without --stratified"
+        )
     fitting = half_of(rows) if delta is not None else np.ones(len(rows.labels), dtype=bool)
 
     def chosen(mine: Bools) -> Choice:
-        return Choice(stored, False) if threshold_only else choose(rows, stored, mine)
+        choice = Choice(stored, False) if threshold_only else choose(rows, stored, mine)
+        advance(1, "fits")
+        return choice
+
+    expect(1 + FOLDS, "fits")
 
     choice = chosen(fitting)
     # The rule is chosen anew in each fold, so that what is measured on the rest was fitted to none of it.
@@ -111,6 +115,18 @@ def calibrate(
         probability=fit_probability(scores[fitting], rows.good[fitting]) if _both(rows.good[fitting]) else None,
         certificate=certificate,
     )
+
+
+def _check_certifiable(target: Target, delta: float, manifest: Manifest) -> None:
+    if not 0 < delta < 1:
+        raise ConfigError(f"--certify takes the probability of being wrong, between 0 and 1, not {delta:g}")
+    if manifest.last_fit and manifest.last_fit.is_calibrated:
+        raise ConfigError(
+            "the last verdicts come from a calibration, whose rule may have been fitted to the very labels that would certify: "
+            "run `ragassay finalize` without it first"
+        )
+    if target.metric != "precision":
+        raise ConfigError(f"only a precision can be certified, not {target.text}")
 
 
 def _calibration(

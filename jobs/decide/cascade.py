@@ -9,7 +9,7 @@ from ragassay.jobs.decide.labelled import Labelled
 from ragassay.jobs.escalate.written import tokens_of
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Bools, Floats, Ints
-from ragassay.pipeline.calibration.metrics import Measure, counts_at_thresholds, interval, resampling_weights
+from ragassay.pipeline.calibration.metrics import Measure, aurocs, interval, of_both, resampling_weights
 from ragassay.pipeline.escalate.choose import round_down
 from ragassay.pipeline.escalate.config import UNCERTAINTY
 from ragassay.pipeline.members import Value
@@ -19,7 +19,6 @@ SHARES = tuple(step / 20 for step in range(21))
 SEEDS = 20
 RANDOM = "random"
 CASCADE_METRICS = ("balanced_accuracy", "f1_hallucinated", "auroc")
-CELLS = 4_000_000  # of weights at a time: arrays near 32 MB
 
 
 @dataclass(frozen=True)
@@ -128,18 +127,8 @@ class _Contest:
         return {
             "balanced_accuracy": (1 - alarms / ups + caught / downs) / 2,
             "f1_hallucinated": 2 * caught / (caught + alarms + downs),
-            "auroc": self._auroc(np.where(asked, self.margins[1], self.margins[0]), weights),
+            "auroc": aurocs(np.where(asked, self.margins[1], self.margins[0]), self.good, weights),
         }
-
-    def _auroc(self, margins: Floats, weights: Floats) -> Floats:
-        parts = []
-        step = max(1, CELLS // len(margins))
-        for start in range(0, len(weights), step):
-            tp, fp = counts_at_thresholds(margins, self.good, weights[start : start + step])
-            zero = np.zeros((len(tp), 1))
-            rates = [np.concatenate([zero, found / found[:, -1:]], axis=1) for found in (tp, fp)]
-            parts.append(np.trapezoid(rates[0], rates[1], axis=1))
-        return np.concatenate(parts)
 
 
 def _scaled(values: Floats, thresholds: Floats) -> Floats:
@@ -152,7 +141,7 @@ def _weights(groups: Ints, good: Bools, resamples: int) -> Floats:
     """The rows as they are, then resamples of whole items that hold both classes: array (1 + resamples, rows)."""
     numbers = np.unique(groups, return_inverse=True)[1]
     drawn = resampling_weights(numbers, resamples, 0) if resamples else np.empty((0, len(good)))
-    return np.concatenate([np.ones((1, len(good))), drawn[(drawn @ good > 0) & (drawn @ ~good > 0)]])
+    return np.concatenate([np.ones((1, len(good))), of_both(drawn, good)])
 
 
 def _orders(rows: Labelled, there: Bools, manifest: Manifest) -> dict[str, Ints]:

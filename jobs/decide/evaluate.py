@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,10 +11,23 @@ import numpy as np
 
 from ragassay.jobs.config import Normalize
 from ragassay.jobs.decide.cascade import Cascade, cascade_curve, cascade_margins
-from ragassay.jobs.decide.choose import calibrated_on_other_half
+from ragassay.jobs.decide.contenders import (
+    AS_CASCADE,
+    AS_FINALISED,
+    ENSEMBLE,
+    JUDGE,
+    SENTENCES,
+    baseline_lines,
+    response_lines,
+    sentence_lines,
+    stored_fit,
+    stored_rule,
+)
+from ragassay.jobs.decide.differences import Difference, differences
 from ragassay.jobs.decide.judged import ask_judge
 from ragassay.jobs.decide.labelled import Labelled, fits_of_all, load_labelled, member_values_of, stats_of
 from ragassay.jobs.decide.labels import Label, LabelSource
+from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.fit import fits_of
 from ragassay.pipeline.arrays import Bools, Floats, Ints
@@ -24,16 +37,14 @@ from ragassay.pipeline.judge import Judge
 from ragassay.pipeline.members import Value
 from ragassay.pipeline.verdict.aggregate import Mean, Positive, legal_pairs
 from ragassay.pipeline.verdict.moments import moments_of
-from ragassay.pipeline.verdict.normalize import Fit, ensemble
-from ragassay.pipeline.verdict.rule import Rule, apply_rule
-from ragassay.schemas.manifest import FitRecord, Manifest
+from ragassay.pipeline.verdict.normalize import Fit
+from ragassay.pipeline.verdict.rule import apply_rule
+from ragassay.schemas.manifest import Manifest
 
 EVALUATION = "evaluation.json"
 EVALUATION_VERSION = 1
 RESAMPLES = 1000
 HISTOGRAM_BINS = 40
-AS_FINALISED = "ensemble, as finalised"
-AS_CASCADE = "cascade, as finalised"
 
 
 @dataclass(frozen=True)
@@ -143,6 +154,8 @@ class Evaluation:
         normalisation: How far verdicts depend on which half mu and sigma come from.
         histograms: The ensemble, the whole response, and the geometric and the harmonic mean, by label.
         cascade: Quality against cost, from a judge that is never asked to one that always is; null where that was not wanted.
+        differences: Comparison -> AUROC of each of its other scores less the ensemble's; the last one of responses, and
+            sentences.
     """
 
     created: str
@@ -162,6 +175,7 @@ class Evaluation:
     normalisation: Halves
     histograms: list[Histogram]
     cascade: Cascade | None = None
+    differences: dict[str, list[Difference]] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """JSON text."""
@@ -205,8 +219,12 @@ def evaluate(
     if manifest.judge is not None and not np.isnan(rows.judge).all():
         scores[AS_CASCADE] = cascade_margins(rows, manifest.judge.below)
     if judge is not None:
-        scores[f"judge {judge.name}, whole response"] = ask_judge(judge, rows, output)
-    scores |= {"baseline: shorter response": -rows.words, "baseline: words in context": rows.overlap}
+        scores[f"{JUDGE}{judge.name}, whole response"] = ask_judge(judge, rows, output)
+    scores |= baseline_lines(rows)
+    of_sentences = sentence_lines(rows, rule)
+    contests = list(_contests(rows.labels))
+    parts = sum(len(set(rows.slices[column])) for column in slices)
+    expect(len(contests) * len(scores) + len(of_sentences) + parts, "steps")
     found = Evaluation(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         label=rows.named(source.column),
@@ -219,12 +237,13 @@ def evaluate(
         groups=int(rows.groups.max()) + 1,
         grouped_by=rows.grouped_by,
         resamples=resamples,
-        comparisons=[_compare(name, rows, mine, scores, resamples) for name, mine in _contests(rows.labels)],
-        sentences=_sentences(rows, rule, resamples),
+        comparisons=[_compare(name, rows, mine, scores, resamples) for name, mine in contests],
+        sentences=_sentences(rows, of_sentences, resamples),
         slices=[part for column in slices for part in _slices(rows, column, resamples)],
         normalisation=_halves(output, manifest, values, rows),
         histograms=_histograms(rows, scores, rule.positive),
         cascade=None if cascade is False else cascade_curve(output, manifest, rows, resamples),
+        differences=_differences(rows, scores, of_sentences, resamples),
     )
     if cascade and found.cascade is None:
         raise InputError(
@@ -233,38 +252,6 @@ def evaluate(
         )
     output.write(EVALUATION, found.to_json())
     return found
-
-
-def stored_rule(manifest: Manifest, fits: Mapping[str, Fit]) -> Rule:
-    """Mean, policy and weights of the last verdicts, with these mu and sigma."""
-    record = _stored(manifest)
-    return Rule(fits, Mean(record.mean), Positive(record.positive), record.epsilon, record.weights)
-
-
-def _stored(manifest: Manifest) -> FitRecord:
-    assert manifest.last_fit, "rows without a score were refused before"
-    return manifest.last_fit
-
-
-def response_lines(rows: Labelled, rule: Rule) -> dict[str, Floats]:
-    """The paper's comparison: name -> a score a response, NaN where there is none.
-
-    The ensemble as finalised; each member alone, and a calibration of them; the whole response without the splitter; five means
-    times the policies.
-    """
-    lines = {AS_FINALISED: rows.score}
-    if len(rows.values) > 1:
-        for name, values in rows.values.items():
-            alone = Rule({name: rule.fits[name]}, rule.mean, rule.positive, rule.epsilon)
-            lines[f"{name} alone"] = apply_rule(alone, {name: values}, rows.counts).response
-        lines["calibrated on the other half"] = calibrated_on_other_half(rows, rule)
-    for name, whole in rows.whole.items():
-        if not np.isnan(whole).all():
-            lines[f"{name}, whole response"] = whole
-    for mean, policy in legal_pairs():
-        other = Rule(rule.fits, mean, policy, rule.epsilon, rule.weights)
-        lines[f"{mean}, {policy}"] = apply_rule(other, rows.values, rows.counts).response
-    return lines
 
 
 def _histograms(rows: Labelled, scores: Mapping[str, Floats], policy: Positive) -> list[Histogram]:
@@ -312,26 +299,39 @@ def _compare(name: str, rows: Labelled, mine: Bools, scores: Mapping[str, Floats
 
 
 def _measure(score: Floats, good: Bools, groups: Ints, passed: Bools | None, resamples: int) -> dict[str, Measure]:
+    advance(1, "steps")
     if good.all() or not good.any():
         return {}
     return measure(score, good, np.unique(groups, return_inverse=True)[1], passed=passed, resamples=resamples)
 
 
-def _sentences(rows: Labelled, rule: Rule, resamples: int) -> Comparison | None:
+def _sentences(rows: Labelled, scores: Mapping[str, Floats], resamples: int) -> Comparison | None:
     there = ~np.isnan(rows.sentence_good)
     good = rows.sentence_good[there] == 1
     if not len(good) or good.all() or not good.any():
         return None
     groups = np.unique(np.repeat(rows.groups, rows.counts)[there], return_inverse=True)[1]
-    scores = {"ensemble": ensemble(rows.values, rule.fits, rule.weights)}
-    if len(rows.values) > 1:
-        scores |= {f"{name} alone": values for name, values in rows.values.items()}
-    scores |= {"baseline: shorter sentence": -rows.sentence_words, "baseline: words in context": rows.sentence_overlap}
     lines = []
     for name, score in scores.items():
         known = ~np.isnan(score[there])
         lines.append(Line(name, int(known.sum()), _measure(score[there][known], good[known], groups[known], None, resamples)))
-    return Comparison("supported against unsupported sentences", int(good.sum()), int((~good).sum()), lines)
+    return Comparison(SENTENCES, int(good.sum()), int((~good).sum()), lines)
+
+
+def _differences(
+    rows: Labelled, scores: Mapping[str, Floats], of_sentences: Mapping[str, Floats], resamples: int
+) -> dict[str, list[Difference]]:
+    """Each other score beside the ensemble's, but for means and policies."""
+    means = {f"{mean}, {policy}" for mean, policy in legal_pairs()}
+    others = {name: score for name, score in scores.items() if name not in means}
+    *_, (name, _) = _contests(rows.labels)
+    found = {name: differences(others, AS_FINALISED, rows.good, rows.groups, resamples)}
+    there = ~np.isnan(rows.sentence_good)
+    if there.any():
+        mine = {line: score[there] for line, score in of_sentences.items()}
+        groups = np.unique(np.repeat(rows.groups, rows.counts)[there], return_inverse=True)[1]
+        found[SENTENCES] = differences(mine, ENSEMBLE, rows.sentence_good[there] == 1, groups, resamples)
+    return found
 
 
 def _slices(rows: Labelled, column: str, resamples: int) -> list[Slice]:
@@ -355,7 +355,7 @@ def _fit(name: str, value: str, values: Floats) -> Fit:
 
 
 def _halves(output: Folder, manifest: Manifest, values: dict[str, str], rows: Labelled) -> Halves:
-    source = _stored(manifest).source
+    source = stored_fit(manifest).source
     if source not in ("run", "history"):
         return Halves(f"mu and sigma are those of the {source}, not of these responses", {}, None)
     stats = stats_of(output, values)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ragassay.jobs.decide.labelled import Labelled
+from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.judge import Judge, judge_rows
@@ -28,11 +29,13 @@ def ask_judge(judge: Judge, rows: Labelled, output: Folder) -> Floats:
     known: dict[str, dict[str, Any]] = json.loads(output.read(path) or "{}")
     keys = [_key(judge, texts) for texts in rows.texts]
     missing = [i for i, key in enumerate(keys) if known.get(key, {}).get("value") is None]
+    expect(len(missing), "steps")
     for start in range(0, len(missing), CHUNK):
         part = missing[start : start + CHUNK]
         for i, answer in zip(part, judge_rows(judge, [rows.texts[i] for i in part]), strict=True):
             known[keys[i]] = asdict(answer)
         output.write(path, json.dumps(known))
+        advance(len(part), "steps")
     return np.array([np.nan if known[key]["value"] is None else known[key]["value"] for key in keys], dtype=np.float64)
 
 

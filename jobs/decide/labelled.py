@@ -13,17 +13,16 @@ from pyarrow import parquet as pq
 
 from ragassay.jobs.config import Normalize
 from ragassay.jobs.decide.labels import (
-    PARTITION,
     SENTENCE_COLUMNS,
     Key,
     Label,
     LabelSource,
     Reviewed,
     read_reviewed,
-    row_name,
     sentence_truth,
     to_labels,
 )
+from ragassay.jobs.decide.reviewed_rows import labels_of_group, refuse_repeated
 from ragassay.jobs.output.partitions import hive_keys, hive_path, partitions, read_group
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.fit import fits_of, known_stats
@@ -41,6 +40,10 @@ READ = (
     "row_key", "row_id", "status", "score", "threshold", "verdict", "judge_score", "question", "context", "response",
     "sentences", "members",
 )  # fmt: skip
+
+
+UNEVEN = "drawn unevenly"
+"""Said beside the labels' column where their rows had different chances to be labelled."""
 
 
 @dataclass
@@ -72,6 +75,7 @@ class Labelled:
         unscored: Labelled rows without a score.
         unmatched: Labels of a file that belong to no row of the output.
         weak: Which model said it, where no person did; else None.
+        uneven: Whether the labelled rows were drawn with different inclusion probabilities, or some say none.
     """
 
     labels: list[Label]
@@ -98,10 +102,12 @@ class Labelled:
     unscored: int
     unmatched: int
     weak: str | None
+    uneven: bool
 
     def named(self, column: str) -> str:
-        """The column of the labels, and who said them if no person did."""
-        return column if self.weak is None else f"{column} (weak labels, by {self.weak})"
+        """The column of the labels, who said them if no person did, and whether they were drawn unevenly."""
+        said = [*([UNEVEN] if self.uneven else []), *([f"weak labels, by {self.weak}"] if self.weak is not None else [])]
+        return f"{column} ({'; '.join(said)})" if said else column
 
     @property
     def good(self) -> Bools:
@@ -119,6 +125,7 @@ class _Parts:
     elsewhere: int = 0
     unscored: int = 0
     met: Counter[Key] = field(default_factory=Counter)
+    probabilities: set[float | None] = field(default_factory=set)
 
     def add(self, name: str, values: Sequence[Any]) -> None:
         self.columns.setdefault(name, []).extend(values)
@@ -206,11 +213,7 @@ def load_labelled(
                 _gather(parts, table, values, group, slices, texts)
     labels: list[Label] = parts.columns.get("label", [])
     _check_classes(source, labels, parts)
-    if twice := next((key for key, rows in parts.met.items() if rows > 1), None):
-        raise InputError(
-            f"labels {source.file}: {row_name(twice)} is {parts.met[twice]} rows of this output: name their partitions in "
-            f"a column {PARTITION!r}, such as `ragassay export --format flagged` writes"
-        )
+    refuse_repeated(source.file or "", parts.met)
     return Labelled(
         labels=labels,
         groups=group_numbers(parts.columns["group"]),
@@ -234,8 +237,9 @@ def load_labelled(
         unlabelled=parts.unlabelled,
         elsewhere=parts.elsewhere,
         unscored=parts.unscored,
-        unmatched=len(reviewed.responses.keys() - parts.met.keys()) if reviewed else 0,
+        unmatched=len((reviewed.responses.keys() | reviewed.by_sentences) - parts.met.keys()) if reviewed else 0,
         weak=reviewed.weak if reviewed else None,
+        uneven=len(parts.probabilities) > 1,
     )
 
 
@@ -286,11 +290,11 @@ def _labelled_tables(
     with pq.ParquetFile(path, filesystem=output.fs) as parquet:
         for group in range(parquet.num_row_groups):
             light = read_group(parquet, group, ["row_id", "status", "score", source.column, *source.where], place)
-            keys = _keys(light, place, reviewed) if reviewed else []
-            labels = (
-                [reviewed.responses.get(key) for key in keys] if reviewed else to_labels(_column(light, source.column), source)
-            )
-            parts.met.update(key for key, label in zip(keys, labels, strict=False) if label is not None)
+            if reviewed is None:
+                labels = to_labels(_column(light, source.column), source)
+            else:
+                keys, labels = labels_of_group(parquet, group, place, reviewed)
+                parts.met.update(key for key in keys if reviewed.speaks_of(key))
             looked_at = np.ones(len(light), dtype=bool)
             for name, value in source.where.items():
                 looked_at &= np.array([as_text(v) == value for v in _column(light, name).to_pylist()])
@@ -305,14 +309,10 @@ def _labelled_tables(
                 parts.add("label", [labels[i] for i in keep])
                 if reviewed is not None:
                     parts.add("sentence labels", [reviewed.sentences.get(keys[i]) for i in keep])
+                    parts.probabilities |= {probability for i in keep for _, probability in reviewed.drawn[keys[i]]}
                 else:
                     parts.add("sentence labels", _column(table, named).to_pylist() if named else [None] * len(keep))
                 yield table
-
-
-def _keys(light: pa.Table, place: str, reviewed: Reviewed) -> list[Key]:
-    partition = hive_path(place) if reviewed.by_partition else None
-    return [(partition, row_id) for row_id in light["row_id"].to_pylist()]
 
 
 def _column(table: pa.Table, name: str) -> pa.ChunkedArray:

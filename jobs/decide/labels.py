@@ -1,7 +1,7 @@
-"""Labels of responses and sentences: a column of the logs, or a Parquet file that reviewers filled in."""
+"""Labels of responses and sentences: a column of the logs, or a file of reviewers, Parquet or JSON Lines."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -9,9 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet as pq
 
+from ragassay.jobs.decide.review_lines import SUFFIX, read_lines, settled
 from ragassay.jobs.storage import open_file
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
+from ragassay.schemas.review import Said
 
 
 class Label(StrEnum):
@@ -35,6 +37,7 @@ TRUE_MEANS = {
     **dict.fromkeys(("supported", "correct", "grounded", "faithful"), SUPPORTED),
 }
 PARTITION = "partition"
+DRAWN = ("stratum", "inclusion_probability")
 SENTENCE_COLUMNS = ("sentence_labels", "spans")
 
 
@@ -50,8 +53,9 @@ class LabelSource:
             takes one of SENTENCE_COLUMNS if it is there.
         where: Column -> the value, as text, that a row must have to be looked at; see `jobs.decide.labelled.as_text`.
         file: Parquet file with row_id and the label column, a row a response, or, with start and end, a row a sentence;
-            with a column `partition` (`dt=2026-11-20`, as in the export of flagged rows) ids may repeat between partitions;
-            None takes the labels from the logs' own columns.
+            with a column `partition` (`dt=2026-11-20`, as in the export of flagged rows) ids may repeat between partitions.
+            Or JSON Lines of the review page, whose name ends in `.jsonl`; see `schemas.review`. None takes the labels from
+            the logs' own columns.
     """
 
     column: str
@@ -65,6 +69,9 @@ class LabelSource:
 Key = tuple[str | None, str]
 """Partition and id of a row; None is any partition."""
 
+Drawn = tuple[str | None, float | None]
+"""Stratum of a row in the reviewers' sample, and the probability with which it was drawn; None where it is not said."""
+
 
 @dataclass(frozen=True)
 class Reviewed:
@@ -73,14 +80,33 @@ class Reviewed:
     Attributes:
         responses: Row -> label.
         sentences: Row -> labelled sentences (start, end, supported), where the file has a row a sentence.
+        by_sentences: Rows of which nothing is labelled but sentences, all of them supported: the response is correct if those
+            are all the sentences that it has, which only the output tells.
         by_partition: Whether the file names partitions.
         weak: Who said it, where the file says that these are the opinions of a model; else None.
+        drawn: Every row that the file speaks of, with or without a label -> from which stratum and with what probability it was
+            drawn, as its lines say; several where they differ.
+        repeated: Lines that say something again.
     """
 
     responses: dict[Key, Label] = field(default_factory=dict)
     sentences: dict[Key, list[dict[str, Any]]] = field(default_factory=dict)
+    by_sentences: set[Key] = field(default_factory=set)
     by_partition: bool = False
     weak: str | None = None
+    drawn: dict[Key, set[Drawn]] = field(default_factory=dict)
+    repeated: int = 0
+
+    def speaks_of(self, key: Key) -> bool:
+        """Whether a row has a label, or may have one by its sentences."""
+        return key in self.responses or key in self.by_sentences
+
+    def label(self, key: Key, sentences: Sequence[dict[str, Any]] | None) -> Label | None:
+        """Label of a row of the output, by its sentences (start, end) there where it has no label of its own."""
+        if key not in self.by_sentences:
+            return self.responses.get(key)
+        truth = sentence_truth([(s["start"], s["end"]) for s in sentences or ()], self.sentences[key], None)
+        return Label.CORRECT if truth and all(truth) else None
 
 
 def to_labels(column: pa.Array | pa.ChunkedArray, source: LabelSource) -> list[Label | None]:
@@ -117,11 +143,13 @@ def read_reviewed(source: LabelSource) -> Reviewed:
         InputError: The file can't be read, lacks a column, or says two things of one response or sentence.
     """
     uri = source.file or ""
+    if is_lines(uri):
+        return _reviewed_lines(uri)
     where, name = open_file(uri)
     try:
         table = pq.read_table(where.path(name), filesystem=where.fs, partitioning=None)
     except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"labels {uri} can't be read as Parquet: {error}") from error
+        raise InputError(f"labels {uri} can't be read as Parquet ({SUFFIX} is JSON Lines): {error}") from error
     missing = sorted({"row_id", source.column} - set(table.column_names))
     if missing:
         raise InputError(f"labels {uri} lack the column(s) {', '.join(missing)}; they have {', '.join(table.column_names)}")
@@ -132,15 +160,57 @@ def read_reviewed(source: LabelSource) -> Reviewed:
     if {"start", "end"} <= set(table.column_names) and table["start"].null_count + table["end"].null_count:
         raise InputError(f"labels {uri}: some rows have no start or end: give both, or leave the two columns out")
     if {"start", "end"} <= set(table.column_names):
-        return _reviewed_sentences(uri, ids, table["start"].to_pylist(), table["end"].to_pylist(), labels, by_partition)
+        spans = (table["start"].to_pylist(), table["end"].to_pylist())
+        return replace(_reviewed_sentences(uri, ids, *spans, labels, by_partition), drawn=_drawn(uri, table, ids))
     responses: dict[Key, Label] = {}
     for key, label in zip(ids, labels, strict=True):
         if label is not None and responses.setdefault(key, label) != label:
             raise InputError(f"labels {uri} say both {responses[key]} and {label} of {row_name(key)}: keep one")
-    found = Reviewed(responses, by_partition=by_partition, weak=_weak(table))
+    found = Reviewed(responses, by_partition=by_partition, weak=_weak(table), drawn=_drawn(uri, table, ids))
     if "sentence_labels" in table.column_names:
         said = zip(ids, table["sentence_labels"].to_pylist(), strict=True)
         found.sentences.update({key: sentences for key, sentences in said if sentences is not None})
+    return found
+
+
+def _drawn(uri: str, table: pa.Table, ids: Sequence[Key]) -> dict[Key, set[Drawn]]:
+    """Strata and probabilities of a Parquet file, where it has such columns."""
+    there = [table[name].to_pylist() if name in table.column_names else [None] * len(ids) for name in DRAWN]
+    found: dict[Key, set[Drawn]] = {}
+    for key, stratum, probability in zip(ids, *there, strict=True):
+        if probability is not None and not (isinstance(probability, int | float) and 0 < probability <= 1):
+            raise InputError(
+                f"labels {uri}: {DRAWN[1]} of {row_name(key)} is {probability!r}; it must lie above 0 and be at most 1"
+            )
+        found.setdefault(key, set()).add((None if stratum is None else str(stratum), probability))
+    return found
+
+
+def is_lines(uri: str) -> bool:
+    """Whether a file of labels is JSON Lines, by its name."""
+    return uri.lower().endswith(SUFFIX)
+
+
+def _reviewed_lines(uri: str) -> Reviewed:
+    """A label of a response stands beside those of its sentences; without one it is wrong if one of them is."""
+    lines = read_lines(uri)
+    held = settled(uri, lines)
+    found = Reviewed(by_partition=any(line.partition for line in lines), repeated=len(lines) - len(held))
+    for line in held.values():
+        key = ((line.partition or "") if found.by_partition else None, line.row_id)
+        found.drawn.setdefault(key, set()).add((line.stratum, line.inclusion_probability))
+        if line.label is Said.UNSURE:
+            continue
+        if line.start is None:
+            found.responses[key] = WORDS[line.label]
+        else:
+            place = {"start": line.start, "end": line.end, "supported": line.label is Said.SUPPORTED}
+            found.sentences.setdefault(key, []).append(place)
+    for key in found.sentences.keys() - found.responses.keys():
+        if all(sentence["supported"] for sentence in found.sentences[key]):
+            found.by_sentences.add(key)
+        else:
+            found.responses[key] = Label.WRONG
     return found
 
 

@@ -1,7 +1,6 @@
 """What `evaluate`, `calibrate` and `drift` print."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -12,6 +11,8 @@ from ragassay.jobs.decide.cascade import CASCADE_METRICS, Cascade, shares_of
 from ragassay.jobs.decide.compare import Compared, MemberFlags, Suspicion
 from ragassay.jobs.decide.evaluate import Comparison, Evaluation, Slice
 from ragassay.jobs.decide.export.run import Exported
+from ragassay.jobs.decide.labelled import UNEVEN
+from ragassay.jobs.decide.text_table import TextTable, print_table
 from ragassay.jobs.lines import print_lines
 from ragassay.pipeline.calibration.metrics import Measure
 from ragassay.schemas.calibration import Calibration
@@ -22,31 +23,33 @@ COLUMNS = {
     "best_f1": "best F1",
     "best_precision": "precision, recall ≥ 0.5",
     "average_precision": "average precision",
-    "best_f1_hallucinated": "best F1, hallucinated",
-    "average_precision_hallucinated": "average precision, hallucinated",
+    "best_f1_hallucinated": "F1, hallucinated",
+    "average_precision_hallucinated": "AP, hallucinated",
     "balanced_accuracy": "balanced accuracy",
 }
 
 CASCADE_COLUMNS = {"balanced_accuracy": "balanced accuracy", "f1_hallucinated": "F1, hallucinated", "auroc": "AUROC"}
 
 
-@dataclass(frozen=True)
-class TextTable:
-    """A table as text, for a terminal and for the report."""
-
-    title: str
-    header: list[str]
-    rows: list[list[str]]
-
-
 def evaluation_tables(found: Evaluation) -> list[TextTable]:
     """One table a comparison: a line a score, a column a metric; then one a sliced column."""
     comparisons = [*found.comparisons, *([found.sentences] if found.sentences else [])]
+    return [*map(_comparison_table, comparisons), *_slice_tables(found)]
+
+
+def _slice_tables(found: Evaluation) -> list[TextTable]:
     columns = dict.fromkeys(part.column for part in found.slices)
-    return [
-        *(_comparison_table(comparison) for comparison in comparisons),
-        *(_slices_table([part for part in found.slices if part.column == column]) for column in columns),
-    ]
+    return [_slices_table([part for part in found.slices if part.column == column]) for column in columns]
+
+
+def uneven_text(label: str | None) -> str | None:
+    """What figures are worth whose labels' name says that they were drawn unevenly; None where it does not."""
+    if label is None or f"({UNEVEN}" not in label:
+        return None
+    return (
+        "The labels were drawn unevenly (their inclusion probabilities differ, as in a stratified sample): AUROC, precision, "
+        "shares and thresholds are of the sample and not of the logs; `ragassay estimate` weighs by them."
+    )
 
 
 def evaluation_text(found: Evaluation) -> str:
@@ -62,6 +65,8 @@ def evaluation_text(found: Evaluation) -> str:
     if found.where:
         only = ", ".join(f"{name} = {value}" for name, value in found.where.items())
         text += f" Only rows with {only}; {found.elsewhere:,} others left out."
+    if uneven := uneven_text(found.label):
+        text += f" {uneven}"
     if not found.resamples:
         return text
     return (
@@ -71,15 +76,37 @@ def evaluation_text(found: Evaluation) -> str:
 
 
 def print_evaluation(found: Evaluation, console: Console) -> None:
-    """Print every comparison as a table, then slices, the normalisation check and the cascade."""
-    console.print(evaluation_text(found), markup=False)
-    for text in evaluation_tables(found):
-        console.print(_terminal_table(text))
-    console.print(normalisation_text(found), markup=False)
+    """Print every comparison as a table, then slices, the normalisation check and the cascade; no line is wider than the
+    console."""
+    _print_text(evaluation_text(found), console)
+    for table in evaluation_tables(found):
+        print_table(table, console)
+    _print_text(normalisation_text(found), console)
+    print_cascade(found, console)
+
+
+def print_uneven(label: str | None, console: Console) -> None:
+    """Print a line where the labels were drawn unevenly."""
+    if text := uneven_text(label):
+        console.print(f"note: {text}", markup=False)
+
+
+def print_slices(found: Evaluation, console: Console) -> None:
+    """Print the slices that were asked for."""
+    for table in _slice_tables(found):
+        print_table(table, console)
+
+
+def print_cascade(found: Evaluation, console: Console) -> None:
+    """Print the cascade's quality against its cost, if it was asked for."""
     if found.cascade is not None:
-        for text in cascade_tables(found.cascade):
-            console.print(_terminal_table(text))
-        console.print(cascade_text(found.cascade), markup=False)
+        for table in cascade_tables(found.cascade):
+            print_table(table, console)
+        _print_text(cascade_text(found.cascade), console)
+
+
+def _print_text(text: str, console: Console) -> None:
+    console.print(text, markup=False, soft_wrap=False)
 
 
 def cascade_tables(found: Cascade) -> list[TextTable]:
@@ -165,6 +192,7 @@ def _cell(found: Measure | None, *, tau: bool = False) -> str:
 def print_calibration(found: Calibration, path: str, output: str, console: Console) -> None:
     """Print what a calibration holds, what it was measured to give, and how to use it."""
     print_lines(_calibration_lines(found), console)
+    print_uneven(found.label, console)
     # Not in the table, which would fold what is to be copied.
     console.print(f"use it  {escape(f'ragassay finalize {output} --calibration {path}')}")
 

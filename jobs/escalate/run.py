@@ -16,8 +16,9 @@ from ragassay.jobs.output.fingerprint import differences, short
 from ragassay.jobs.output.manifest import write_manifest
 from ragassay.jobs.output.partitions import hive_keys, hive_path, partitions
 from ragassay.jobs.plan import Sink, Stage, run_plan
+from ragassay.jobs.progress.task import advance, expect, task
 from ragassay.jobs.resources import DRIVER_CPUS
-from ragassay.jobs.score.checkpoint import CommittedRows, clear_pending
+from ragassay.jobs.score.checkpoint import clear_pending
 from ragassay.jobs.score.progress import progress
 from ragassay.jobs.score.register import check_slm
 from ragassay.jobs.score.stages import slm_stage
@@ -91,7 +92,8 @@ def escalate_output(job: Job, output: Folder, manifest: Manifest, run: Run, cons
     touched = [*pending, *{place for place, _ in wanted if place not in pending}]
     record = _account(output, manifest, escalate, judge, keys)
     record.partitions, record.scored = sorted(map(hive_path, pending)), len(found.keys)
-    done = _apply(output, manifest, touched, keys)
+    with task(console, "deciding", "escalated", unit="partitions"):
+        done = _apply(output, manifest, touched, keys)
     record.changed = done.changed
     for place in pending:
         manifest.escalated[hive_path(place)] = run.run_id
@@ -126,9 +128,9 @@ def _finalized(output: Folder, manifest: Manifest) -> dict[str, list[str]]:
 def judge_stages(job: Job, escalate: Escalate, run_id: str = "") -> list[Stage]:
     """The stages of the plan: the judge's own, as that of any SLM, between two that fit it to its source and its sink."""
     return [
-        Stage("to judge", to_judge, {}),
+        Stage("to judge", to_judge, {}, judges=False),
         slm_stage(job, escalate.to, (escalate.to.replicas,)),
-        Stage("from judge", from_judge, {"run_id": run_id}),
+        Stage("from judge", from_judge, {"run_id": run_id}, judges=False),
     ]
 
 
@@ -192,10 +194,9 @@ def _ask(
     names = {key: escalated_key(key) for place, _ in wanted for key in hive_keys(place)}
     output.fs.create_dir(output.path(ESCALATED), recursive=True)
     sink = Sink(output, ESCALATED, list(names.values()), escalated_schema(names.values()), CHECKPOINT)
-    committed = CommittedRows(output, range(len(manifest.files)), CHECKPOINT)
-    with progress(committed, rows, console, "escalating", "responses"):
-        block_mib = min(job.block_mib, SERVED_BLOCK_MIB) if escalate.to.engine.SERVED else job.block_mib
-        run_plan(chosen_rows(output, wanted, names), judge_stages(job, escalate, run_id), sink, block_mib)
+    block_mib = min(job.block_mib, SERVED_BLOCK_MIB) if escalate.to.engine.SERVED else job.block_mib
+    with progress(judge_stages(job, escalate, run_id), rows, 0, console) as counted:
+        run_plan(chosen_rows(output, wanted, names), counted, sink, block_mib)
 
 
 def _account(output: Folder, manifest: Manifest, escalate: Escalate, judge: JudgeRecord, keys: Ints) -> Escalation:
@@ -229,8 +230,10 @@ def _apply(output: Folder, manifest: Manifest, places: Sequence[str], keys: Ints
     scored, judged = partitions(output, "scored"), judged_partitions(output, manifest, places)
     tasks = {p: [remote.remote(output.fs, path, judged[p], keys) for path in scored[p]] for p in places if judged[p].files}
     total = Applied()
+    expect(len(tasks), "partitions")
     for place, parts in tasks.items():
-        done: list[Applied] = [ray.get(task) for task in parts]
+        done: list[Applied] = [ray.get(part) for part in parts]
+        advance(1, "partitions")
         manifest.finalized[hive_path(place)].flagged = sum(part.flagged for part in done)
         total.changed += sum(part.changed for part in done)
         for part in done:

@@ -227,7 +227,10 @@ def _labelled_rows(
                         row |= {"label": label, "sentence labels": row.get(named) if source and not reviewed else None}
                         if reviewed is not None:
                             key = (hive_path(place) if reviewed.by_partition else None, row["row_id"])
-                            row |= {"label": reviewed.responses.get(key), "sentence labels": reviewed.sentences.get(key)}
+                            row |= {
+                                "label": reviewed.label(key, row["sentences"]),
+                                "sentence labels": reviewed.sentences.get(key),
+                            }
                         yield place, {**row, "data": as_text(row.get(column)) if column else "all"}
     for name in [*([column] if column else []), *([source.column] if source and not source.file else [])]:
         if name not in met:

@@ -4,6 +4,7 @@ import os
 import secrets
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -21,10 +22,10 @@ from ragassay.jobs.output.fingerprint import differences, short
 from ragassay.jobs.output.manifest import write_manifest
 from ragassay.jobs.output.partitions import hive_keys
 from ragassay.jobs.plan import Sink, Stage, needed_resources, run_plan
+from ragassay.jobs.progress.task import task
 from ragassay.jobs.ray_session import ray_session
 from ragassay.jobs.resources import engine_environment
 from ragassay.jobs.score.checkpoint import clear_pending
-from ragassay.jobs.score.progress import progress
 from ragassay.jobs.scored_rows import by_file, chosen_rows
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Ints
@@ -96,7 +97,9 @@ def explain_output(
         size = int(flagged.counts[todo].sum())
         console.print(f"{size} flagged sentences of {len(todo)} responses to explain")
         stage = _stage(reasoner, strategy, identity, run.run_id, output, budget)
-        with ray_session(job, *needed_resources([stage])):
+        with ExitStack() as ray:
+            with task(console, "loading", "Ray"):
+                ray.enter_context(ray_session(job, *needed_resources([stage])))
             _run(job, output, flagged, todo, stage, strategy, console, size)
     count(output, manifest, run, reasoner, {key: sentences[key] for key in flagged.keys[chosen].tolist()})
     run.seconds = round(time.perf_counter() - started, 3)
@@ -175,5 +178,5 @@ def _run(
     sink = Sink(output, EXPLANATIONS, ["strategy", *names], explanations_schema(names), CHECKPOINT)
     kept = answers_folder(strategy)
     before = len(output.list(kept, ".json"))
-    with progress(lambda: len(output.list(kept, ".json")) - before, size, console, "explaining", "sentences"):
+    with task(console, "explaining", "", size, "sentences", count=lambda: len(output.list(kept, ".json")) - before):
         run_plan(chosen_rows(output, wanted, keys), [stage], sink, job.block_mib)

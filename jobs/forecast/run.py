@@ -16,6 +16,8 @@ from ragassay.jobs.forecast.tokens import count_stretches
 from ragassay.jobs.forecast.trial import Trial, try_engines
 from ragassay.jobs.input import Logs, check_types, find_logs
 from ragassay.jobs.lines import print_lines
+from ragassay.jobs.progress.bar import duration
+from ragassay.jobs.progress.task import task
 from ragassay.jobs.score.frequencies import context_frequencies
 from ragassay.jobs.score.register import check_input, check_models
 from ragassay.jobs.score.stages import detect_stage, split_stage
@@ -38,7 +40,15 @@ class Gpus:
 
 
 def plan(
-    job: Job, input_uri: str, console: Console, *, sample: int, seconds: float, gpus: Gpus | None, began: float
+    job: Job,
+    input_uri: str,
+    console: Console,
+    progress: Console,
+    *,
+    sample: int,
+    seconds: float,
+    gpus: Gpus | None,
+    began: float,
 ) -> Forecast:
     """Tell what `ragassay score INPUT` will take; nothing is written.
 
@@ -46,6 +56,7 @@ def plan(
         job: The job.
         input_uri: Parquet file, folder, glob or URI.
         console: Where it is printed.
+        progress: Where progress goes.
         sample: Rows to look at.
         seconds: How long to try the engines; 0 leaves times on this machine out.
         gpus: GPUs to plan for.
@@ -58,9 +69,10 @@ def plan(
         RagassayError: The input or a model can't be used.
     """
     job = with_dtypes(job)
-    logs = find_logs(input_uri)
-    check_input(job, logs)
-    check_types(logs, logs.files, logs.passthrough)
+    with task(progress, "checking", "logs"):
+        logs = find_logs(input_uri)
+        check_input(job, logs)
+        check_types(logs, logs.files, logs.passthrough)
     checked_seconds = time.perf_counter() - began
     if seconds:
         for member in (*(slm for slm in job.slms if not slm.engine.SERVED), *job.reading_models):
@@ -68,16 +80,18 @@ def plan(
         started = time.perf_counter()
         check_models(job)
         checked_seconds += time.perf_counter() - started
-    stretches = read_sample(logs, job.columns, sample)
-    started = time.process_time()
-    split = list(map(split_stage(job).step, stretches))
-    if job.detectors:
-        _detect(job, split)
-    other_seconds = time.process_time() - started
-    told = forecast(job, logs, count_stretches(job, split), other_seconds)
+    with task(progress, "reading", "sample"):
+        stretches = read_sample(logs, job.columns, sample)
+        started = time.process_time()
+        split = list(map(split_stage(job).step, stretches))
+        if job.detectors:
+            _detect(job, split)
+        other_seconds = time.process_time() - started
+        told = forecast(job, logs, count_stretches(job, split), other_seconds)
     told = replace(told, explain=forecast_explain(job, told.sentences, split))
-    ray_seconds, trials = try_engines(job, split, seconds) if job.local_pools and seconds else (0.0, {})
-    told = replace(told, escalate=forecast_escalate(job, told.rows, split, seconds))
+    with task(progress, "trying", "engines"):
+        ray_seconds, trials = try_engines(job, split, seconds) if job.local_pools and seconds else (0.0, {})
+        told = replace(told, escalate=forecast_escalate(job, told.rows, split, seconds))
     blocks = max(len(logs.files), round(told.chars / (job.block_mib * (1 << 20))))
     _print(job, logs, told, checked_seconds + ray_seconds, trials, blocks, gpus, console)
     return told
@@ -85,7 +99,8 @@ def plan(
 
 def _detect(job: Job, tables: list[pa.Table]) -> None:
     contexts = (context for table in tables for context in table["context"].to_pylist())
-    detect = detect_stage(job, context_frequencies(contexts, job.splitter.language)).step
+    counted = context_frequencies(contexts, job.splitter.language)
+    detect = detect_stage(job, lambda: counted).step
     for table in tables:
         detect(table)
 
@@ -129,7 +144,7 @@ def _print(
         rates = ", ".join(f"{name} {trial.tokens_per_second:,.0f} tokens/s" for name, trial in trials.items())
         line(
             "time here",
-            _duration(here) + (f" (start-up {_duration(start_up(before, trials))}; {rates})" if rates else ""),
+            duration(here) + (f" (start-up {duration(start_up(before, trials))}; {rates})" if rates else ""),
         )
         if eager := worth_compiling(job, here):
             line("compile", f"a run this long may gain by it: plan again with enforce_eager: false for {', '.join(eager)}")
@@ -138,18 +153,10 @@ def _print(
         cost = f", {seconds / 3600 * gpus.count * gpus.hourly_price:,.2f} in GPU hours" if gpus.hourly_price else ""
         line(
             f"time on {gpus.count} GPUs",
-            f"{_duration(seconds)} at {gpus.tokens_per_second:,.0f} tokens/s each, start-up not included{cost}",
+            f"{duration(seconds)} at {gpus.tokens_per_second:,.0f} tokens/s each, start-up not included{cost}",
         )
     if told.escalate is not None:
         took = told.escalate.seconds
-        lines += escalate_lines(told.escalate, None if took is None else _duration(took))
+        lines += escalate_lines(told.escalate, None if took is None else duration(took))
     lines += explain_lines(told.explain) if told.explain else []
     print_lines([*lines, *(("warning", warning) for warning in told.warnings)], console)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"

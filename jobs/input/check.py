@@ -50,6 +50,8 @@ def check_logs(logs: Logs, columns: Columns, question_needed: bool) -> None:
     if faults:
         more = sum(shown.values()) - len(shown)
         tail = [f"({more} more of the same in other files)"] if more else []
+        if any("(columns." in fault for fault in faults):
+            tail.append(f"`ragassay init {logs.uri}` looks for your columns, and writes a job file that names them")
         raise InputError("\n  ".join([f"input {logs.uri}: {len(faults)} fault(s)", *faults, *tail]))
     logs.passthrough = _passthrough(logs, columns)
 

@@ -2,10 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 from pyarrow import fs as pafs
 
@@ -16,6 +15,9 @@ from ragassay.jobs.input.text import id_texts
 from ragassay.jobs.input.types import always_fits, plain
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import passthrough_name
+
+if TYPE_CHECKING:
+    import polars as pl
 
 COLUMN_ROWS = 1 << 16
 
@@ -47,10 +49,7 @@ def check_row_ids(logs: Logs, files: Sequence[LogFile], columns: Columns, keep_b
             continue
         nulls += ids.null_count()
         hashes.append(ids.hash().to_numpy())
-    if nulls:
-        raise InputError(
-            f"input {logs.uri}: {nulls} rows have no {name!r}: fill it, or set columns.row_id: null to have ids made"
-        )
+    _refuse_nulls(logs.uri, nulls, name)
     if not hashes:
         return
     values, counts = np.unique(np.concatenate(hashes), return_counts=True)
@@ -61,11 +60,32 @@ def check_row_ids(logs: Logs, files: Sequence[LogFile], columns: Columns, keep_b
     for file in (f for f in with_ids if f not in unreadable):
         ids = _ids(logs, file, name or "")
         seen.update(ids.filter(ids.hash().is_in(list(suspects))).to_list())
+    _refuse_twice(logs.uri, seen, name)
+
+
+def check_ids(uri: str, ids: Sequence[str | None], columns: Columns) -> None:
+    """`check_row_ids` of ids in memory.
+
+    Args:
+        uri: What the message calls the input.
+        ids: A row's each.
+        columns: Our columns' names.
+    """
+    _refuse_nulls(uri, sum(i is None for i in ids), columns.row_id)
+    _refuse_twice(uri, Counter(ids), columns.row_id)
+
+
+def _refuse_nulls(uri: str, nulls: int, name: str | None) -> None:
+    if nulls:
+        raise InputError(f"input {uri}: {nulls} rows have no {name!r}: fill it, or set columns.row_id: null to have ids made")
+
+
+def _refuse_twice(uri: str, seen: Counter[str | None] | Counter[str], name: str | None) -> None:
     twice = {i: n for i, n in seen.items() if n > 1}
     if twice:
         examples = ", ".join(f"{i!r} ({n} times)" for i, n in list(twice.items())[:5])
         raise InputError(
-            f"input {logs.uri}: {len(twice)} ids in column {name!r} are not unique, such as {examples}: "
+            f"input {uri}: {len(twice)} ids in column {name!r} are not unique, such as {examples}: "
             "name another column in columns.row_id, or set it to null to have ids made from file and row"
         )
 
@@ -125,7 +145,9 @@ def _arrays_of(log: Reader, group: int, name: str) -> Iterator[pa.Array]:
         yield batch[name]
 
 
-def _ids(logs: Logs, file: LogFile, name: str) -> pl.Series:
+def _ids(logs: Logs, file: LogFile, name: str) -> "pl.Series":
+    import polars as pl
+
     try:
         with open_log(logs.fs, file.fs_path) as log:
             groups = range(len(log.sizes))

@@ -52,7 +52,7 @@ def read_logs(
             row, end = starts[group], starts[group + 1]
             try:
                 for batch in log.batches(group, READ_ROWS):
-                    yield _to_logs(batch, file, number, row, columns, passthrough)
+                    yield to_logs(batch, file, number, row, columns, passthrough)
                     row += batch.num_rows
             except (OSError, pa.ArrowException) as error:
                 if not keep_bad:
@@ -61,9 +61,19 @@ def read_logs(
                     yield _unreadable(file, number, range(start, min(end, start + READ_ROWS)), str(error), passthrough)
 
 
-def _to_logs(
+def to_logs(
     batch: pa.RecordBatch, file: LogFile, number: int, first_row: int, columns: Columns, passthrough: pa.Schema
 ) -> pa.Table:
+    """Rows of a file as rows of the `logs` schema; see `read_logs`.
+
+    Args:
+        batch: The rows.
+        file: The file.
+        number: Its number in the manifest.
+        first_row: Number of the first of them in it.
+        columns: Our columns' names in it.
+        passthrough: The columns that are carried along.
+    """
     size, names = batch.num_rows, set(batch.schema.names)
     rows = range(first_row, first_row + size)
     faults: dict[int, str] = {}

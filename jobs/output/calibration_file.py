@@ -1,5 +1,8 @@
 """Calibration files: write one, read one, and refuse it for scores that it was not fitted to."""
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 from ragassay.jobs.output.fingerprint import differences
 from ragassay.jobs.storage import Folder, file_of, open_file, refuse_inside
 from ragassay.pipeline.errors import ConfigError
@@ -8,6 +11,25 @@ from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.pipeline.verdict.rule import Rule
 from ragassay.schemas.calibration import Calibration
 from ragassay.schemas.manifest import Manifest
+
+
+def read_calibration(uri: str) -> Calibration:
+    """Read a calibration.
+
+    Args:
+        uri: Path or URI of the file.
+
+    Raises:
+        ConfigError: It can't be read.
+    """
+    folder, name = open_file(uri)
+    try:
+        text = folder.read(name)
+        if text is None:
+            raise ConfigError(f"calibration {uri} does not exist: make one with `ragassay calibrate OUTPUT --label COLUMN`")
+        return Calibration.from_json(text)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"calibration {uri} can't be read: {error}") from error
 
 
 def load_calibration(uri: str, manifest: Manifest, values: dict[str, str]) -> Calibration:
@@ -21,23 +43,31 @@ def load_calibration(uri: str, manifest: Manifest, values: dict[str, str]) -> Ca
     Raises:
         ConfigError: It can't be read, or it belongs to other scores.
     """
-    folder, name = open_file(uri)
-    try:
-        text = folder.read(name)
-        if text is None:
-            raise ConfigError(f"calibration {uri} does not exist: make one with `ragassay calibrate OUTPUT --label COLUMN`")
-        calibration = Calibration.from_json(text)
-    except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"calibration {uri} can't be read: {error}") from error
-    found = {name: member.value for name, member in calibration.members.items()}
-    faults = [
-        f"  {where}: {then} then, {now} now" for where, then, now in differences(calibration.fingerprint, manifest.fingerprint)
-    ]
-    if found != values:
-        faults.append(f"  members: {found} then, {values} now")
+    calibration = read_calibration(uri)
+    refuse_other_scores(uri, calibration, differences(calibration.fingerprint, manifest.fingerprint), values)
+    return calibration
+
+
+def refuse_other_scores(
+    uri: str, calibration: Calibration, found: Iterable[tuple[str, Any, Any]], values: Mapping[str, str]
+) -> None:
+    """Refuse a calibration for scores that it was not fitted to.
+
+    Args:
+        uri: Where it was read from.
+        calibration: The calibration.
+        found: What the scores depend on and is not as it was: name, value then, value now.
+        values: Member -> which of its numbers is used now.
+
+    Raises:
+        ConfigError: It belongs to other scores.
+    """
+    faults = [f"  {where}: {then} then, {now} now" for where, then, now in found]
+    members = {name: member.value for name, member in calibration.members.items()}
+    if members != values:
+        faults.append(f"  members: {members} then, {values} now")
     if faults:
         raise ConfigError(f"calibration {uri} was fitted to other scores; calibrate anew:\n" + "\n".join(faults))
-    return calibration
 
 
 def write_calibration(calibration: Calibration, output: Folder, to: str | None) -> str:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
+from ragassay.jobs.progress.task import advance
 from ragassay.jobs.storage import Folder
 
 BATCH_ROWS = 8192
@@ -64,7 +65,9 @@ def batches(
     """Batches of rows, file by file, so that a partition of any size takes the same memory."""
     for path in files:
         with pq.ParquetFile(path, filesystem=fs) as parquet:
-            yield from parquet.iter_batches(rows, columns=columns)
+            for batch in parquet.iter_batches(rows, columns=columns):
+                yield batch
+                advance(batch.num_rows, "rows")
 
 
 def read_group(parquet: pq.ParquetFile, group: int, columns: Sequence[str], place: str) -> pa.Table:

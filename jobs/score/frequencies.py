@@ -4,9 +4,10 @@ A detector's value of a row must not depend on what else was logged that night, 
 counted before the first row is scored, kept in `frequencies.parquet`, and never counted again.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ from pyarrow import parquet as pq
 
 from ragassay.jobs.config import Columns, Job
 from ragassay.jobs.input import LogFile, Logs, read_logs
-from ragassay.jobs.resources import DRIVER_CPUS
+from ragassay.jobs.resources import LIGHT_CPUS
 from ragassay.jobs.storage import Folder, writing
 from ragassay.pipeline.contain import contain_one
 from ragassay.pipeline.detectors.frequencies import BUCKETS, Frequencies, count, merge
@@ -25,28 +26,55 @@ FREQUENCIES = "frequencies.parquet"
 SAMPLE_ROWS = 20_000
 """Rows whose contexts are counted, spread over the files of the first run."""
 
+MERGED_AT_ONCE = 64
+"""Counts that one task adds up: each takes 2 MiB."""
 
-def ensure_frequencies(job: Job, logs: Logs, files: Mapping[int, LogFile], output: Folder) -> Frequencies:
-    """The output folder's document frequencies; counted now if it has none.
+
+def ensure_frequencies(job: Job, logs: Logs, files: Mapping[int, LogFile], output: Folder) -> Callable[[], Frequencies]:
+    """The output folder's document frequencies; if it has none, they are counted from now on, beside what the caller does.
 
     Args:
         job: The job.
         logs: The input.
         files: Number in the manifest -> file that is about to be scored.
         output: The output folder.
+
+    Returns:
+        What waits for them, in a Ray task or here; they stand in the folder then.
     """
     import ray
 
     known = read_frequencies(output)
     if known is not None:
-        return known
+        return _getter(ray.put(known))
     share = max(1, SAMPLE_ROWS // max(1, len(files)))
-    remote = ray.remote(num_cpus=DRIVER_CPUS)(file_frequencies)
-    tasks = [
-        remote.remote(logs.fs, file, number, job.columns, job.splitter.language, share, job.on_bad_file == "skip")
+    in_file, merged = ray.remote(num_cpus=LIGHT_CPUS)(file_frequencies), ray.remote(num_cpus=LIGHT_CPUS)(_merged)
+    counted = [
+        in_file.remote(logs.fs, file, number, job.columns, job.splitter.language, share, job.on_bad_file == "skip")
         for number, file in files.items()
     ]
-    total = merge(ray.get(task) for task in tasks)
+    while len(counted) > MERGED_AT_ONCE:
+        counted = [merged.remote(*counted[at : at + MERGED_AT_ONCE]) for at in range(0, len(counted), MERGED_AT_ONCE)]
+    return _getter(ray.remote(num_cpus=LIGHT_CPUS)(_keep).remote(output, *counted))
+
+
+def _getter(reference: Any) -> Callable[[], Frequencies]:
+    def get() -> Frequencies:
+        import ray
+
+        found: Frequencies = ray.get(reference)
+        return found
+
+    return get
+
+
+def _merged(*counted: Frequencies) -> Frequencies:
+    return merge(counted)
+
+
+def _keep(output: Folder, *counted: Frequencies) -> Frequencies:
+    """Merge what was counted, and write it."""
+    total = merge(counted)
     if not total.documents:  # of a first night without any context: the next one's count
         return total
     full = np.flatnonzero(total.counts)

@@ -1,66 +1,99 @@
-"""Progress of a plan: how much is done so far, a live bar on a terminal and plain lines elsewhere."""
+"""How far a plan over rows is: a bar a stage, by sentences, from what its workers count."""
 
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from secrets import token_hex
 
-import pyarrow as pa
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-LIVE_SECONDS = 1.0
-PLAIN_SECONDS = 15.0
+from ragassay.jobs.plan import Stage, counted
+from ragassay.jobs.progress.bar import Bar, Pace
+from ragassay.jobs.progress.meter import Counts, Phase
+from ragassay.jobs.progress.show import shown
+from ragassay.jobs.progress.tally import forget, read_counts
 
 
 @contextmanager
-def progress(
-    count: Callable[[], int], total: int, console: Console, doing: str = "scoring", what: str = "rows"
-) -> Iterator[None]:
-    """Show progress of a block of code.
+def progress(stages: Sequence[Stage], rows: int, committed: int, console: Console) -> Iterator[list[Stage]]:
+    """Show how far a block of code is that runs stages.
 
     Args:
-        count: Counts what is done.
-        total: What is to be done, with what an earlier, broken run has done.
-        console: Where to; a terminal gets a live bar.
-        doing: The name of the work.
-        what: What is counted.
+        stages: In order; the first tells how many sentences a row has.
+        rows: What is to be done, with what an earlier, broken run has done:
+        committed: rows that this one does not do again.
+        console: Where to; see `progress.show`.
+
+    Yields:
+        The stages to run in their place, which are counted.
     """
-    done = threading.Event()
-    target = _live if console.is_terminal else _plain
-    thread = threading.Thread(target=target, args=(count, total, console, done, doing, what), daemon=True)
-    thread.start()
+    run = token_hex(6)
+    course = Course(stages, rows, committed)
     try:
-        yield
+        with shown(lambda: course.bars(read_counts(run, len(stages)), time.monotonic()), console):
+            yield [counted(stage, f"{run}/{number}") for number, stage in enumerate(stages)]
+            course.ended = True
     finally:
-        done.set()
-        thread.join(timeout=10)
+        forget(run)
 
 
-def _live(count: Callable[[], int], total: int, console: Console, done: threading.Event, doing: str, what: str) -> None:
-    columns = (
-        TextColumn(doing),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(what),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(doing, total=total)
-        while not done.wait(LIVE_SECONDS):
-            bar.update(task, completed=min(_safely(count), total))
+@dataclass
+class Course:
+    """What is known of a run under way.
+
+    Attributes:
+        stages: In order.
+        rows: All that are to be done.
+        committed: Those among them that were done before.
+        ended: Whether every row is done, whatever was counted: a worker that died took its last count along.
+    """
+
+    stages: Sequence[Stage]
+    rows: int
+    committed: int
+    ended: bool = False
+    _done: dict[str, int] = field(default_factory=dict)
+    _paces: dict[str, tuple[Pace, Pace]] = field(default_factory=dict)
+
+    def bars(self, counts: Sequence[Counts], now: float) -> list[Bar]:
+        """A bar for every stage that judges.
+
+        The number of all sentences is estimated from the rows that have been split so far. Rows that are done again, since a
+        worker died, are counted again: so nothing exceeds its whole, and no bar goes back.
+
+        Args:
+            counts: Of every stage.
+            now: Seconds of a clock that never goes back.
+        """
+        seen = counts[0]
+        a_row = seen.sentences / seen.rows if seen.rows else None
+        to_do = self.rows - self.committed
+        known = seen.rows >= to_do
+        total = None if a_row is None and not known else round((a_row or 0) * self.rows)
+        before = round((a_row or 0) * self.committed)
+        about = not self.ended and (not known or self.committed > 0)
+        pairs = zip(self.stages, counts, strict=True)
+        return [self._bar(stage, mine, total, before, now, about=about) for stage, mine in pairs if stage.judges]
+
+    def _bar(self, stage: Stage, counts: Counts, total: int | None, before: int, now: float, *, about: bool) -> Bar:
+        phase = phase_of(stage, counts)
+        here = counts.sentences + counts.begun
+        speed, tokens = self._paces.setdefault(stage.name, (Pace(), Pace()))
+        for pace, value in ((speed, here), (tokens, counts.tokens)):
+            (pace.add if phase is Phase.SCORING else pace.start)(now, value)
+        done = max(self._done.get(stage.name, 0), before + here if total is None else min(before + here, total))
+        total = max(total, done) if total is not None else total
+        if self.ended:
+            done = total = total or done
+        self._done[stage.name] = done
+        left = speed.seconds_left(None if total is None else total - before) if phase is Phase.SCORING else None
+        left = 0.0 if self.ended else left
+        return Bar(phase.value, stage.name, done, total, "sentences", about, tokens.rate, left)
 
 
-def _plain(count: Callable[[], int], total: int, console: Console, done: threading.Event, doing: str, what: str) -> None:
-    started = time.monotonic()
-    while not done.wait(PLAIN_SECONDS):
-        console.print(f"{doing}: {min(_safely(count), total)} of {total} {what}, {time.monotonic() - started:.0f} s")
-
-
-def _safely(count: Callable[[], int]) -> int:
-    """A file may be moved while it is listed; the next look sees it."""
-    try:
-        return count()
-    except (OSError, pa.ArrowException):
-        return 0
+def phase_of(stage: Stage, counts: Counts) -> Phase:
+    """What a stage does, or waits for: a function has nothing to load."""
+    if counts.phase is Phase.LOADING and stage.replicas is None:
+        return Phase.WAITING
+    return counts.phase

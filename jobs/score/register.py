@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ from ragassay.jobs.output.partitions import hive_path, partitions
 from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
 from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows
 from ragassay.jobs.storage import Folder
+from ragassay.pipeline.engines.checked import check_once
 from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm
 from ragassay.pipeline.engines.server_labels import ask
 from ragassay.pipeline.errors import InputError, OutputError
@@ -32,6 +33,7 @@ from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.served import asker_of
 from ragassay.pipeline.split import load_splitter
+from ragassay.pipeline.uncertainty.config import ReadingModel
 from ragassay.pipeline.uncertainty.prompt import answer_encoder
 from ragassay.schemas.manifest import PENDING, SCORED, UNREADABLE, InputFile, Manifest
 
@@ -72,7 +74,7 @@ def check_models(job: Job) -> None:
     for slm in [*job.slms, *([job.escalate.to] if job.escalate else [])]:
         check_slm(slm)
     for model in job.reading_models:
-        answer_encoder(model, load_tokenizer(model)).encode([("q", ["c"], ["t"])])
+        check_once(model, partial(_encode_answer, model))
         prepare_slm(model)
     for detector in job.detectors:
         detector.prepare()
@@ -83,8 +85,16 @@ def check_slm(slm: Slm) -> None:
     if slm.engine.SERVED:
         ask(asker_of(slm), ["Answer Yes or No."])  # a wrong address, key or name fails here
         return
-    PromptBuilder(slm, load_tokenizer(slm)).encode([("q", ["c"], ["s"])])  # finds its label tokens too
+    check_once(slm, partial(_encode_question, slm))
     prepare_slm(slm)
+
+
+def _encode_question(slm: Slm) -> None:
+    PromptBuilder(slm, load_tokenizer(slm)).encode([("q", ["c"], ["s"])])  # finds its label tokens too
+
+
+def _encode_answer(model: ReadingModel) -> None:
+    answer_encoder(model, load_tokenizer(model)).encode([("q", ["c"], ["t"])])
 
 
 @dataclass(frozen=True)

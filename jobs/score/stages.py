@@ -1,7 +1,10 @@
 """The stages of a job, in the order in which a row goes through them. A new one is a function or an actor and a line here."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pyarrow as pa
 
 from ragassay.jobs.config import Job
 from ragassay.jobs.plan import Stage
@@ -17,12 +20,12 @@ from ragassay.pipeline.stages.split import split_batch
 from ragassay.pipeline.stages.uncertainty import UncertaintyScorer
 
 
-def stages(job: Job, frequencies: Frequencies | None = None) -> list[Stage]:
+def stages(job: Job, frequencies: Callable[[], Frequencies] | None = None) -> list[Stage]:
     """The stages between reading and writing.
 
     Args:
         job: The job.
-        frequencies: Document frequencies of its contexts, which the detectors need when they run.
+        frequencies: Gives the document frequencies of its contexts, which the detectors need when they run.
     """
     # The detectors stand behind the SLMs: a busy CPU must never keep an engine waiting for rows.
     return [
@@ -37,7 +40,7 @@ def stages(job: Job, frequencies: Frequencies | None = None) -> list[Stage]:
 def split_stage(job: Job) -> Stage:
     """Responses to sentences."""
     splitter = (job.splitter.name, job.splitter.language)
-    return Stage("split", split_batch, {"splitter": splitter, "question_needed": job.question_needed})
+    return Stage("split", split_batch, {"splitter": splitter, "question_needed": job.question_needed}, judges=False)
 
 
 def rerank_stages(job: Job) -> list[Stage]:
@@ -80,7 +83,12 @@ def uncertainty_stages(job: Job) -> list[Stage]:
     ]
 
 
-def detect_stage(job: Job, frequencies: Frequencies | None) -> Stage:
+def detect_stage(job: Job, frequencies: Callable[[], Frequencies] | None) -> Stage:
     """The detectors' values and evidence."""
     arguments = {"language": job.splitter.language, "frequencies": frequencies, "threads": os.cpu_count() or 1}
-    return Stage("detect", detect_batch, {"detectors": job.detectors, **arguments})
+    return Stage("detect", detect_counted, {"detectors": job.detectors, **arguments})
+
+
+def detect_counted(table: pa.Table, frequencies: Callable[[], Frequencies], **arguments: Any) -> pa.Table:
+    """`detect_batch`, once the frequencies are counted: engines start and score meanwhile."""
+    return detect_batch(table, frequencies=frequencies(), **arguments)

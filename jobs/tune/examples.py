@@ -14,6 +14,7 @@ from pyarrow import parquet as pq
 from ragassay.jobs.config import Columns
 from ragassay.jobs.decide.labels import SENTENCE_COLUMNS, Label, LabelSource, sentence_truth, to_labels
 from ragassay.jobs.storage import open_file
+from ragassay.jobs.tune.reviewed import reviewed_log
 from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.split import split
@@ -75,7 +76,7 @@ def read_examples(
     little.
 
     Args:
-        uri: Parquet file.
+        uri: Parquet file; or, where the labels are in a file, the output folder that it speaks of.
         source: Where its labels are.
         columns: Names of its columns.
         builder: Prompts of the SLM.
@@ -86,7 +87,7 @@ def read_examples(
     Raises:
         InputError: The file can't be read, lacks a column, or has no two classes of labels.
     """
-    table = _read(uri, source, columns)
+    table = reviewed_log(uri, source, columns) if source.file else _read(uri, source, columns)
     labels = to_labels(table[source.column], source)
     found = next(
         (name for name in ([source.sentences] if source.sentences else SENTENCE_COLUMNS) if name in table.column_names), None
@@ -102,7 +103,8 @@ def read_examples(
     for question, context, response, label, said, weight, smoothing, of in zip(*texts, labels, parts, *said_more, strict=True):
         passages = tuple(p for p in ([context] if isinstance(context, str) else context or []) if p)
         spans = split(nlp, [response or ""])[0]
-        if label is None or not passages or not spans:
+        labelled = label is not None or (source.file and said)  # reviewers may speak of single sentences
+        if not labelled or not passages or not spans:
             counts["rows without label, context or sentence"] += 1
             continue
         (encoded,) = builder.encode([(question or "", passages, [response[start:end] for start, end in spans])])

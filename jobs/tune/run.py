@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ragassay.jobs.config import Job
 from ragassay.jobs.decide.labels import LabelSource
+from ragassay.jobs.progress.task import reach, task
 from ragassay.jobs.tune.adapter import write_adapter
 from ragassay.jobs.tune.examples import Group, hold_out, parted, read_examples
 from ragassay.jobs.tune.train import CHECKPOINT, Look, Recipe, train
@@ -43,7 +44,7 @@ def tune(
     Args:
         job: For columns and splitter.
         slm: The SLM; its adapter comes out. One that it has already is gone on from.
-        data: Labelled log, a Parquet file.
+        data: Labelled log, a Parquet file; or, where the labels are in a file, the output folder that it speaks of.
         source: Where its labels are.
         out: Folder of the adapter; a broken training that lies there is taken up.
         recipe: How to train.
@@ -65,13 +66,15 @@ def tune(
     builder = PromptBuilder(slm, load_tokenizer(slm))
     nlp = load_splitter(job.splitter.name, job.splitter.language)
     window = min(slm.local.max_model_len or MAX_WINDOW, MAX_WINDOW)
-    examples = read_examples(data, source, job.columns, builder, nlp, window, corruptions=corruptions)
+    with task(console, "reading", Path(data).name):
+        examples = read_examples(data, source, job.columns, builder, nlp, window, corruptions=corruptions)
+        own = replace(source, file=None)
+        watched = {
+            other: _few(parted(read_examples(other, own, job.columns, builder, nlp, window).groups, recipe.pack))
+            for other in dict.fromkeys(watch)
+        }
     training, looked_at = hold_out(parted(examples.groups, recipe.pack), held_out)
     looked_at = _few(looked_at)
-    watched = {
-        other: _few(parted(read_examples(other, source, job.columns, builder, nlp, window).groups, recipe.pack))
-        for other in dict.fromkeys(watch)
-    }
     for which, groups in (("to train on", training), ("held out", looked_at), *((f"of {w}", g) for w, g in watched.items())):
         truth = {unit.supported for group in groups for unit in group.units}
         if len(truth) < 2:
@@ -79,16 +82,10 @@ def tune(
                 f"{data}: the contexts {which} have no labels of both kinds: give more labelled rows, or another --held-out"
             )
     _tell(examples.counts, training, looked_at, console)
-    model = load_for_training(slm, rank=recipe.rank, layers=recipe.layers, seed=recipe.seed)
+    with task(console, "loading", slm.name):
+        model = load_for_training(slm, rank=recipe.rank, layers=recipe.layers, seed=recipe.seed)
     total = round(recipe.epochs * sum(group.tokens for group in training))
-    columns = (
-        TextColumn("training"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} tokens"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("training", total=total)
+    with task(console, "training", slm.name, total, "tokens", tokens=True):
         looks = train(
             model,
             training,
@@ -97,7 +94,7 @@ def tune(
             recipe,
             out,
             say=lambda line: console.print(line, markup=False, highlight=False),
-            tick=lambda tokens: bar.update(task, completed=tokens),
+            tick=lambda tokens: reach(tokens, "tokens"),
             watched=dict(zip(_short(list(watched)), watched.values(), strict=True)),
         )
     write_adapter(model, slm, recipe, dict(examples.counts), Path(data).name, looks, out)

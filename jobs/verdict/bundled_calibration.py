@@ -15,6 +15,7 @@ from ragassay.jobs.config import Job
 from ragassay.schemas.calibration import Calibration
 
 FILE = Path(__file__).parent / "bundled_calibration.json"
+DETECTORS_FILE = Path(__file__).parent / "bundled_detectors.json"
 
 _NOT_THE_SCORE = ("dtype", "engine", "name", "revision", "quantization", "max_model_len", "whole_response")
 
@@ -25,26 +26,39 @@ def bundled_calibration() -> Calibration:
     return Calibration.from_json(FILE.read_text(encoding="utf-8"))
 
 
-def speaks_of(job: Job, fingerprint: dict[str, Any]) -> bool:
-    """Whether the bundled calibration is about a job's members, and the job says nothing of its own about its verdicts.
+@lru_cache(maxsize=1)
+def bundled_detectors() -> Calibration:
+    """That of the three detectors alone, for rows that are judged one by one: each by the word frequencies of its own context
+    (`python -m tests.benchmarks.alone` makes the file). A run has a quantile of its own instead."""
+    return Calibration.from_json(DETECTORS_FILE.read_text(encoding="utf-8"))
+
+
+def speaks_of(job: Job, fingerprint: dict[str, Any], calibration: Calibration | None = None) -> bool:
+    """Whether a bundled calibration is about a job's members, and the job says nothing of its own about its verdicts.
 
     Args:
         job: The job.
         fingerprint: Of its scores.
+        calibration: Which; None takes that of the default members.
     """
     if {"normalize", "aggregate", "threshold", "calibration"} & job.model_fields_set:
         return False
-    calibration = bundled_calibration()
+    calibration = calibration or bundled_calibration()
     ensemble = {name: value for name, value in job.values.items() if name not in job.beside}
     if {name: member.value for name, member in calibration.members.items()} != ensemble:
         return False
     weights = job.ensemble_weights or dict.fromkeys(ensemble, 1 / len(ensemble))
     same = all(isclose(member.weight, weights[name], rel_tol=1e-6) for name, member in calibration.members.items())
-    return same and _members(calibration.fingerprint, ensemble) == _members(fingerprint, ensemble)
+    return same and values_depend_on(calibration.fingerprint, ensemble) == values_depend_on(fingerprint, ensemble)
 
 
-def _members(fingerprint: dict[str, Any], ensemble: Container[str]) -> dict[str, Any]:
-    """What the values of the ensemble's members depend on, but for how and where they are computed."""
+def values_depend_on(fingerprint: dict[str, Any], ensemble: Container[str]) -> dict[str, Any]:
+    """What the values of an ensemble's members depend on, but for how and where they are computed.
+
+    Args:
+        fingerprint: Of the scores.
+        ensemble: Names of its members.
+    """
     slms = {
         name: {key: value for key, value in slm.items() if key not in _NOT_THE_SCORE}
         for name, slm in fingerprint["slms"].items()

@@ -58,19 +58,29 @@ class Finalized:
 
 def score_moments(fs: pafs.FileSystem, files: Sequence[str], settings: VerdictSettings) -> Moments:
     """Moments of a partition's response scores."""
-    return merge(moments_of(scores[~np.isnan(scores)]) for scores in _responses(fs, files, settings))
+    return merge(moments_of(scores[~np.isnan(scores)]) for scores in response_scores(_scores_in(fs, files), settings))
 
 
 def score_cells(fs: pafs.FileSystem, files: Sequence[str], settings: VerdictSettings, low: int, high: int) -> Cells:
     """A partition's response scores within a range of keys, for a threshold that is a quantile; see `exact_quantile`."""
     cells = cells_of(np.array([]), low, high)
-    for scores in _responses(fs, files, settings):
+    for scores in response_scores(_scores_in(fs, files), settings):
         cells = add_cells([cells, cells_of(scores, low, high)])
     return cells
 
 
-def _responses(fs: pafs.FileSystem, files: Sequence[str], settings: VerdictSettings) -> Iterator[Floats]:
-    for batch in batches(fs, files, ["members", "status"]):
+def _scores_in(fs: pafs.FileSystem, files: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    return batches(fs, files, ["members", "status"])
+
+
+def response_scores(rows: Iterable[pa.RecordBatch], settings: VerdictSettings) -> Iterator[Floats]:
+    """Response scores of rows of `raw/`, batch by batch; NaN where there is none.
+
+    Args:
+        rows: Batches with `members` and `status`.
+        settings: How scores are made.
+    """
+    for batch in rows:
         for found in readable_scores(batch, settings.values):
             yield apply_rule(settings.rule, *found).response
 

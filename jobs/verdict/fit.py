@@ -2,7 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from pyarrow import fs as pafs
 
 from ragassay.jobs.config import Job, Normalize
 from ragassay.jobs.output.partitions import batches, history, partitions
+from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.resources import DRIVER_CPUS
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import FitError, OutputError
@@ -45,8 +47,10 @@ def fit_output(job: Job, output: Folder) -> dict[str, PartitionStats]:
             stats[partition] = known
         else:
             tasks[partition] = remote.remote(output.fs, partition, files, values)
+    expect(len(tasks), "partitions")
     for partition, task in tasks.items():
         stats[partition] = ray.get(task)
+        advance(1, "partitions")
         output.write(_stats_path(partition), stats[partition].to_json())
     return dict(sorted(stats.items()))
 
@@ -84,12 +88,22 @@ def fits_of(
 
 def partition_stats(fs: pafs.FileSystem, partition: str, files: Sequence[str], values: dict[str, str]) -> PartitionStats:
     """Statistics of one partition, read in batches; only the score columns are read."""
+    return replace(stats_of(batches(fs, files, ["members", "status"]), values), partition=partition, raw_files=_names(files))
+
+
+def stats_of(rows: Iterable[pa.RecordBatch], values: dict[str, str]) -> PartitionStats:
+    """Statistics of rows of `raw/`, wherever they are.
+
+    Args:
+        rows: Batches with `members` and `status`.
+        values: Member -> which of its numbers is used.
+    """
     members: dict[str, list[Moments]] = {name: [] for name in values}
     mass: dict[str, list[Moments]] = {name: [] for name in values}
-    rows: Counter[str] = Counter()
+    statuses: Counter[str] = Counter()
     sentences = 0
-    for batch in batches(fs, files, ["members", "status"]):
-        rows.update(batch["status"].to_pylist())
+    for batch in rows:
+        statuses.update(batch["status"].to_pylist())
         for scores, counts in readable_scores(batch, values):
             sentences += int(counts.sum())
             for name, array in scores.items():
@@ -97,13 +111,13 @@ def partition_stats(fs: pafs.FileSystem, partition: str, files: Sequence[str], v
         for name, member in member_structs(batch, [name for name in values if Value(values[name]).of_logprobs]).items():
             mass[name].append(_label_mass(member))
     return PartitionStats(
-        partition=partition,
+        partition="",
         members={name: merge(parts) for name, parts in members.items()},
         values=values,
         label_mass={name: merge(parts) for name, parts in mass.items()},
-        rows=dict(rows),
+        rows=dict(statuses),
         sentences=sentences,
-        raw_files=_names(files),
+        raw_files=[],
     )
 
 

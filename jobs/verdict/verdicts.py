@@ -1,12 +1,13 @@
 """Plan 2's driver half: how scores become verdicts, every partition's verdicts written, and no row lost."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from ragassay.jobs.config import Job
+from ragassay.jobs.config import Job, Threshold
 from ragassay.jobs.output.calibration_file import load_calibration, rule_of
 from ragassay.jobs.output.partitions import history, hive_path
+from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.resources import DRIVER_CPUS
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.bundled_calibration import bundled_calibration, speaks_of
@@ -69,15 +70,12 @@ def without_verdict(raw: Iterable[str], manifest: Manifest) -> list[str]:
     return [p for p in raw if hive_path(p) not in manifest.finalized]
 
 
-def decide(
-    job: Job, output: Folder, manifest: Manifest, run_id: str, stats: Mapping[str, PartitionStats], chosen: Sequence[str]
-) -> Decided:
+def decide(job: Job, manifest: Manifest, run_id: str, stats: Mapping[str, PartitionStats], chosen: Sequence[str]) -> Decided:
     """How the scores of partitions become verdicts: by a calibration, or by the job file.
 
     Args:
         job: The job.
-        output: The output folder.
-        manifest: Its manifest.
+        manifest: Of the output folder.
         run_id: Written into every row.
         stats: Statistics of every partition.
         chosen: The partitions.
@@ -149,9 +147,7 @@ def quantile(
     """
     import ray
 
-    threshold = job.threshold
-    assert threshold.quantile is not None
-    names = [*chosen, *(history(raw, chosen, job.history.partitions) if threshold.of == "history" else [])]
+    names = [*chosen, *(history(raw, chosen, job.history.partitions) if job.threshold.of == "history" else [])]
     remote = ray.remote(num_cpus=DRIVER_CPUS)(score_cells)
 
     def look(low: int, high: int) -> Iterator[Cells]:
@@ -159,6 +155,12 @@ def quantile(
         while tasks:  # one at a time: hundreds of partitions have a gigabyte of them
             yield ray.get(tasks.pop())
 
+    return share_threshold(job.threshold, look)
+
+
+def share_threshold(threshold: Threshold, look: Callable[[int, int], Iterable[Cells]]) -> ThresholdRecord:
+    """tau, where it is a quantile: see `share_cut` for what `look` does."""
+    assert threshold.quantile is not None
     cut = share_cut(look, threshold.quantile)
     if cut is None:
         return ThresholdRecord(None, NO_SCORE)
@@ -205,8 +207,10 @@ def write_verdicts(
     for file in manifest.files:
         rows[file.partition] += (file.rows or 0) if file.state == SCORED else 0
     finished: dict[str, Finalized] = {}
+    expect(len(tasks), "partitions")
     for partition, task in tasks.items():
         done = finished[partition] = ray.get(task)
+        advance(1, "partitions")
         rows_in = rows[hive_path(partition)]
         if not done.rows == rows_in == sum(stats[partition].rows.values()):
             raise BalanceError(f"partition {partition!r}: {rows_in} rows in, {done.rows} rows in scored/")

@@ -5,6 +5,7 @@ threshold, and so precision is the share of correct responses among those that p
 take the other class as the positive one, as the published detectors do.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,9 @@ METRICS = (
     "best_precision",
     "balanced_accuracy",
 )
+CELLS = 4_000_000
+"""Weights of resamples that are held at a time: 32 MB."""
+
 MIN_RECALL = 0.5
 """The paper's condition on the best precision, so that one lucky row is not the answer."""
 
@@ -117,6 +121,36 @@ def resampling_weights(groups: Ints, resamples: int, seed: int) -> Floats:
     return drawn[:, groups].astype(np.float64)
 
 
+def resample_parts(groups: Ints, resamples: int, seed: int = 0) -> Iterator[Floats]:
+    """The same, some resamples at a time, so that the arrays stay near 32 MB."""
+    size = max(1, CELLS // len(groups))
+    for start in range(0, resamples, size):
+        yield resampling_weights(groups, min(size, resamples - start), seed + start)
+
+
+def of_both(weights: Floats, good: Bools) -> Floats:
+    """Those resamples that hold both classes."""
+    return weights[(weights @ good > 0) & (weights @ ~good > 0)]
+
+
+def aurocs(scores: Floats, good: Bools, weights: Floats) -> Floats:
+    """AUROC in each resample: array (resamples,). Two scores in the same resamples can be compared pair by pair.
+
+    Args:
+        scores: A finite score a row.
+        good: Whether it is positive.
+        weights: Array (resamples, rows); both classes in each.
+    """
+    parts = [np.empty(0)]
+    step = max(1, CELLS // len(scores))
+    for start in range(0, len(weights), step):
+        tp, fp = counts_at_thresholds(scores, good, weights[start : start + step])
+        zero = np.zeros((len(tp), 1))
+        tpr, fpr = (np.concatenate([zero, found / found[:, -1:]], axis=1) for found in (tp, fp))
+        parts.append(np.trapezoid(tpr, fpr, axis=1))
+    return np.concatenate(parts)
+
+
 def counts_at_thresholds(scores: Floats, good: Bools, weights: Floats) -> tuple[Floats, Floats]:
     """Weighted true and false positives at every distinct score, from the highest to the lowest.
 
@@ -140,16 +174,14 @@ def counts_at_thresholds(scores: Floats, good: Bools, weights: Floats) -> tuple[
 def _resampled(scores: Floats, good: Bools, groups: Ints, passed: Bools | None, resamples: int, seed: int) -> dict[str, Floats]:
     """Every metric in every resample that holds both classes."""
     parts: dict[str, list[Floats]] = {}
-    size = max(1, 4_000_000 // len(scores))  # resamples at a time, so that the arrays stay near 32 MB
-    for start in range(0, resamples, size):
-        weights = resampling_weights(groups, min(size, resamples - start), seed + start)
+    for weights in resample_parts(groups, resamples, seed):
         for name, values in _metrics_of(scores, good, passed, weights).items():
             parts.setdefault(name, []).append(values)
     return {name: np.concatenate(values) for name, values in parts.items()}
 
 
 def _metrics_of(scores: Floats, good: Bools, passed: Bools | None, weights: Floats) -> dict[str, Floats]:
-    weights = weights[(weights @ good > 0) & (weights @ ~good > 0)]
+    weights = of_both(weights, good)
     if not len(weights):
         return {}
     tp, fp = counts_at_thresholds(scores, good, weights)

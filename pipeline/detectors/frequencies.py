@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,8 @@ import numpy as np
 from ragassay.pipeline.arrays import Floats, Ints
 
 BUCKETS = 1 << 18
+REMEMBERED = 1 << 18
+"""Terms whose buckets a process remembers."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +35,33 @@ class Frequencies:
 def hashed(documents: Iterable[Sequence[str]]) -> Any:
     """Term counts of documents: scipy CSR matrix (documents, BUCKETS), float64."""
     from scipy.sparse import csr_matrix
-    from sklearn.feature_extraction import FeatureHasher
 
-    documents = iter(documents)
-    first = next(documents, None)
-    if first is None:  # which FeatureHasher refuses
-        return csr_matrix((0, BUCKETS))
-    documents = chain([first], documents)
-    return FeatureHasher(BUCKETS, input_type="string", alternate_sign=False).transform(documents).tocsr()
+    places: list[int] = []
+    ends = [0]
+    for document in documents:
+        places += map(_buckets.__getitem__, document)
+        ends.append(len(places))
+    found = csr_matrix((np.ones(len(places)), np.array(places, dtype=np.int32), ends), shape=(len(ends) - 1, BUCKETS))
+    found.sum_duplicates()
+    return found
+
+
+class _Buckets(dict[str, int]):
+    """Term -> its bucket, by MurmurHash3 as scikit-learn's FeatureHasher takes it; remembered, since texts repeat their terms.
+
+    The hash is of the package that spaCy has it of: to import scikit-learn takes a second.
+    """
+
+    def __missing__(self, term: str) -> int:
+        from murmurhash.mrmr import hash_unicode
+
+        if len(self) >= REMEMBERED:
+            self.clear()
+        self[term] = bucket = abs(int(hash_unicode(term, 0))) % BUCKETS
+        return bucket
+
+
+_buckets = _Buckets()
 
 
 def count(documents: Iterable[Sequence[str]]) -> Frequencies:

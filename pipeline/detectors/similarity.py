@@ -94,11 +94,12 @@ def best_by_vectors(texts: Sequence[str], rows: Ints, parts: Sequence[str], part
 
 
 def _tfidf(counts: Any, frequencies: Frequencies) -> Any:
-    from sklearn.preprocessing import normalize
-
+    """Rows of unit length, or empty."""
     weighted = counts.copy()
     weighted.data = counts.data * frequencies.idf[counts.indices]
-    return normalize(weighted, copy=False)
+    owners = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+    weighted.data /= np.sqrt(np.bincount(owners, weighted.data**2, counts.shape[0]))[owners]
+    return weighted
 
 
 def _best(rows: Ints, part_rows: Ints, cosines: Callable[[Ints, Ints], Floats], width: int) -> Best:

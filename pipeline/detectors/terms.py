@@ -1,6 +1,7 @@
 """Content words of a text, as stems, and whether its script puts spaces between words at all."""
 
 import re
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 
 from ragassay.pipeline.spacy_import import import_spacy
@@ -29,6 +30,38 @@ def content_terms(text: str, language: str) -> list[str]:
     """
     stems = _stems(language)
     return [term for word in _WORD.findall(text.lower()) if (term := stems[word])]
+
+
+def content_words(text: str, language: str) -> Iterator[tuple[int, int, str]]:
+    """Start, end and stem of each of a text's content words, as `content_terms` has them."""
+    stems = _stems(language)
+    for match in _WORD.finditer(text):
+        if stem := stems[match[0].lower()]:
+            yield match.start(), match.end(), stem
+
+
+def known_terms(response: str, texts: Iterable[str | None], language: str) -> set[str] | None:
+    """Stems of the content words that question and context have; None where a response's words can't be told apart.
+
+    Args:
+        response: The response that is held against them.
+        texts: Question and passages; None is an empty one.
+        language: See `content_terms`.
+    """
+    if not has_word_spaces(response):
+        return None
+    return {stem for text in texts if text for stem in content_terms(text, language)}
+
+
+def new_words(text: str, known: Collection[str], language: str) -> list[str]:
+    """The content words of a text whose stems are not known, as they stand in it, each once.
+
+    Args:
+        text: Any text.
+        known: Stems, as `content_terms` gives them.
+        language: See `content_terms`.
+    """
+    return list(dict.fromkeys(text[a:b] for a, b, stem in content_words(text, language) if stem not in known))
 
 
 class _Stems(dict[str, str]):

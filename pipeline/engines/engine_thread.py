@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ragassay.pipeline.engines.protocol import Engine, EngineOutput
 from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.listener import loaded
 
 WARM_UP_TOKENS = 256
 
@@ -42,6 +43,7 @@ class EngineThread:
         Raises:
             ModelError: The engine failed.
         """
+        loaded()
         prompt = [labels[0]] * min(WARM_UP_TOKENS, self.max_model_len - 1)
         self._thread.submit(self._ask, [prompt], labels).result()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ragassay.pipeline.engines.server import Caller, Form, exchange
 from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.listener import answered
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,8 @@ def ask(asker: Asker, prompts: Sequence[str]) -> list[Answer]:
         refused=partial(_without, asker),
         in_trouble=lambda gave: replace(_without(asker, f"the server gave {gave}"), trouble=True),
     )
-    return exchange(asker, [[{"role": "user", "content": prompt}] for prompt in prompts], form)
+    chats = [[{"role": "user", "content": prompt}] for prompt in prompts]
+    return exchange(asker, chats, form, done=lambda _, answer: answered(1, answer.tokens))
 
 
 def _read(asker: Asker, completion: Any) -> Answer:

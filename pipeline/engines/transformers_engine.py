@@ -10,6 +10,7 @@ from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm, window_of
 from ragassay.pipeline.engines.protocol import Engine, EngineOutput
 from ragassay.pipeline.engines.settings import LocalSettings
+from ragassay.pipeline.listener import answered
 
 TOKENS_PER_BATCH = 8192
 
@@ -64,6 +65,7 @@ class TransformersEngine:
                 ).logits[:, -1]
                 chances = torch.log_softmax(logits.float(), dim=-1)[:, list(labels)]
             logprobs[batch] = chances.cpu().numpy()
+            answered(len(batch), sum(len(prompts[i]) for i in batch))
         lengths = np.array([len(p) for p in prompts], dtype=np.int64)
         return EngineOutput(logprobs, tokens_computed=lengths, tokens_reused=np.zeros_like(lengths))
 

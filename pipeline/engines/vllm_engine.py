@@ -1,8 +1,10 @@
 """vLLM as an engine: prefill only, one token out, exact log-probabilities of the label tokens."""
 
+import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -11,12 +13,13 @@ from pydantic import Field
 
 from ragassay.pipeline.engines.dtype import dtype_of
 from ragassay.pipeline.engines.model import Model
-from ragassay.pipeline.engines.prepare import prepare_slm, window_of
+from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm, window_of
 from ragassay.pipeline.engines.protocol import Engine, EngineOutput
 from ragassay.pipeline.engines.settings import LocalSettings
 from ragassay.pipeline.engines.text import TextEngine
 from ragassay.pipeline.engines.vllm_text import VllmText
 from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.listener import answered
 
 CPU_BLOCK_SIZE = 32  # vLLM's CPU attention takes multiples of 32; small blocks share more of a short context
 GPU_BLOCK_SIZE = 16  # what vLLM takes there, unless an attention kernel wants another
@@ -134,17 +137,23 @@ class VllmEngine:
         Raises:
             ModelError: The model can't be found or loaded.
         """
-        self._llm = start_vllm(slm, settings, labels=labels, gpus=gpus, threads=threads)
-        self.tokenizer = self._llm.get_tokenizer()
+        # It is asked by token ids: of its own, vLLM would load the tokenizer twice, and try a chat and a picture on it.
+        self._llm = start_vllm(slm, settings, labels=labels, gpus=gpus, threads=threads, tokenizer=False)
+        self.tokenizer = load_tokenizer(slm)
         self.max_model_len = int(self._llm.llm_engine.model_config.max_model_len)
+        self._eager = settings.enforce_eager and not gpus
+        _tell_of_steps(self._llm.llm_engine)
 
     def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
         """See `Engine.label_logprobs`."""
+        from torch._dynamo import config
         from vllm import SamplingParams
 
-        outputs = self._llm.generate(
-            [{"prompt_token_ids": list(p)} for p in prompts], SamplingParams(**sampling_args(labels)), use_tqdm=False
-        )
+        asked = [{"prompt_token_ids": list(p)} for p in prompts]
+        # Told not to compile, vLLM compiles all the same what counts a token's rank, which nobody reads: 4 seconds at every
+        # start, a compiler the first time. On GPUs its other small kernels gain by it.
+        with config.patch(disable=True) if self._eager else nullcontext():
+            outputs = self._llm.generate(asked, SamplingParams(**sampling_args(labels)), use_tqdm=False)
         first = [output.outputs[0].logprobs[0] for output in outputs]
         reused = np.array([output.num_cached_tokens or 0 for output in outputs], dtype=np.int64)
         return EngineOutput(
@@ -154,8 +163,22 @@ class VllmEngine:
         )
 
 
-def start_vllm(slm: Model, settings: Vllm, *, labels: int, gpus: float, threads: int) -> Any:
-    """Start vLLM in this process; see `LocalSettings.load`.
+def _tell_of_steps(engine: Any) -> None:
+    """Have a vLLM engine tell of the prompts that every step of it ends: a call has those of hundreds of rows."""
+    step = engine.step
+
+    def told() -> Any:
+        outputs = step()
+        with suppress(Exception):  # scores don't wait for a bar
+            ended = [output for output in outputs if output.finished]
+            answered(len(ended), sum(len(output.prompt_token_ids) - (output.num_cached_tokens or 0) for output in ended))
+        return outputs
+
+    engine.step = told
+
+
+def start_vllm(slm: Model, settings: Vllm, *, labels: int, gpus: float, threads: int, tokenizer: bool = True) -> Any:
+    """Start vLLM in this process; see `LocalSettings.load`. Without a tokenizer it takes and gives token ids alone.
 
     Returns:
         A `vllm.LLM`.
@@ -163,16 +186,31 @@ def start_vllm(slm: Model, settings: Vllm, *, labels: int, gpus: float, threads:
     Raises:
         ModelError: The model can't be found or loaded.
     """
-    model, window = prepare_slm(slm), window_of(slm, settings.max_model_len)
-    set_environment(settings, threads)
-    from vllm import LLM
-    from vllm.platforms import current_platform
+    with _uncollected():
+        model, window = prepare_slm(slm), window_of(slm, settings.max_model_len)
+        set_environment(settings, threads)
+        from vllm import LLM
+        from vllm.platforms import current_platform
 
+        gc.freeze()  # vLLM collects five times while it starts, and freezes at the end by itself
+        try:
+            args = engine_args(slm, settings, model, cpu=current_platform.is_cpu(), window=window, labels=labels, gpus=gpus)
+            return LLM(**args, skip_tokenizer_init=not tokenizer)
+        except Exception as error:
+            raise ModelError(f"SLM {slm.name!r}: vLLM can't load model {slm.model!r}: {error}") from error
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the garbage collector: what is imported and loaded makes millions of objects, and looking through them again and
+    again takes a third of the time."""
+    collects = gc.isenabled()
+    gc.disable()
     try:
-        cpu = current_platform.is_cpu()
-        return LLM(**engine_args(slm, settings, model, cpu=cpu, window=window, labels=labels, gpus=gpus))
-    except Exception as error:
-        raise ModelError(f"SLM {slm.name!r}: vLLM can't load model {slm.model!r}: {error}") from error
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def set_environment(settings: Vllm, threads: int) -> None:

@@ -15,6 +15,7 @@ from ragassay.pipeline.engines.plain_text import Ids
 from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm, window_of
 from ragassay.pipeline.engines.transformers_engine import Transformers, padded_batches
 from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.listener import answered
 from ragassay.pipeline.token_tree.attention import NAME, blocks_of, register
 from ragassay.pipeline.token_tree.tree import Tree, grow
 from ragassay.pipeline.uncertainty.attention import Watch
@@ -114,6 +115,7 @@ class Reader:
             for k, i in enumerate(pack):
                 size = len(prompts[i][0]) + len(prompts[i][1])
                 found[i] = Read(signs[k], sizes[k], size - sizes[k], seconds * sizes[k])
+            answered(len(pack), len(tree.tokens))
         return [found[i] for i in range(len(prompts))]
 
     def _signs(self, tree: Tree, paths: Sequence[Ints], lengths: Sequence[int], states: bool) -> list[Signs]:

@@ -10,10 +10,11 @@ calibration, of all sets.
 import argparse
 import itertools
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn.metrics import balanced_accuracy_score, f1_score
@@ -21,7 +22,7 @@ from sklearn.metrics import balanced_accuracy_score, f1_score
 from ragassay.jobs.decide.labelled import Labelled, load_labelled, member_values_of
 from ragassay.jobs.decide.labels import LabelSource
 from ragassay.jobs.output.manifest import existing_output, read_manifest
-from ragassay.pipeline.arrays import Bools, Floats
+from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import auroc
 from ragassay.pipeline.calibration.probability import calibration_error, fit_probability, probabilities
 from ragassay.pipeline.members import Value
@@ -41,6 +42,19 @@ EPSILON = 0.01
 QUANTILE = 0.2
 DRAWN = 120
 """Responses a set that map and threshold are fitted to: each set counts the same."""
+
+
+class Rows(Protocol):
+    """What is needed of labelled responses: see `jobs.decide.labelled.Labelled`."""
+
+    @property
+    def labels(self) -> Sequence[Any]: ...
+    @property
+    def values(self) -> dict[str, Floats]: ...
+    @property
+    def counts(self) -> Ints: ...
+    @property
+    def good(self) -> Bools: ...
 
 
 @dataclass(frozen=True)
@@ -88,7 +102,7 @@ def pooled(fits: list[dict[str, Fit]]) -> dict[str, Fit]:
     return found
 
 
-def scores(rows: Labelled, choice: Choice, fits: dict[str, Fit]) -> Floats:
+def scores(rows: Rows, choice: Choice, fits: dict[str, Fit]) -> Floats:
     """Response scores."""
     rule = Rule(fits, choice.mean, choice.positive, EPSILON, dict(choice.weights))
     return apply_rule(rule, rows.values, rows.counts).response
@@ -119,7 +133,7 @@ def table_of_worth(sets: dict[Value, dict[str, Labelled]], tried: list[Choice]) 
     return found
 
 
-def calibrated(parts: list[Labelled], choice: Choice) -> tuple[dict[str, Fit], ProbabilityMap, float]:
+def calibrated(parts: Sequence[Rows], choice: Choice) -> tuple[dict[str, Fit], ProbabilityMap, float]:
     """Moments, map to a probability and threshold of several sets; each counts the same."""
     fits = pooled([fits_in(rows.values) for rows in parts])
     rng = np.random.default_rng(0)
@@ -156,7 +170,7 @@ def tell_choices(tried: list[Choice], found: Floats, slm: str, detectors: list[s
         print(f"| {tried[i].key} | {found[i].mean():.3f} | {' | '.join(f'{x:.3f}' for x in found[i])} |")
 
 
-def tell_thresholds(sets: dict[Value, dict[str, Labelled]], chosen: dict[str, Choice]) -> None:
+def tell_thresholds(sets: Mapping[Value, Mapping[str, Rows]], chosen: dict[str, Choice]) -> None:
     """Print what a threshold and probabilities of the other sets give on each set, beside the run's own.
 
     Args:
@@ -178,7 +192,7 @@ def tell_thresholds(sets: dict[Value, dict[str, Labelled]], chosen: dict[str, Ch
         print(f"| {name} | {' | '.join(cells)} | {error:.3f} |")
 
 
-def bundled(mine: dict[str, Labelled], chosen: Choice, fingerprint: dict[str, Any]) -> Calibration:
+def bundled(mine: Mapping[str, Rows], chosen: Choice, fingerprint: dict[str, Any]) -> Calibration:
     """The calibration of all sets that comes with the package."""
     fits, curve, tau = calibrated(list(mine.values()), chosen)
     weights = dict(chosen.weights)

@@ -4,8 +4,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,8 @@ def one_ray() -> Iterator[None]:
     ray.shutdown()
 
 
-@pytest.fixture
-def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def tasks_here() -> Iterator[None]:
     """Tasks run in this process: they are functions of their arguments, and Ray takes ten seconds to start."""
     import ray
     import ray.data  # it uses `ray.remote` itself
@@ -61,9 +62,18 @@ def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
         def __init__(self, function: Callable[..., Any]) -> None:
             self.remote = function
 
-    monkeypatch.setattr(ray, "remote", lambda **_: Task)
-    monkeypatch.setattr(ray, "get", lambda found: found)
-    monkeypatch.setattr(job_run, "ray_session", lambda *_: nullcontext())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ray, "remote", lambda **_: Task)
+        patch.setattr(ray, "get", lambda found: found)
+        patch.setattr(job_run, "ray_session", lambda *_: nullcontext())
+        yield
+
+
+@pytest.fixture
+def without_ray() -> Iterator[None]:
+    """See `tasks_here`."""
+    with tasks_here():
+        yield
 
 
 def here(*args: str | Path) -> subprocess.CompletedProcess[str]:
@@ -74,6 +84,24 @@ def here(*args: str | Path) -> subprocess.CompletedProcess[str]:
     assert result.exception is None or isinstance(result.exception, SystemExit), repr(result.exception)
     assert "Traceback" not in result.output, result.output
     return subprocess.CompletedProcess(list(map(str, args)), result.exit_code, result.stdout, result.stderr)
+
+
+def start(*args: str | Path, log: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*COMMAND, *map(str, args)],
+        stdout=log.open("wb"),
+        stderr=subprocess.STDOUT,
+        env=environment(),
+        start_new_session=True,
+    )
+
+
+def wait_for(condition: Any, process: subprocess.Popen[bytes], seconds: float = 180) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, "it ended before the fault could be made"
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.02)
 
 
 def write_job(path: Path, **job: Any) -> Path:

@@ -1,12 +1,9 @@
 """Whole runs: real Ray, real vLLM, real models, in processes of their own."""
 
+import json
 import os
 import random
-import re
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +11,12 @@ import duckdb
 import numpy as np
 import polars as pl
 import psutil
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from tests.chat_server import Serve, completion
-from tests.conftest import HANDBOOK, example_rows, free_port, write_logs
-from tests.jobs.conftest import COMMAND, environment, manifest, ragassay, read_rows, read_table, write_job
-from tests.jobs.explain.conftest import explains, questions
+from tests.conftest import HANDBOOK, example_rows, write_logs
+from tests.jobs.conftest import manifest, ragassay, read_rows, read_table, start, wait_for, write_job
 
 pytestmark = [pytest.mark.slow, pytest.mark.engine]
 DAYS = ("02", "03")
@@ -35,24 +29,6 @@ def tiny(model: str, **options: Any) -> dict[str, Any]:
 def committed(output: Path) -> int:
     files = [f for f in (output / "_checkpoint").glob("*.parquet") if ".pending." not in f.name]
     return sum(pq.ParquetFile(f).metadata.num_rows for f in files)
-
-
-def start(*args: str | Path, log: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [*COMMAND, *map(str, args)],
-        stdout=log.open("wb"),
-        stderr=subprocess.STDOUT,
-        env=environment(),
-        start_new_session=True,
-    )
-
-
-def wait_for(condition: Any, process: subprocess.Popen[bytes], seconds: float = 180) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert process.poll() is None, "it ended before the fault could be made"
-        assert time.monotonic() < end, "it took too long"
-        time.sleep(0.02)
 
 
 def day_rows(day: str) -> list[dict[str, Any]]:
@@ -100,6 +76,26 @@ def test_logs_come_out_scored_and_partitioned(handbook_day: tuple[Path, Path]) -
         assert len(member["sentence_scores"]) == len(row["sentences"]) and member["response_score"] is not None
         assert all(-60 < lp < 0 for lp in member["log_p_yes"] + member["log_p_no"])
         assert all(np.exp(y) + np.exp(n) <= 1 + 1e-5 for y, n in zip(member["log_p_yes"], member["log_p_no"], strict=True))
+
+
+def test_an_answer_checked_by_itself_has_the_scores_of_the_run(handbook_day: tuple[Path, Path], tmp_path: Path) -> None:
+    output, config = handbook_day
+    answers = tmp_path / "answers.jsonl"
+    rows = day_rows(DAYS[0])[:6]
+    answers.write_text(
+        "".join(json.dumps({k: r[k] for k in ("row_id", "question", "context", "response")}) + "\n" for r in rows)
+    )
+    done = ragassay("check", answers, "--like", output, "--config", config, "--json")
+    assert done.returncode == 0 and done.stderr == "", done.stderr  # nor does the engine say anything
+    known = {row["row_id"]: row for row in read_rows(output)}
+    for line in done.stdout.splitlines():
+        found = json.loads(line)
+        row = known[found["row_id"]]
+        assert found["score"] == pytest.approx(row["score"], abs=1e-3) and found["verdict"] == row["verdict"]
+        assert found["threshold"] == row["threshold"] and "the last verdicts of" in found["judged_by"]
+        for name in ("log_p_yes", "log_p_no"):
+            assert found["members"][0][name] == pytest.approx(row["members"][0][name], abs=1e-3)
+    assert len(done.stdout.splitlines()) == len(rows)
 
 
 def test_manifest_balances_and_reuse_is_counted(handbook_day: tuple[Path, Path]) -> None:
@@ -243,7 +239,7 @@ def test_a_killed_driver_and_then_a_killed_actor_lose_nothing_and_score_nothing_
         refused = ragassay(*args, "--config", config)
         assert refused.returncode == 1 and "run that broke off" in refused.stderr
 
-    second = start("run", tmp_path / "logs", output, "--config", config, log=tmp_path / "second.log")
+    second = start("run", tmp_path / "logs", output, "--config", config, "--log-format", "json", log=tmp_path / "second.log")
     wait_for(lambda: committed(output) > saved + 200, second)
     victims = [p for p in psutil.Process(second.pid).children(recursive=True) if "SlmScorer" in " ".join(p.cmdline())]
     assert len(victims) == 1
@@ -261,6 +257,14 @@ def test_a_killed_driver_and_then_a_killed_actor_lose_nothing_and_score_nothing_
         write = file.name.split("_")[0]
         by_write[write] = by_write.get(write, 0) + pq.ParquetFile(file).metadata.num_rows
     assert sorted(by_write.values()) == sorted([saved, total - saved])
+    # Told: from where the first run stopped, up to the last sentence, though what the victim had in hand was done again.
+    lines = [json.loads(line) for line in (tmp_path / "second.log").read_text().splitlines() if line.startswith("{")]
+    told = [line for line in lines if line["stage"] == "tiny"]
+    known = [(line["done"], line["total"]) for line in told if line["total"] is not None]
+    assert [done for done, _ in known] == sorted(done for done, _ in known) and all(done <= of for done, of in known)
+    assert known[-1][0] == known[-1][1] and known[0][0] > 0
+    assert {"loading", "scoring"} <= {line["phase"] for line in told} and any(line["tokens_per_second"] for line in told)
+    assert (lines[-1]["phase"], lines[-1]["done"]) == ("done", run["sentences"])
 
 
 def test_a_lock_keeps_a_second_run_out(handbook_day: tuple[Path, Path]) -> None:
@@ -271,61 +275,3 @@ def test_a_lock_keeps_a_second_run_out(handbook_day: tuple[Path, Path]) -> None:
     with locked(open_folder(str(output))):
         done = ragassay("run", config.parent / "logs", output, "--config", config)
     assert done.returncode == 1 and "in use by another run" in done.stderr
-
-
-def test_object_store_in_and_out(tmp_path: Path, serve: Serve) -> None:
-    """Logs and output on a real S3 server over HTTP; partitions, checkpoint, lock, a second night and explanations included."""
-    import boto3
-    from pyarrow import fs as pafs
-
-    port = free_port()
-    endpoint = f"http://127.0.0.1:{port}"
-    keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"}
-    server = subprocess.Popen([Path(sys.executable).with_name("moto_server"), "-p", str(port)], stderr=subprocess.DEVNULL)
-    try:
-        client = boto3.client(
-            "s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test"
-        )
-        for _ in range(100):
-            try:
-                client.create_bucket(Bucket="audit")
-                break
-            except Exception:
-                time.sleep(0.2)
-        for day in (1, 2):
-            path = write_logs(tmp_path / f"{day}.parquet", example_rows(20, start=day * 100))
-            client.upload_file(str(path), "audit", f"logs/dt=2026-11-0{day}/a.parquet")
-        query = f"?endpoint_override={endpoint}&region=us-east-1"
-        novelty = {"name": "novelty", "kind": "novelty"}
-        model = serve(explains)
-        reasoner = {"model": "m", "engine": {"kind": "server", "base_url": model.url}}
-        settings = {"detectors": [novelty], "block_mib": 0.004, "explain": reasoner, "threshold": {"quantile": 0.5}}
-        config = write_job(tmp_path / "job.yaml", slms=[], **settings)
-        args = ("run", f"s3://audit/logs{query}", f"s3://audit/out{query}", "--config", config)
-        done = ragassay(*args, env=keys)
-        assert done.returncode == 0, done.stdout + done.stderr
-        again = ragassay(*args, env=keys)
-        assert again.returncode == 0 and "40 skipped" in again.stdout, again.stderr
-        fs = pafs.S3FileSystem(access_key="test", secret_key="test", endpoint_override=endpoint, region="us-east-1")
-        table = pq.read_table("audit/out/scored", filesystem=fs)
-        assert table.num_rows == len(set(table["row_id"].to_pylist())) == 40 and set(table["status"].to_pylist()) == {"ok"}
-        assert set(table["dt"].cast("string").to_pylist()) == {"2026-11-01", "2026-11-02"}
-        for strategy in ("vanilla", "vanilla", "categorized"):
-            told = ragassay("explain", f"s3://audit/out{query}", "--config", config, "--strategy", strategy, env=keys)
-            assert told.returncode == 0, told.stdout + told.stderr
-        flagged = sum(table["flagged_sentences"].to_pylist())
-        explained = pq.read_table("audit/out/explanations/strategy=categorized", filesystem=fs)
-        assert sum(map(len, explained["explanations"].to_pylist())) == flagged > 0 and max(questions(model).values()) == 2
-        engine = {"kind": "server", "base_url": serve(lambda _: completion({"No": 0.7, "Yes": 0.2})).url}
-        judge = {"to": {"name": "judge", "model": "m", "engine": engine}, "share": 0.25}
-        config = write_job(tmp_path / "cascade.yaml", slms=[], **settings, escalate=judge)
-        for _ in range(2):
-            told = ragassay("escalate", f"s3://audit/out{query}", "--config", config, env=keys)
-            assert told.returncode == 0, told.stdout + told.stderr
-        judged = pq.read_table("audit/out/scored", filesystem=fs).filter(pc.field("decided_by") == "judge")
-        assert judged.num_rows == 10 and set(judged["verdict"].to_pylist()) == {"hallucinated"}
-        left = [o["Key"] for o in client.list_objects_v2(Bucket="audit", Prefix="out/")["Contents"]]
-        assert not [key for key in left if re.search("/_(checkpoint|explaining|answers|escalating)/|_lock$", key)]
-    finally:
-        server.terminate()
-        server.wait()

@@ -33,7 +33,7 @@ def raw_row(key: int, response: str, value: float) -> dict[str, Any]:
     return {**row, "sentences": sentences, "members": [member], "context_windows": 1, "status": "ok"}
 
 
-def score_files(job: Any, logs: Any, files: dict[int, LogFile], output: Folder, _: Any) -> None:
+def score_files(job: Any, logs: Any, files: dict[int, LogFile], output: Folder, *_: Any) -> None:
     """In the place of plan 1: rows as their responses say."""
     for number, file in files.items():
         responses = pq.read_table(file.uri)["response"].to_pylist()

@@ -25,24 +25,29 @@ VARIABLES = {
 """Colours that stand in the SVG for the page's variables."""
 
 MOST_BARS = 20
+WIDE, NARROW = 6.8, 4.2
+"""Inches; a chart is shown at its own size, and its texts at 9 points."""
 
 
 def shares_chart(name: str, values: Sequence[str], shares: Sequence[float], title: str) -> str:
     """Share flagged a value: bars for a few, a line for many (days of months)."""
-    long = len(values) > MOST_BARS
-    fig, ax = _figure(2.6 if long else max(1.4, 0.55 + 0.28 * len(values)))
-    if long:
+    if len(values) > MOST_BARS:
+        fig, ax = _figure(WIDE, 2.0)
         ax.plot(range(len(values)), shares, color=ACCENT, linewidth=1.5)
         places = np.unique(np.linspace(0, len(values) - 1, 8).astype(int))
         ax.set_xticks(places, [_label(values[i]) for i in places], rotation=30, ha="right", parse_math=False)
         ax.set_ylim(0, max(0.05, *shares) * 1.1)
         ax.yaxis.set_major_formatter(lambda v, _: f"{v:.0%}")
-    else:
-        ax.barh(range(len(values)), shares, color=ACCENT, height=0.7)
-        ax.set_yticks(range(len(values)), [_label(v) for v in values], parse_math=False)
-        ax.invert_yaxis()
-        ax.set_xlim(0, max(0.05, *shares) * 1.1)
-        ax.xaxis.set_major_formatter(lambda v, _: f"{v:.0%}")
+        return _svg(fig, name, title)
+    labels = [_label(value) for value in values]
+    fig, ax = _figure(2.8 + 0.07 * max(map(len, labels), default=0), 0.25 + 0.24 * len(values))
+    bars = ax.barh(range(len(values)), shares, color=ACCENT, height=0.7)
+    ax.bar_label(bars, [f"{share:.1%}" for share in shares], padding=3, color=INK)
+    ax.set_yticks(range(len(values)), labels, parse_math=False)
+    ax.invert_yaxis()
+    ax.set_xlim(0, max(0.05, *shares, 0.0) * 1.15)
+    ax.set_xticks([])
+    ax.spines["bottom"].set_visible(False)
     return _svg(fig, name, title)
 
 
@@ -62,7 +67,7 @@ def kinds_chart(name: str, nights: Mapping[str, Mapping[str, int]], title: str) 
     groups = [(kind, [kind], colour) for kind, colour in zip(ranked, KINDS, strict=False)]
     groups += [(f"{len(rest)} others", rest, OTHERS)] if rest else []
     long = len(nights) > MOST_BARS
-    fig, ax = _figure(max(2.6 if long else 0.55 + 0.28 * len(nights), 0.6 + 0.22 * len(groups)))
+    fig, ax = _figure(WIDE, max(2.0 if long else 0.45 + 0.26 * len(nights), 0.3 + 0.2 * len(groups)))
     places, ends = range(len(nights)), np.zeros(len(nights))
     bars, texts = [], []
     for label, kinds, colour in groups:
@@ -106,7 +111,7 @@ def histogram_chart(
         thresholds: tau, a vertical line each; those outside the bins are left out of the picture.
         title: For readers who don't see the picture.
     """
-    fig, ax = _figure(2.6)
+    fig, ax = _figure(NARROW, 2.2 if any(counts) else 2.0)
     for label, values in counts.items():
         colour = LABELS.get(label, ACCENT)
         ax.stairs(values, edges, color=colour, fill=not label, alpha=0.85, linewidth=1.6, label=label or None)
@@ -117,7 +122,7 @@ def histogram_chart(
     ax.set_xlabel("response score")
     ax.set_ylabel("responses")
     if any(counts):
-        ax.legend(frameon=False, labelcolor=INK)
+        ax.figure.legend(frameon=False, labelcolor=INK, loc="outside lower center", ncols=len(counts))
     return _svg(fig, name, title)
 
 
@@ -137,7 +142,7 @@ def curves_chart(
         band: Lower and upper ends around the first; empty without intervals.
         title: For readers who don't see the picture, and beside the values.
     """
-    fig, ax = _figure(3.0)
+    fig, ax = _figure(WIDE, 2.6)
     for (order, values), colour in zip(curves.items(), (ACCENT, *KINDS), strict=False):
         ax.plot(shares, values, color=colour, linewidth=2.2 if colour == ACCENT else 1.2, label=_label(order))
     if band[0]:
@@ -149,12 +154,12 @@ def curves_chart(
     return _svg(fig, name, title)
 
 
-def _figure(height: float) -> "tuple[object, Axes]":
+def _figure(width: float, height: float) -> "tuple[object, Axes]":
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     with rc_context({"font.size": 9, "axes.titlesize": 10}):
-        fig = Figure(figsize=(7.2, height), layout="constrained")
+        fig = Figure(figsize=(width, height), layout="constrained")
         ax = fig.add_subplot()
     fig.patch.set_alpha(0)
     ax.patch.set_alpha(0)

@@ -125,25 +125,6 @@ def explanations_of(
     return found
 
 
-def marked(passages: Sequence[str], explanations: Iterable[Explanation]) -> list[list[tuple[str, bool]]]:
-    """Every passage cut into pieces, with whether an explanation quotes the piece; an empty passage has none."""
-    spans: dict[int, list[tuple[int, int]]] = {}
-    for e in explanations:
-        # A quote that does not stand there is shown with its explanation, but nothing is marked.
-        if e.quote and 0 <= e.passage < len(passages) and passages[e.passage][e.start : e.end] == e.quote:
-            spans.setdefault(e.passage, []).append((e.start, e.end))
-    return [_pieces(passage, sorted(spans.get(i, []))) for i, passage in enumerate(passages)]
-
-
-def _pieces(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[str, bool]]:
-    pieces: list[tuple[str, bool]] = []
-    done = 0
-    for start, end in spans:
-        pieces += [(text[done:start], False), (text[max(start, done) : end], True)]
-        done = max(done, end)
-    return [(piece, quoted) for piece, quoted in [*pieces, (text[done:], False)] if piece]
-
-
 def _key(place: str) -> Key:
     """A partition as both datasets have it: explanations have every key, a null for one that the row's partition lacks."""
     return tuple((key_name(key), value) for key, value in hive_keys(place).items() if value != NULL)

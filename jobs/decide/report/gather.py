@@ -2,9 +2,8 @@
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,12 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet as pq
 
-from ragassay.jobs.decide.report.explained import Explanation, Explanations, count_explanations, explanations_of, marked
-from ragassay.jobs.output.partitions import hive_keys, hive_path, partitions
+from ragassay.jobs.decide.report.explained import Explanations, count_explanations
+from ragassay.jobs.decide.report.responses import Place, Response, responses
+from ragassay.jobs.decide.report.scales import Scales
+from ragassay.jobs.output.partitions import hive_keys, hive_path, natural, partitions
+from ragassay.jobs.progress.task import advance
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import InputError, OutputError
-from ragassay.pipeline.explain.categories import OF_DETECTORS
-from ragassay.pipeline.overlap import words
 from ragassay.pipeline.verdict.moments import merge, moments_of
 from ragassay.schemas.columns import ENSEMBLE, HALLUCINATED, Status
 from ragassay.schemas.stats import Moments
@@ -29,75 +29,36 @@ EXAMPLES = 3
 
 @dataclass
 class Share:
-    """Responses of one day or one value of a column."""
+    """Responses of one day or one value of a column.
+
+    Attributes:
+        value: The day, or the value.
+        scored: Rows with a verdict.
+        flagged: Those of them that are flagged.
+        score_sum: Sum of the scores.
+        unscored: The other rows, by status.
+    """
 
     value: str
     scored: int = 0
     flagged: int = 0
+    score_sum: float = 0.0
+    unscored: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def rows(self) -> int:
+        """All rows."""
+        return self.scored + self.unscored.total()
+
+    @property
+    def mean_score(self) -> float | None:
+        """Mean score of a response; null of none."""
+        return self.score_sum / self.scored if self.scored else None
 
     @property
     def flagged_share(self) -> float:
         """Share of the scored responses that are flagged; 0 of none."""
         return self.flagged / self.scored if self.scored else 0.0
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """A sentence of a response that is shown.
-
-    Attributes:
-        text: Its text.
-        score: Ensemble score; null where the row has none.
-        flagged: Whether it is flagged.
-        passage: Number of its best passage, from 0, by a detector, or else the one that holds most of its words; null where
-            there is none.
-        missing: What it names and the context does not, by a detector: (category of an explanation, kind and text); the
-            category is empty where none is of that kind.
-        explanation: Why it is flagged, by a model; null where it is not, or nothing is to be shown.
-    """
-
-    text: str
-    score: float | None
-    flagged: bool
-    passage: int | None
-    missing: tuple[tuple[str, str], ...] = ()
-    explanation: Explanation | None = None
-
-
-@dataclass(frozen=True)
-class Response:
-    """A response that is shown.
-
-    Attributes:
-        row_id: The user's id.
-        partition: Its hive path.
-        score: Response score.
-        probability: P(supported) by a calibration; null without one.
-        verdict: supported or hallucinated.
-        decided_by: Whose verdict it is; null in outputs of before there was a cascade.
-        judge_score: The judge's number, where it decided; else null.
-        label: What a label column says of it, as text; empty where nothing.
-        question: The question; null where the logs have none.
-        context: Passages, each in pieces: (text, whether an explanation quotes it); an empty passage has none.
-        parts: The response from its start to its end: text between sentences (plain strings), and sentences.
-    """
-
-    row_id: str
-    partition: str
-    score: float
-    probability: float | None
-    verdict: str
-    decided_by: str | None
-    judge_score: float | None
-    label: str
-    question: str | None
-    context: list[list[tuple[str, bool]]]
-    parts: list[str | Sentence]
-
-    @property
-    def explained(self) -> bool:
-        """Whether an explanation is shown of a sentence of it."""
-        return any(isinstance(part, Sentence) and part.explanation is not None for part in self.parts)
 
 
 @dataclass
@@ -133,17 +94,13 @@ class Gathered:
     explained: Explanations | None = None
 
 
-@dataclass(frozen=True, order=True)
-class _Place:
-    """Where a low-scored row stands. The higher a place, the worse the row, so that a heap drops the best first."""
-
-    badness: tuple[float, float]
-    file: str
-    group: int
-    row: int
-
-
-def gather(output: Folder, slices: Sequence[str] = (), label: str | None = None, all_explanations: bool = False) -> Gathered:
+def gather(
+    output: Folder,
+    slices: Sequence[str] = (),
+    label: str | None = None,
+    all_explanations: bool = False,
+    scales: Scales | None = None,
+) -> Gathered:
     """Gather what the page shows; memory does not grow with the number of rows, but see `count_explanations`.
 
     Args:
@@ -151,6 +108,7 @@ def gather(output: Folder, slices: Sequence[str] = (), label: str | None = None,
         slices: Columns whose values are counted apart; hive keys among them. A point in time counts by its day.
         label: Column to show beside the worst responses.
         all_explanations: Show also the explanations that disagree with the flag.
+        scales: By which the members' values are read; None shows them as they are.
 
     Raises:
         InputError: No partition has such a column.
@@ -161,7 +119,7 @@ def gather(output: Folder, slices: Sequence[str] = (), label: str | None = None,
         raise OutputError(f"output {output.uri} has no verdicts yet: run `ragassay finalize {output.uri}` first")
     found = Gathered(slices={name: [] for name in slices})
     shares: dict[str, dict[str, Share]] = {name: {} for name in ("", *slices)}
-    worst: list[_Place] = []
+    worst: list[Place] = []
     seen: set[str] = set()
     place_of = {}
     for place, paths in files.items():
@@ -180,10 +138,11 @@ def gather(output: Folder, slices: Sequence[str] = (), label: str | None = None,
     for name in [*slices, *([label] if label else [])]:
         if name not in seen:
             raise InputError(f"output {output.uri} has no column {name!r}; it has {', '.join(sorted(seen))}")
-    found.days = [share for _, share in sorted(shares[""].items())] if found.day_column else []
+    found.days = sorted(shares[""].values(), key=lambda share: natural(share.value)) if found.day_column else []
     found.slices = {name: sorted(shares[name].values(), key=lambda s: (-s.scored, s.value)) for name in slices}
     found.explained = count_explanations(output, files, all_explanations)
-    found.worst = _responses(output, [(place, place_of[place.file]) for place in sorted(worst, reverse=True)], label, found)
+    places = [(place, place_of[place.file]) for place in sorted(worst, reverse=True)]
+    found.worst = responses(output, places, label, found.explained, scales or Scales())
     return found
 
 
@@ -195,7 +154,9 @@ def _scores(output: Folder, path: str, extra: Sequence[str]) -> Iterator[tuple[i
         more = dict.fromkeys(["decided_by", *extra])  # outputs of older versions have no decided_by
         wanted = [*columns, *(name for name in more if name in names and name not in columns)]
         for group in range(parquet.num_row_groups):
-            yield group, parquet.read_row_group(group, columns=wanted), names
+            table = parquet.read_row_group(group, columns=wanted)
+            yield group, table, names
+            advance(table.num_rows, "rows")
 
 
 def _count(found: Gathered, table: pa.Table, partition: str) -> None:
@@ -232,16 +193,20 @@ def _add_shares(shares: dict[str, Share], values: pa.Array | pa.ChunkedArray, ta
             "value": pl.Series(values.to_pylist(), dtype=pl.String),
             "scored": pc.is_valid(table["verdict"]).to_numpy(),
             "flagged": pc.fill_null(pc.equal(table["verdict"], HALLUCINATED), False).to_numpy(),
+            "score": pc.fill_null(table["score"], 0.0).to_numpy(),
+            "status": pl.Series(table["status"].to_pylist(), dtype=pl.String),
         }
-    )
-    for value, scored, flagged in frame.group_by("value").agg(pl.col("scored", "flagged").sum()).iter_rows():
-        name = "(none)" if value is None else value
-        share = shares.setdefault(name, Share(name))
+    ).with_columns(pl.col("value").fill_null("(none)"))
+    for value, scored, flagged, score in frame.group_by("value").agg(pl.col("scored", "flagged", "score").sum()).iter_rows():
+        share = shares.setdefault(value, Share(value))
         share.scored += scored
         share.flagged += flagged
+        share.score_sum += score
+    for value, status, rows in frame.filter(~pl.col("scored")).group_by("value", "status").len().iter_rows():
+        shares[value].unscored[status] += rows
 
 
-def _keep_worst(worst: list[_Place], table: pa.Table, path: str, group: int) -> None:
+def _keep_worst(worst: list[Place], table: pa.Table, path: str, group: int) -> None:
     """Keep the lowest scores; among equal ones (clip makes many) those with the lowest sentence."""
     scores = table["score"].to_numpy()
     rows = np.flatnonzero(~np.isnan(scores))
@@ -252,85 +217,10 @@ def _keep_worst(worst: list[_Place], table: pa.Table, path: str, group: int) -> 
     lowest = np.fmin.reduceat(sentences.flatten().field("score").to_numpy(zero_copy_only=False), starts)
     order = np.lexsort((lowest, scores[rows]))[:WORST]
     for i in order:
-        place = _Place((-float(scores[rows[i]]), -float(lowest[i])), path, group, int(rows[i]))
+        place = Place((-float(scores[rows[i]]), -float(lowest[i])), path, group, int(rows[i]))
         if len(worst) < WORST:
             heapq.heappush(worst, place)
         elif not worst[0] < place:
             break
         else:
             heapq.heapreplace(worst, place)
-
-
-def _responses(output: Folder, places: Sequence[tuple[_Place, str]], label: str | None, found: Gathered) -> list[Response]:
-    rows = [_row(output, place, label) for place, _ in places]
-    explanations: dict[int, dict[int, Explanation]] = {}
-    if found.explained:
-        keys = [(partition, row["row_key"]) for (_, partition), row in zip(places, rows, strict=True) if "row_key" in row]
-        explanations = explanations_of(output, found.explained, keys)
-    return [
-        _response(row, partition, label, explanations.get(row.get("row_key", -1), {}))
-        for (_, partition), row in zip(places, rows, strict=True)
-    ]
-
-
-def _row(output: Folder, place: _Place, label: str | None) -> dict[str, Any]:
-    columns = ["row_id", "question", "context", "response", "score", "probability", "verdict", "sentences", "evidence"]
-    with pq.ParquetFile(place.file, filesystem=output.fs) as parquet:
-        # Outputs of older versions have no row_key, and hive keys are no columns.
-        there = [name for name in ("row_key", "decided_by", "judge_score", label) if name in parquet.schema_arrow.names]
-        row: dict[str, Any] = parquet.read_row_group(place.group, columns=[*columns, *there]).slice(place.row, 1).to_pylist()[0]
-    return row
-
-
-def _response(row: Mapping[str, Any], partition: str, label: str | None, explanations: Mapping[int, Explanation]) -> Response:
-    context = [passage or "" for passage in row["context"]]
-    said = {**hive_keys(partition), **row}.get(label or "")
-    parts = _parts(row["response"], row["sentences"], context, row["evidence"], explanations)
-    shown = [part.explanation for part in parts if isinstance(part, Sentence) and part.explanation]
-    return Response(
-        row_id=row["row_id"],
-        partition=hive_path(partition),
-        score=row["score"],
-        probability=row["probability"],
-        verdict=row["verdict"],
-        decided_by=row.get("decided_by"),
-        judge_score=row.get("judge_score"),
-        label="" if said is None else str(said),
-        question=row["question"],
-        context=marked(context, shown),
-        parts=parts,
-    )
-
-
-def _parts(
-    response: str,
-    sentences: Sequence[dict[str, Any]],
-    context: Sequence[str],
-    evidence: Sequence[dict[str, Any]] | None,
-    explanations: Mapping[int, Explanation] | None = None,
-) -> list[str | Sentence]:
-    """The response, cut at its sentences, nothing left out."""
-    passages = [set(words(passage)) for passage in context]
-    parts: list[str | Sentence] = []
-    end = 0
-    for i, sentence in enumerate(sentences):
-        at = evidence[i] if evidence else {"passage": None, "missing": []}
-        if sentence["start"] > end:
-            parts.append(response[end : sentence["start"]])
-        best = at["passage"] if at["passage"] is not None else _most_words(sentence["text"], passages)
-        missing = tuple((OF_DETECTORS.get(m["kind"], ""), f"{m['kind']} {m['text']}") for m in at["missing"])
-        flagged = bool(sentence["flagged"])
-        # A sentence that was explained under another threshold may not be flagged now.
-        explanation = (explanations or {}).get(i) if flagged else None
-        parts.append(Sentence(sentence["text"], sentence["score"], flagged, best, missing, explanation))
-        end = sentence["end"]
-    if end < len(response):
-        parts.append(response[end:])
-    return parts
-
-
-def _most_words(text: str, passages: Sequence[set[str]]) -> int | None:
-    """The passage that holds most of a text's words."""
-    mine = set(words(text))
-    best = max(range(len(passages)), key=lambda i: len(mine & passages[i]), default=None)
-    return best if best is not None and mine & passages[best] else None

@@ -3,6 +3,7 @@ const articles = [...document.querySelectorAll("article")];
 const search = document.getElementById("search");
 const selects = [...document.querySelectorAll(".filters select")];
 const shown = document.getElementById("shown");
+const more = document.getElementById("more");
 
 function filter() {
   const words = search.value.toLowerCase();
@@ -14,11 +15,18 @@ function filter() {
     count += fits ? 1 : 0;
   }
   shown.textContent = String(count);
+  if (more && (words || selects.some((select) => select.value !== ""))) more.open = true;
 }
 
 function near(sentence, on) {
   const passages = sentence.closest("article").querySelectorAll(".passage");
   for (const passage of passages) passage.classList.toggle("near", on && passage.dataset.number === sentence.dataset.passage);
+}
+
+function open(sentence) {
+  const passage = sentence.closest("article").querySelector(".passage.near");
+  const folded = passage && passage.closest("details:not(#more)");
+  if (folded) folded.open = true;
 }
 
 if (search) {
@@ -27,5 +35,13 @@ if (search) {
   for (const sentence of document.querySelectorAll(".sentence")) {
     for (const event of ["mouseenter", "focus"]) sentence.addEventListener(event, () => near(sentence, true));
     for (const event of ["mouseleave", "blur"]) sentence.addEventListener(event, () => near(sentence, false));
+    sentence.addEventListener("click", () => open(sentence));
   }
+}
+
+for (const link of document.querySelectorAll("nav a")) {
+  link.addEventListener("click", () => {
+    const target = document.querySelector(link.hash);
+    if (target.tagName === "DETAILS") target.open = true;
+  });
 }

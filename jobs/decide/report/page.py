@@ -1,8 +1,7 @@
 """`report`: one HTML file that opens from disk and asks no network for anything."""
 
-import base64
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,14 @@ from markupsafe import Markup
 
 from ragassay.jobs.decide.cascade import Cascade, shares_of
 from ragassay.jobs.decide.compare import Compared
+from ragassay.jobs.decide.content_policy import policy_of
 from ragassay.jobs.decide.evaluate import Evaluation
 from ragassay.jobs.decide.report.charts import MOST_BARS, curves_chart, histogram_chart, kinds_chart, shares_chart
 from ragassay.jobs.decide.report.explained import Explanations
 from ragassay.jobs.decide.report.gather import Gathered, Share
+from ragassay.jobs.decide.report.record import files_text, fit_table, rule_text, runs_table, settings_text, usage_table
 from ragassay.jobs.decide.report.text import shortened
+from ragassay.jobs.decide.report.tonight import tonight
 from ragassay.jobs.decide.tables import (
     cascade_tables,
     cascade_text,
@@ -27,60 +29,68 @@ from ragassay.jobs.decide.tables import (
     evaluation_text,
     normalisation_text,
 )
+from ragassay.jobs.decide.text_table import TextTable
 from ragassay.jobs.visible import visible
 from ragassay.pipeline.explain.strategy import Strategy
 from ragassay.pipeline.verdict.moments import quantile, upper_edge
-from ragassay.schemas.manifest import DriftCheck, Run
+from ragassay.schemas.manifest import DriftCheck, Manifest, Run
 
 HERE = Path(__file__).parent
 LEVELS = (-1.0, -0.33, 0.33, 1.0)
 """Ensemble scores (means of z-scores) at which a sentence's colour changes."""
 
 BINS = 40
+FIRST = 10
+"""Responses that are seen before one asks for more."""
 
 
 def render(
-    output: str, run: Run, found: Gathered, drift: DriftCheck, evaluation: Evaluation | None, compared: Compared | None
+    output: str,
+    manifest: Manifest,
+    found: Gathered,
+    drift: DriftCheck,
+    evaluation: Evaluation | None,
+    compared: Compared | None,
 ) -> str:
     """The page.
 
-    Log text is hostile, and so is what a model made of it: the template escapes everything, and a content-security-policy lets
-    nothing run but the page's own script, by its hash.
-
     Args:
         output: Path or URI of the output folder, as its user wrote it.
-        run: The run that gave the last verdicts.
+        manifest: Of the output folder; one of its runs has given verdicts.
         found: What stands in `scored/` and `explanations/`.
         drift: The last partition against its history.
         evaluation: Scores against labels; None where there are none.
         compared: The last responses by every member; None where there is but one member.
     """
-    environment = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined)
-    environment.filters |= {"visible": visible, "shortened": shortened, "figure": _figure, "level": _level}
-    script = (HERE / "page.js").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    worst = found.worst
-    return environment.get_template("page.html").render(
+    run = next(run for run in reversed(manifest.runs) if run.threshold)
+    return fill(
+        "page.html",
+        "page.js",
         output=output,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         run=run,
         calibration=run.threshold.calibration if run.threshold else None,
-        script=Markup(script),
-        script_hash=f"sha256-{digest}",
-        style=Markup((HERE / "page.css").read_text(encoding="utf-8")),
-        tiles=_tiles(found),
+        head=tonight(found, run, manifest, drift),
         threshold=_threshold(found, run),
         judged=found.judged,
+        responses=found.worst,
+        first=FIRST,
+        levels=list(zip([None, *LEVELS], [*LEVELS, None], strict=True)),
+        filters=[
+            (name, sorted({visible(getattr(response, name)) for response in found.worst}))
+            for name in ("verdict", "label", "partition")
+            if len({getattr(response, name) for response in found.worst}) > 1
+        ],
         day_column=found.day_column,
         days_chart=Markup(_days(found)),
-        slices=[_slice(i, column, shares) for i, (column, shares) in enumerate(found.slices.items())],
+        slices=[_slice(i, column, found, evaluation) for i, column in enumerate(found.slices)],
         explained=_explained(found.explained) if found.explained else "",
         kinds_chart=Markup(_kinds(found.explained, found.day_column)) if found.explained else "",
         histograms=_histograms(found, evaluation),
         drift=drift,
         evaluation=evaluation,
         evaluation_note=evaluation_text(evaluation) if evaluation else "",
-        tables=evaluation_tables(evaluation) if evaluation else [],
+        tables=evaluation_tables(replace(evaluation, slices=[])) if evaluation else [],  # these stand with the shares
         normalisation=normalisation_text(evaluation) if evaluation else "",
         **_cascade(evaluation.cascade if evaluation else None),
         compared=compared_tables(compared) if compared else [],
@@ -89,13 +99,35 @@ def render(
             {"status": status, "rows": found.rows[status], "examples": examples}
             for status, examples in sorted(found.failed.items(), key=lambda item: -found.rows[item[0]])
         ],
-        worst=worst,
-        levels=list(zip([None, *LEVELS], [*LEVELS, None], strict=True)),
-        filters=[
-            (name, sorted({visible(getattr(response, name)) for response in worst}))
-            for name in ("verdict", "label", "partition")
-            if len({getattr(response, name) for response in worst}) > 1
-        ],
+        rule=rule_text(run),
+        fit=fit_table(run),
+        record=[table for table in (runs_table(manifest), usage_table(run)) if table],
+        files=files_text(manifest),
+        settings=settings_text(manifest),
+    )
+
+
+def fill(template: str, script: str, **values: Any) -> str:
+    """A page made of a template and one script beside this file, in the one style.
+
+    Log text is hostile, and so is what a model made of it: the template escapes everything, and a content-security-policy lets
+    nothing run but the page's own script, by its hash.
+
+    Args:
+        template: Name of the template; `policy`, `style` and `script` are given to it.
+        script: Name of the script.
+        values: What the template shows.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"visible": visible, "shortened": shortened, "figure": _figure, "short": _short, "level": _level}
+    source = (HERE / script).read_text(encoding="utf-8")
+    return environment.get_template(template).render(
+        policy=policy_of(source),
+        style=Markup((HERE / "page.css").read_text(encoding="utf-8")),
+        script=Markup(source),
+        **values,
     )
 
 
@@ -109,19 +141,6 @@ def _cascade(found: Cascade | None) -> dict[str, Any]:
     return {"cascade_chart": Markup(chart), "cascade_tables": cascade_tables(found), "cascade_note": cascade_text(found)}
 
 
-def _tiles(found: Gathered) -> list[tuple[str, str]]:
-    scored = found.scores.count
-    return [
-        ("rows", f"{found.rows.total():,}"),
-        ("scored", f"{scored:,}"),
-        ("without a score", f"{found.rows.total() - scored:,}"),
-        ("sentences", f"{found.sentences:,}"),
-        ("flagged responses", f"{found.flagged:,}"),
-        ("share flagged", f"{found.flagged / scored:.1%}" if scored else "none"),
-        *((f"decided by {judge}", f"{rows:,}") for judge, rows in found.judged.items()),
-    ]
-
-
 def _threshold(found: Gathered, run: Run) -> str:
     if len(found.thresholds) > 1:
         return f"{len(found.thresholds)} different ones, from {min(found.thresholds):.6g} to {max(found.thresholds):.6g}"
@@ -132,16 +151,45 @@ def _threshold(found: Gathered, run: Run) -> str:
 
 
 def _days(found: Gathered) -> str:
-    if not found.days:
+    """Of two nights and more: the figures of one stand at the head; none where they are asked for as a slice."""
+    if len(found.days) < 2 or found.day_column in found.slices:
         return ""
     shares = [share.flagged_share for share in found.days]
     return shares_chart("days", [share.value for share in found.days], shares, f"share flagged by {found.day_column}")
 
 
-def _slice(number: int, column: str, shares: Sequence[Share]) -> dict[str, Any]:
+def _slice(number: int, column: str, found: Gathered, evaluation: Evaluation | None) -> dict[str, Any]:
+    """A chart of a column's largest values, and one table of what is flagged and what labels say."""
+    shares = found.slices[column]
+    labelled = _labelled(column, evaluation) if evaluation else {}
     top = shares[:MOST_BARS]
+    shown = [*top, *(share for share in shares[MOST_BARS:] if share.value in labelled)]
+    header = [column, "scored", "flagged", "share"]
+    if labelled:
+        header += ["labelled", "correct", "of them flagged", "AUROC"]
     chart = shares_chart(f"slice{number}", [s.value for s in top], [s.flagged_share for s in top], f"share flagged by {column}")
-    return {"column": column, "chart": Markup(chart), "shares": top, "more": len(shares) - len(top)}
+    return {
+        "column": column,
+        "chart": Markup(chart) if len(top) > 1 else "",
+        "table": TextTable("", header, list(_slice_rows(shown, labelled))),
+        "more": len(shares) - len(shown),
+    }
+
+
+def _slice_rows(shares: Sequence[Share], labelled: dict[str, list[str]]) -> Iterator[list[str]]:
+    rest = dict(labelled)
+    for share in shares:
+        row = [share.value, f"{share.scored:,}", f"{share.flagged:,}", f"{share.flagged_share:.1%}"]
+        yield row + (rest.pop(share.value, [""] * 4) if labelled else [])
+    for value, cells in rest.items():  # a point in time, which the shares count by its day
+        yield [value, "", "", "", *cells]
+
+
+def _labelled(column: str, evaluation: Evaluation) -> dict[str, list[str]]:
+    """What labels say of each value of a column: labelled rows, share correct, share flagged, AUROC."""
+    mine = [part for part in evaluation.slices if part.column == column]
+    tables = evaluation_tables(replace(evaluation, comparisons=[], sentences=None, slices=mine))
+    return {row[0]: row[1:] for table in tables for row in table.rows}
 
 
 def _explained(explained: Explanations) -> str:
@@ -191,6 +239,11 @@ def _histograms(found: Gathered, evaluation: Evaluation | None) -> list[dict[str
 
 def _figure(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
+
+
+def _short(value: float | None, digits: int = 2) -> str:
+    """For cards, where many stand side by side."""
+    return "" if value is None else f"{value:.{digits}f}".replace("-", "−")
 
 
 def _level(score: float | None) -> str:

@@ -15,6 +15,7 @@ from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.run import finalize_job
 from ragassay.schemas.columns import raw_schema
 from ragassay.schemas.manifest import SCORED, InputFile, Manifest
+from tests.jobs.conftest import tasks_here
 
 PASSTHROUGH = pa.schema(
     [
@@ -74,7 +75,8 @@ def write_output(folder: Path, rows_of_days: dict[str, list[dict[str, Any]]], se
         files.append(InputFile(f"{day}/in.parquet", f"/logs/{day}/in.parquet", 1, len(rows), hive_path(day), SCORED))
     detectors = {detector.name: {"kind": detector.kind} for detector in settings.detectors}
     (folder / "manifest.json").write_text(Manifest({"slms": {"a": 1}, "detectors": detectors}, files, {}, []).to_json())
-    finalize_job(settings, str(folder), Console(quiet=True))
+    with tasks_here():
+        finalize_job(settings, str(folder), Console(quiet=True))
     return folder
 
 

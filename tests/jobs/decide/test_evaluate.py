@@ -175,7 +175,7 @@ def test_a_served_judge_is_a_line_of_the_table_and_is_not_paid_twice(scored: Pat
 
 
 def test_on_the_command_line(scored: Path) -> None:
-    done = ragassay("evaluate", scored, "--label", "label", "--slice", "tenant", "--resamples", "10")
+    done = ragassay("evaluate", scored, "--label", "label", "--slice", "tenant", "--resamples", "10", "--all")
     assert done.returncode == 0, done.stderr
     assert "correct against partial: 120 and 120 rows" in done.stdout and "normalisation check" in done.stdout
     wrong = ragassay("evaluate", scored)

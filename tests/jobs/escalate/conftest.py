@@ -97,7 +97,7 @@ def plan_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for module in (run, plan):
         monkeypatch.setattr(module, "run_plan", run_plan)
-    monkeypatch.setattr(run, "progress", lambda *_: nullcontext())
+    monkeypatch.setattr(run, "progress", lambda stages, *_: nullcontext(stages))
     monkeypatch.setattr(ray, "put", lambda kept: kept)
 
 

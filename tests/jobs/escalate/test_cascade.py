@@ -118,7 +118,7 @@ def test_it_fits_a_hundred_columns_and_the_json_has_it(escalated: Callable[..., 
     output = escalated(when="a")
     found = evaluated(output)
     text = printed(found)
-    assert all(len(line) <= 100 for line in text[text.index("the cascade: judge decides") :].splitlines())
+    assert all(len(line) <= 100 for line in text.splitlines())
     part = text[text.index("the cascade: judge decides") : text.index("Smallest share")]
     assert "by a" in part and "100%" in part and "…" not in part
     rows = [line.split() for line in part.splitlines() if line.strip()[:1].isdigit()]
@@ -132,7 +132,8 @@ def test_on_the_command_line_and_without_resamples(escalated: Callable[..., Path
     done = here("evaluate", output, "--label", "label", "--cascade", "--resamples", "0")
     assert done.returncode == 0 and "the cascade: judge decides" in done.stdout and "Smallest share" not in done.stdout
     plain = here("evaluate", output, "--label", "label", "--resamples", "0")
-    assert plain.returncode == 0 and "the cascade:" not in plain.stdout and "cascade, as finalised" in plain.stdout
+    assert plain.returncode == 0 and "the cascade:" not in plain.stdout
+    assert len(plain.stdout.splitlines()) <= 10 and "\ncascade " in plain.stdout
 
 
 def test_without_a_judge_it_says_how_to_get_one(scored: Path) -> None:
@@ -145,7 +146,7 @@ def test_the_report_shows_who_decided_and_the_curve(escalated: Callable[..., Pat
     done = here("report", output, "--label", "label", "--resamples", "20")
     assert done.returncode == 0, done.stderr
     page = (output / "report.html").read_text()
-    assert "<b>72</b>decided by judge" in page and "share that the judge decides" in page
+    assert "<b>72</b> decided by judge" in page and "share that the judge decides" in page
     assert "hallucinated by judge, " in page and "or, where a judge decided" in page
     assert here("compare", output).returncode == 0
 

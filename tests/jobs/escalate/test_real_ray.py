@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.chat_server import Reply
-from tests.jobs.conftest import manifest, ragassay
-from tests.jobs.test_real_runs import start, wait_for
+from tests.jobs.conftest import manifest, ragassay, start, wait_for
 
 from .conftest import Judge, asked, by_key, check, doubtful, judges, outcomes
 

@@ -14,13 +14,12 @@ import pytest
 
 from ragassay.pipeline.explain.categories import CATEGORIES
 from tests.chat_server import Reply
-from tests.jobs.conftest import manifest, ragassay, write_job
-from tests.jobs.test_real_runs import start, wait_for
+from tests.jobs.conftest import manifest, ragassay, start, wait_for, write_job
 
 from .conftest import asked, explains, flags, outcomes
 from .test_explain import Model
 
-pytestmark = [pytest.mark.slow, pytest.mark.engine]
+pytestmark = pytest.mark.slow
 KINDS = {category.name for category in CATEGORIES}
 
 
@@ -41,6 +40,7 @@ def check(output: Path, found: dict[tuple[int, int], dict[str, Any]]) -> None:
     assert run["asked"] == len(found) and run["prompt_tokens"] == sum(e["prompt_tokens"] for e in found.values())
 
 
+@pytest.mark.engine
 def test_a_pool_in_the_ray_job(flagged: Path, tmp_path: Path) -> None:
     engine = {"kind": "vllm", "max_model_len": 4096}
     config = write_job(tmp_path / "job.yaml", explain={"engine": engine, "max_tokens": 120})
@@ -51,6 +51,7 @@ def test_a_pool_in_the_ray_job(flagged: Path, tmp_path: Path) -> None:
     check(flagged, found)
 
 
+@pytest.mark.engine
 @pytest.mark.usefixtures("without_ray", "plan_here")
 def test_vllms_own_server(flagged: Path, tmp_path: Path, vllm_server: tuple[str, Callable[[], None]]) -> None:
     from tests.jobs.conftest import here

@@ -46,7 +46,7 @@ def run(job: Job) -> list[dict[str, Any]]:
     keys = [{"row_key": i, "row_id": str(i), "status": "ok", **row} for i, row in enumerate(ROWS)]
     table = pa.Table.from_pylist(keys, schema=LOGS)
     frequencies = count(content_terms(passage, "en") for passage in PASSAGES)
-    for stage in stages(job, frequencies):
+    for stage in stages(job, lambda: frequencies):
         arguments = {name: value for name, value in stage.arguments.items() if name != "metrics"}
         step = stage.call(**arguments) if isinstance(stage.call, type) else partial(stage.call, **arguments)
         table = step(table)

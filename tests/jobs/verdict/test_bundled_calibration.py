@@ -96,5 +96,5 @@ def test_a_job_that_says_nothing_of_its_verdicts_is_judged_by_it(tmp_path: Path,
     told, run, rows = runs["own"]
     assert run["fit"]["source"] == "run" and "bundled" not in told
     assert all(row["probability"] is None for row in rows)
-    checked = here("evaluate", tmp_path / "plain-out", "--label", "label")
+    checked = here("evaluate", tmp_path / "plain-out", "--label", "label", "--all")
     assert "mu and sigma are those of the bundled calibration, not of these responses" in checked.stdout, checked.stderr

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics.pairwise import cosine_similarity
 
@@ -34,6 +35,19 @@ def test_novelty_by_hand() -> None:
     )
     assert got[[0, 1, 3]] == pytest.approx([idf["badge"] / (idf["badge"] + idf["new"]), 1.0, 0.0])
     assert math.isnan(got[2])
+
+
+@given(st.lists(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=9)), min_size=1, max_size=9))
+def test_terms_are_counted_in_the_buckets_of_scikit_learn(lists: list[list[str]]) -> None:
+    theirs = FeatureHasher(BUCKETS, input_type="string", alternate_sign=False).transform(lists).tocsr()
+    ours = hashed(lists)
+    assert ours.shape == theirs.shape and (ours != theirs).nnz == 0
+    assert (ours.indptr == theirs.indptr).all() and (ours.indices == theirs.indices).all()
+
+
+def test_no_document_has_no_terms() -> None:
+    assert hashed([]).shape == (0, BUCKETS)
+    assert hashed([[]]).nnz == 0
 
 
 @given(documents, documents)

@@ -14,10 +14,16 @@ from tests.chat_server import Serve, completion
 CONTROL = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "\ue0000\ue001", "\ue0001\ue001", "\n", "a"]
 
 
+@pytest.fixture(scope="module")
+def plain(tokenizer: Any) -> PlainText:
+    return PlainText(tokenizer)
+
+
 @settings(max_examples=50)
 @given(st.lists(st.lists(st.sampled_from(CONTROL), max_size=6).map("".join), min_size=1, max_size=3))
-def test_log_text_never_becomes_a_control_token_nor_another_message(tokenizer: Any, contents: list[str]) -> None:
-    plain = PlainText(tokenizer)
+def test_log_text_never_becomes_a_control_token_nor_another_message(
+    tokenizer: Any, plain: PlainText, contents: list[str]
+) -> None:
     chat = [{"role": role, "content": text} for role, text in zip(["system", "user", "assistant"], contents, strict=False)]
     calm = [{**message, "content": "x"} for message in chat]
     ids = chat_ids("m", tokenizer, plain, chat)

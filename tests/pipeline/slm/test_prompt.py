@@ -87,6 +87,11 @@ def padded(tokenizer: Any) -> PromptBuilder:
     return PromptBuilder(PADDED, tokenizer)
 
 
+@pytest.fixture(scope="module")
+def unpadded(tokenizer: Any) -> PromptBuilder:
+    return PromptBuilder(UNPADDED, tokenizer)
+
+
 def test_the_verifiers_prompt(padded: PromptBuilder, tokenizer: Any) -> None:
     text = tokenizer.decode(one(padded, "When?", ["It opens at 9 a.m.", "Wear a hat."], "It opens at nine."))
     assert re.sub("\n\n+Statement", "\nStatement", text) == (
@@ -98,9 +103,9 @@ def test_the_verifiers_prompt(padded: PromptBuilder, tokenizer: Any) -> None:
 @settings(max_examples=60, deadline=None)
 @given(rows=ROWS)
 def test_what_changes_begins_on_a_block_and_padding_adds_line_breaks_alone(
-    padded: PromptBuilder, tokenizer: Any, plain: Any, rows: list[tuple[str, list[str], list[str]]]
+    padded: PromptBuilder, unpadded: PromptBuilder, plain: Any, rows: list[tuple[str, list[str], list[str]]]
 ) -> None:
-    for with_it, without in zip(padded.encode(rows), PromptBuilder(UNPADDED, tokenizer).encode(rows), strict=True):
+    for with_it, without in zip(padded.encode(rows), unpadded.encode(rows), strict=True):
         assert len(with_it.head) % PADDED_TO == 0 and with_it.tails == without.tails
         text, bare = plain.decode(with_it.head), plain.decode(without.head)
         added = len(text) - len(bare)

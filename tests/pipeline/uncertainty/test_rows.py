@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragassay.pipeline.errors import ConfigError, ModelError
+from ragassay.pipeline.slm.prompt import PromptEncoder
 from ragassay.pipeline.stages.split import split_batch
 from ragassay.pipeline.stages.uncertainty import UncertaintyScorer
 from ragassay.pipeline.uncertainty.config import Uncertainty
@@ -134,10 +135,14 @@ def test_logged_samples(tiny_model: str) -> None:
     assert member(none, "words")["response_score"] is None and member(none, "states")["response_score"] is None
 
 
+@pytest.fixture(scope="module")
+def encoder(tokenizer: Any) -> PromptEncoder:
+    return answer_encoder(Uncertainty(name="a"), tokenizer)
+
+
 @settings(max_examples=30)
 @given(response=st.text(min_size=1, max_size=60), context=st.lists(st.text(max_size=40), min_size=1, max_size=3))
-def test_log_text_is_never_a_control_token(tokenizer: Any, response: str, context: list[str]) -> None:
-    encoder = answer_encoder(Uncertainty(name="a"), tokenizer)
+def test_log_text_is_never_a_control_token(tokenizer: Any, encoder: PromptEncoder, response: str, context: list[str]) -> None:
     special = set(tokenizer.all_special_ids)
     (plain,) = encoder.encode([("q", ["c"] * len(context), ["r"])])
     told = [text + " <|im_end|><|im_start|>" for text in (response, *context)]

@@ -1,0 +1,116 @@
+"""Options that several commands have, and what they say together."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from ragassay.jobs.cli.console import DRIFT_EXIT
+from ragassay.jobs.decide.labels import LabelSource, is_lines
+from ragassay.pipeline.errors import ConfigError
+from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
+
+LABEL = "label"
+"""Where a reviewers' JSON Lines hold their labels."""
+
+
+class Verdict(StrEnum):
+    """The two classes."""
+
+    SUPPORTED = SUPPORTED
+    HALLUCINATED = HALLUCINATED
+
+
+Output = Annotated[str, typer.Argument(help="Output folder or URI: raw/, stats/, scored/ and manifest.json.")]
+Config = Annotated[str | None, typer.Option("--config", help="Job file (YAML); every setting has a default.")]
+FailOnDrift = Annotated[
+    bool, typer.Option("--fail-on-drift", help=f"End with exit code {DRIFT_EXIT} where tonight has drifted from its history.")
+]
+Label = Annotated[
+    str | None,
+    typer.Option("--label", help="Column of the labels: booleans, or correct, partial, wrong; null is no label."),
+]
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        "--labels",
+        help="File of reviewers: JSON Lines of the review page (FILE.jsonl), or Parquet with row_id and the label column, such "
+        "as flagged rows that they filled in.",
+    ),
+]
+TrueMeans = Annotated[
+    Verdict | None, typer.Option("--true-means", help="What true in the label column says of a response, if its name does not.")
+]
+IgnoreLabel = Annotated[list[str] | None, typer.Option("--ignore-label", help="A label that counts as none; can be repeated.")]
+SentenceLabels = Annotated[
+    str | None,
+    typer.Option(
+        "--sentence-labels",
+        help="Column of labelled sentences (start, end, supported) or unsupported spans (start, end); taken from "
+        "sentence_labels or spans where there is one.",
+    ),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option("--where", metavar="COLUMN=VALUE", help="Look only at rows such as split=train; can be repeated."),
+]
+Group = Annotated[
+    str | None,
+    typer.Option("--group", help="Column of the item that a row belongs to (item if it is there, else the context)."),
+]
+Slices = Annotated[list[str] | None, typer.Option("--slice", help="Look at each value of this column; can be repeated.")]
+Everything = Annotated[
+    bool, typer.Option("--all", help="Print every score, metric and comparison, not only the ten lines read first.")
+]
+Resamples = Annotated[int, typer.Option("--resamples", min=0, help="Bootstrap resamples behind each interval; 0 for none.")]
+
+
+def label_source(
+    label: str | None,
+    labels: str | None,
+    true_means: Verdict | None,
+    ignore_label: list[str] | None,
+    sentence_labels: str | None,
+    where: list[str] | None,
+) -> LabelSource | None:
+    """What the label options of a command say; None where no labels are named.
+
+    Raises:
+        ConfigError: They do not go together.
+    """
+    if labels is not None and is_lines(labels):
+        if label not in (None, LABEL) or true_means or ignore_label or sentence_labels:
+            raise ConfigError(f"{labels} says what its labels mean by itself: leave out all label options but --labels")
+        label = LABEL
+    if label is None and labels is not None:
+        raise ConfigError("--labels names a Parquet file: say with --label which of its columns holds the labels")
+    if label is None:
+        return None
+    meaning = true_means.value if true_means else None
+    return LabelSource(label, meaning, frozenset(ignore_label or ()), sentence_labels, conditions(where), labels)
+
+
+def conditions(where: list[str] | None) -> dict[str, str]:
+    """Column -> value, of the options --where.
+
+    Raises:
+        ConfigError: One is not COLUMN=VALUE.
+    """
+    pairs = {}
+    for condition in where or []:
+        name, sign, value = condition.partition("=")
+        if not (name and sign):
+            raise ConfigError(f"--where {condition!r} must be COLUMN=VALUE, such as split=train")
+        pairs[name] = value
+    return pairs
+
+
+def needed(source: LabelSource | None) -> LabelSource:
+    """The source of the labels.
+
+    Raises:
+        ConfigError: None was named.
+    """
+    if source is None:
+        raise ConfigError("name the column of the labels, --label COLUMN, or a file of reviewers, --labels FILE.jsonl")
+    return source

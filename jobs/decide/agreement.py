@@ -1,0 +1,157 @@
+"""`agreement`: how far reviewers say the same of the same things, and where they should talk."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from pyarrow import parquet as pq
+from pyarrow.fs import FileType
+
+from ragassay.jobs.decide.review_lines import SUFFIX, Item, last_words, read_lines
+from ragassay.jobs.output.partitions import hive_path, partitions, read_group
+from ragassay.jobs.progress.task import advance
+from ragassay.jobs.storage import Folder, file_of, open_file, refuse_inside, writing
+from ragassay.pipeline.calibration.kappa import Agreement, agreement_of
+from ragassay.pipeline.errors import ConfigError, InputError, OutputError
+from ragassay.schemas.review import ReviewLine, Said
+
+Words = Mapping[Item, ReviewLine]
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """Two reviewers on one kind of thing.
+
+    Attributes:
+        first: A reviewer.
+        second: Another.
+        what: responses or sentences.
+        shared: Things that both have looked at.
+        unsure: Those of them that one is unsure of, which count as no label.
+        found: How far they agree on the others; None where there are none.
+    """
+
+    first: str
+    second: str
+    what: str
+    shared: int
+    unsure: int
+    found: Agreement | None
+
+
+def read_reviewers(files: Sequence[str]) -> dict[str, Words]:
+    """Reviewer -> what they say last of each thing. One whom several files name is told apart by file.
+
+    Raises:
+        ConfigError: A file is no JSON Lines.
+        InputError: A file can't be read, or there are no two reviewers.
+    """
+    said: list[tuple[str, str, Words]] = []
+    for file in files:
+        if not file.lower().endswith(SUFFIX):
+            raise ConfigError(f"{file}: agreement is of reviewers' JSON Lines, as the review page saves them (FILE{SUFFIX})")
+        said += [(name or "somebody", file, words) for name, words in last_words(read_lines(file)).items()]
+    names = [name for name, _, _ in said]
+    found = {name if names.count(name) == 1 else f"{name} ({file})": words for name, file, words in said}
+    if len(found) < 2:
+        who = f"only {', '.join(found)} says anything" if found else "nobody says anything"
+        raise InputError(f"{', '.join(files)}: {who}: agreement needs two reviewers, in one file each or in one")
+    return found
+
+
+def agreement(reviewers: Mapping[str, Words]) -> list[Agreed]:
+    """Every two reviewers, on responses and on sentences."""
+    found = []
+    for first, second in combinations(reviewers, 2):
+        for what in ("responses", "sentences"):
+            shared = [
+                (reviewers[first][item].label, reviewers[second][item].label)
+                for item in reviewers[first].keys() & reviewers[second].keys()
+                if (item[2] is None) == (what == "responses")
+            ]
+            sure = [(a == Said.SUPPORTED, b == Said.SUPPORTED) for a, b in shared if Said.UNSURE not in (a, b)]
+            found.append(Agreed(first, second, what, len(shared), len(shared) - len(sure), agreement_of(sure)))
+    return found
+
+
+def to_talk_about(reviewers: Mapping[str, Words], output: Folder | None) -> list[dict[str, Any]]:
+    """What is said differently, unsure of it included: row, partition, place, who says what, and the text from an output.
+
+    Raises:
+        InputError: The output has none of these rows.
+    """
+    items: dict[Item, dict[str, str]] = {}
+    for who, words in reviewers.items():
+        for item, line in words.items():
+            items.setdefault(item, {})[who] = line.label.value
+    differ = {item: said for item, said in items.items() if len(set(said.values())) > 1}
+    texts = _texts(output, {item[1] for item in differ}) if output and differ else {}
+    if output and differ and not texts:
+        raise InputError(f"output {output.uri} has none of the rows that these files speak of: name the one that was reviewed")
+    found = []
+    for partition, row_id, start, end in sorted(differ, key=lambda item: (item[0] or "", item[1], item[2] or 0, item[3] or 0)):
+        row: dict[str, Any] = {"row_id": row_id}
+        row |= {"partition": partition} if partition else {}
+        row |= {"start": start, "end": end} if start is not None else {}
+        row["said"] = differ[partition, row_id, start, end]
+        there = texts.get((partition, row_id), texts.get((None, row_id)) if partition is None else None)
+        if there is not None:
+            row |= {"question": there["question"], "text": (there["response"] or "")[start:end]}
+        found.append(row)
+    return found
+
+
+def new_file(dest: str, output: Folder | None) -> Folder:
+    """A file that may be written.
+
+    Args:
+        dest: It, as a path or URI.
+        output: The output folder that was reviewed.
+
+    Raises:
+        OutputError: It is there already, or lies among the output's data.
+    """
+    file = file_of(*open_file(dest))
+    if output is not None:
+        refuse_inside(output, file, dest)
+    if file.fs.get_file_info(file.root).type != FileType.NotFound:
+        raise OutputError(f"{dest} is there already, and nothing is overwritten: name another file with --to, or move it away")
+    return file
+
+
+def write_rows(rows: Sequence[Mapping[str, Any]], file: Folder) -> None:
+    """Write rows to talk about as JSON Lines."""
+    with writing(file.fs, file.root) as stream:
+        for row in rows:
+            stream.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
+
+
+def item_texts(rows: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
+    """Rows to talk about as cells of a table: row, place, who says what, text."""
+    for row in rows:
+        place = f"{row['start']} to {row['end']}" if "start" in row else "response"
+        who = ", ".join(f"{name}: {said}" for name, said in row["said"].items())
+        yield [row["row_id"], row.get("partition", ""), place, who, row.get("text", "")]
+
+
+def _texts(output: Folder, row_ids: set[str]) -> dict[tuple[str | None, str], dict[str, Any]]:
+    """Question and response of rows, by partition and id, and by id alone."""
+    files = partitions(output, "scored")
+    if not files:
+        raise OutputError(f"output {output.uri} has no verdicts yet: run `ragassay finalize {output.uri}` first")
+    found: dict[tuple[str | None, str], dict[str, Any]] = {}
+    for place, paths in files.items():
+        for path in paths:
+            with pq.ParquetFile(path, filesystem=output.fs) as parquet:
+                for group in range(parquet.num_row_groups):
+                    ids = read_group(parquet, group, ["row_id"], place)["row_id"].to_pylist()
+                    advance(len(ids), "rows")
+                    if row_ids.isdisjoint(ids):
+                        continue
+                    rows = read_group(parquet, group, ["row_id", "question", "response"], place).to_pylist()
+                    for row in rows:
+                        if row["row_id"] in row_ids:
+                            found[hive_path(place), row["row_id"]] = found[None, row["row_id"]] = row
+    return found

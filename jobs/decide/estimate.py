@@ -1,0 +1,281 @@
+"""`estimate`: the share of hallucinated responses in all rows, from the verdicts of all and the labels of a few."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet as pq
+
+from ragassay.jobs.decide.estimate_notes import SpokenOf, estimate_notes
+from ragassay.jobs.decide.labelled import as_text
+from ragassay.jobs.decide.labels import Drawn, Key, Label, LabelSource, Reviewed, read_reviewed, row_name, to_labels
+from ragassay.jobs.decide.reviewed_rows import labels_of_group, refuse_repeated
+from ragassay.jobs.output.partitions import hive_keys, hive_path, natural, partitions, read_group
+from ragassay.jobs.progress.task import advance
+from ragassay.jobs.storage import Folder
+from ragassay.pipeline.arrays import Bools, Floats, Ints
+from ragassay.pipeline.calibration.prediction_powered import (
+    LEVEL,
+    Sample,
+    Share,
+    classical,
+    labels_to_halve,
+    powered,
+    share_of,
+)
+from ragassay.pipeline.errors import InputError, OutputError
+from ragassay.schemas.columns import HALLUCINATED, Status
+from ragassay.schemas.estimate import Estimate, RateRecord, ShareRecord
+
+ESTIMATE = "estimate.json"
+PARTITION = ""
+"""Among the columns: the partition, whatever its keys."""
+MOST_VALUES = 1000
+"""Values of a column that are looked at one by one."""
+
+
+@dataclass
+class _Rows:
+    """The scored rows, in the order of the output; `said` are numbers and labels of those that have one, `silent`
+    numbers of those that the labels speak of without one."""
+
+    flagged: list[Bools] = field(default_factory=list)
+    scores: list[Floats] = field(default_factory=list)
+    parts: dict[str, list[Ints]] = field(default_factory=dict)
+    values: dict[str, dict[str, int]] = field(default_factory=dict)
+    said: dict[int, Label] = field(default_factory=dict)
+    silent: list[int] = field(default_factory=list)
+    keys: dict[int, Key] = field(default_factory=dict)
+    met: Counter[Key] = field(default_factory=Counter)
+    rows: int = 0
+    elsewhere: int = 0
+    unscored: int = 0
+    labelled_unscored: int = 0
+    spoken_elsewhere: int = 0
+
+
+def estimate(output: Folder, source: LabelSource, slices: Sequence[str] = ()) -> Estimate:
+    """Estimate the share of hallucinated responses among all scored rows, and write `estimate.json`.
+
+    A response that is partly wrong counts as hallucinated.
+
+    Args:
+        output: A finalised output folder.
+        source: Where the labels are.
+        slices: Columns whose values are looked at one by one.
+
+    Raises:
+        InputError: There is no label, no such column, or the labels' file can't be used.
+        OutputError: There are no verdicts.
+    """
+    reviewed = read_reviewed(source) if source.file else None
+    rows = _read(output, source, reviewed, slices)
+    if reviewed is not None:
+        refuse_repeated(source.file or "", rows.met)
+    if not rows.rows:
+        raise OutputError(f"output {output.uri} has no scored row to speak of ({rows.elsewhere:,} left out by --where)")
+    if not rows.said:
+        raise InputError(
+            f"labels {source.file or source.column!r}: none of the {rows.rows:,} scored rows has a label of its response; "
+            f"{len(rows.silent):,} are spoken of without one (unsure, or some of their sentences only)"
+        )
+    sample, strata, weighted = _sample(source, rows, reviewed)
+    flagged, scores = np.concatenate(rows.flagged), np.concatenate(rows.scores)
+    everything = np.ones(rows.rows, dtype=bool)
+    overall = _rate("all", everything, flagged, scores, sample)
+    codes_of = {column: np.concatenate(codes) for column, codes in rows.parts.items()}
+    by_part = {column: _rates(codes, rows.values[column], flagged, scores, sample) for column, codes in codes_of.items()}
+    spoken = _spoken_of(rows, sample, flagged, codes_of[PARTITION], reviewed) if weighted else None
+    weak = reviewed.weak if reviewed else None
+    nights = by_part.pop(PARTITION)
+    found = Estimate(
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        source=source.file or source.column,
+        level=LEVEL,
+        where=dict(source.where),
+        elsewhere=rows.elsewhere,
+        unscored=rows.unscored,
+        weighted=weighted,
+        strata=strata,
+        undecided=len(rows.silent),
+        labelled_unscored=rows.labelled_unscored,
+        unmatched=len((reviewed.responses.keys() | reviewed.drawn.keys()) - rows.met.keys()) if reviewed else 0,
+        repeated=reviewed.repeated if reviewed else 0,
+        overall=overall,
+        partitions=nights if len(nights) > 1 else [],
+        slices=by_part,
+        notes=list(estimate_notes(overall, sample, flagged[sample.rows], strata, len(rows.silent), spoken, weak)),
+    )
+    output.write(ESTIMATE, found.to_json())
+    return found
+
+
+def _read(output: Folder, source: LabelSource, reviewed: Reviewed | None, slices: Sequence[str]) -> _Rows:
+    """Verdicts of all scored rows, and the labels of some."""
+    files = partitions(output, "scored")
+    if not files:
+        raise OutputError(f"output {output.uri} has no verdicts yet: run `ragassay finalize {output.uri}` first")
+    rows = _Rows(parts={name: [] for name in (PARTITION, *slices)}, values={name: {} for name in (PARTITION, *slices)})
+    wanted = ["row_id", "status", "score", "verdict", *slices, *source.where, *([] if reviewed else [source.column])]
+    met: set[str] = set()
+    for place, paths in files.items():
+        for path in paths:
+            with pq.ParquetFile(path, filesystem=output.fs) as parquet:
+                met |= set(parquet.schema_arrow.names) | set(hive_keys(place))
+                for group in range(parquet.num_row_groups):
+                    table = read_group(parquet, group, wanted, place)
+                    if reviewed is not None:
+                        keys, labels = labels_of_group(parquet, group, place, reviewed)
+                    else:
+                        keys = [(hive_path(place), row_id) for row_id in table["row_id"].to_pylist()]
+                        labels = to_labels(_column(table, source.column), source)
+                    _gather(rows, table, place, keys, labels, source, reviewed)
+                    advance(len(table), "rows")
+    for name in wanted:
+        if name not in met:
+            raise InputError(f"output {output.uri} has no column {name!r}; it has {', '.join(sorted(met))}")
+    return rows
+
+
+def _gather(
+    rows: _Rows,
+    table: pa.Table,
+    place: str,
+    keys: Sequence[Key],
+    labels: Sequence[Label | None],
+    source: LabelSource,
+    reviewed: Reviewed | None,
+) -> None:
+    looked_at = np.ones(len(table), dtype=bool)
+    for name, value in source.where.items():
+        looked_at &= np.array([as_text(v) == value for v in _column(table, name).to_pylist()], dtype=bool)
+    ok = pc.and_(pc.equal(table["status"], Status.OK.value), pc.is_valid(table["score"])).to_numpy().astype(bool)
+    scored = looked_at & ok
+    rows.elsewhere += int((~looked_at).sum())
+    rows.unscored += int((looked_at & ~ok).sum())
+    number = rows.rows + np.cumsum(scored) - 1  # of a scored row among all
+    for i, (key, label) in enumerate(zip(keys, labels, strict=True)):
+        spoken = label is not None or (reviewed is not None and (key in reviewed.drawn or reviewed.speaks_of(key)))
+        if spoken and reviewed is not None:
+            rows.met[key] += 1
+        if not spoken:
+            continue
+        if not looked_at[i]:
+            rows.spoken_elsewhere += 1
+        elif not scored[i]:
+            rows.labelled_unscored += 1
+        else:
+            rows.keys[int(number[i])] = key
+            if label is None:
+                rows.silent.append(int(number[i]))
+            else:
+                rows.said[int(number[i])] = label
+    keep = pa.array(np.flatnonzero(scored))
+    rows.rows += len(keep)
+    rows.flagged.append(pc.equal(table["verdict"].take(keep), HALLUCINATED).to_numpy().astype(bool))
+    rows.scores.append(table["score"].take(keep).to_numpy())
+    for name, codes in rows.parts.items():
+        known = rows.values[name]
+        values = (
+            [hive_path(place)] * len(keep) if name == PARTITION else map(as_text, _column(table, name).take(keep).to_pylist())
+        )
+        codes.append(np.array([known.setdefault(value, len(known)) for value in values], dtype=np.int64))
+        if name != PARTITION and len(known) > MOST_VALUES:
+            raise InputError(
+                f"column {name!r} has more than {MOST_VALUES:,} values: --slice takes one with fewer, such as a tenant"
+            )
+
+
+def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
+    """A column; nulls where this partition's logs had none."""
+    return table[name] if name in table.column_names else pa.chunked_array([pa.nulls(table.num_rows)])
+
+
+def _sample(source: LabelSource, rows: _Rows, reviewed: Reviewed | None) -> tuple[Sample, list[str], bool]:
+    """The labelled rows with their weights and strata; names of the strata; whether the weights were said."""
+    numbers = sorted(rows.said)
+    drawn = [_drawn(source, rows.keys[number], reviewed) for number in numbers]
+    unsaid = sum(probability is None for _, probability in drawn)
+    if 0 < unsaid < len(drawn):
+        raise InputError(
+            f"labels {source.file}: {unsaid} of {len(drawn)} labelled rows have no inclusion_probability, and the others have "
+            "one: give it in every line, or in none if all are one simple random sample"
+        )
+    weighted = not unsaid
+    names = sorted({stratum or "" for stratum, _ in drawn})
+    number_of = {name: number for number, name in enumerate(names)} if weighted else dict.fromkeys(names, 0)
+    sample = Sample(
+        rows=np.array(numbers, dtype=np.int64),
+        wrong=np.array([rows.said[number] is not Label.CORRECT for number in numbers]),
+        weights=np.array([1 / (probability or 1) for _, probability in drawn]),
+        strata=np.array([number_of[stratum or ""] for stratum, _ in drawn], dtype=np.int64),
+    )
+    return sample, [name for name in names if name], weighted
+
+
+def _drawn(source: LabelSource, key: Key, reviewed: Reviewed | None) -> Drawn:
+    """Stratum and probability of a row.
+
+    Raises:
+        InputError: Its lines differ.
+    """
+    said = reviewed.drawn.get(key, {(None, None)}) if reviewed else {(None, None)}
+    if len(said) > 1:
+        raise InputError(
+            f"labels {source.file}: lines of {row_name(key)} name different strata or inclusion probabilities. These must be "
+            "of the response, the same in all of its lines: a sample of single sentences tells nothing of whole responses"
+        )
+    return next(iter(said))
+
+
+def _rate(part: str, mine: Bools, flagged: Bools, scores: Floats, sample: Sample) -> RateRecord:
+    """The estimates for some of the rows."""
+    inside = mine[sample.rows]
+    number = np.cumsum(mine) - 1
+    here = Sample(number[sample.rows[inside]], sample.wrong[inside], sample.weights[inside], sample.strata[inside])
+    labels, size = len(here.rows), int(mine.sum())
+    found = powered(flagged[mine], scores[mine], here) if labels else None
+    return RateRecord(
+        part=part,
+        rows=size,
+        labels=labels,
+        wrong=int(here.wrong.sum()),
+        flagged=float(flagged[mine].mean()),
+        labelled_flagged=float(flagged[mine][here.rows].mean()) if labels else None,
+        powered=_record(share_of(found)) if found else None,
+        classical=_record(share_of(classical(size, here))) if labels else None,
+        more_labels=labels_to_halve(found, labels, size) if found else None,
+    )
+
+
+def _rates(codes: Ints, values: Mapping[str, int], flagged: Bools, scores: Floats, sample: Sample) -> list[RateRecord]:
+    """The estimates for each value of a column; one without a label has counts alone."""
+    rows, flags = (np.bincount(codes, weights, len(values)) for weights in (None, flagged))
+    labelled = set(codes[sample.rows].tolist())
+    return [
+        _rate(value, codes == code, flagged, scores, sample)
+        if code in labelled
+        else RateRecord(value, int(rows[code]), 0, 0, float(flags[code] / rows[code]), None, None, None, None)
+        for value, code in sorted(values.items(), key=lambda pair: natural(pair[0]))
+    ]
+
+
+def _spoken_of(rows: _Rows, sample: Sample, flagged: Bools, parts: Ints, reviewed: Reviewed | None) -> SpokenOf:
+    """What the sample stands for, those without a label among it."""
+    said = [reviewed.drawn[rows.keys[number]] for number in rows.silent] if reviewed else []
+    silent = [1 / probability for drawn in said for _, probability in list(drawn)[:1] if probability]
+    numbers = np.concatenate([sample.rows, np.array(rows.silent, dtype=np.int64)])
+    return SpokenOf(
+        weights=np.concatenate([sample.weights, silent]),
+        bare=len(np.setdiff1d(parts, parts[numbers])),
+        partitions=len(np.unique(parts)),
+        domain=rows.spoken_elsewhere > 0,
+    )
+
+
+def _record(found: Share) -> ShareRecord:
+    return ShareRecord(found.value, found.low, found.high)

@@ -1,0 +1,1 @@
+"""A page in which people label a sample of a scored output: sample -> rows -> page."""

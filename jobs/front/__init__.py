@@ -1,0 +1,1 @@
+"""One answer, a table, or a Ray Data pipeline of one's own: the stages of a job without an output folder, and without Ray."""

@@ -1,0 +1,80 @@
+"""Judge a table in this process: the numbers that a run over it gives, without files and without Ray."""
+
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from ragassay.jobs.config import Job, with_dtypes
+from ragassay.jobs.front.in_process import Step, load, through
+from ragassay.jobs.front.progress import Progress
+from ragassay.jobs.front.rows import NAME, log_rows, table_logs, with_verdicts
+from ragassay.jobs.input.check_values import check_ids
+from ragassay.jobs.output.fingerprint import fingerprint
+from ragassay.jobs.score.frequencies import SAMPLE_ROWS, context_frequencies
+from ragassay.jobs.score.register import check_input
+from ragassay.jobs.score.stages import stages
+from ragassay.jobs.verdict.finalize import response_scores
+from ragassay.jobs.verdict.fit import stats_of
+from ragassay.jobs.verdict.verdicts import decide, share_threshold
+from ragassay.pipeline.stages.finalize import VerdictSettings
+from ragassay.pipeline.verdict.exact_quantile import Cells, cells_of
+from ragassay.schemas.manifest import Manifest
+
+ROWS = 64
+"""Rows that go through the stages at a time."""
+
+
+def judge_table(job: Job, table: pa.Table, progress: Progress) -> pa.Table:
+    """Judge rows, as `ragassay run` does: by the bundled calibration, a file, or moments and threshold of the table itself.
+
+    Args:
+        job: The job; a cascade's judge is not asked.
+        table: Question, context and response under the names of the job's `columns`, and whatever else.
+        progress: Told how far it is.
+
+    Returns:
+        The same rows in the same order, with the columns of `scored/`. A row that can't be scored has a status that says why.
+
+    Raises:
+        RagassayError: A column is missing or of a wrong type, a model can't be used, or nothing can be fitted.
+    """
+    job = with_dtypes(job)
+    check_input(job, table_logs(table))
+    rows = log_rows(table, job.columns)
+    if job.columns.row_id in table.column_names:
+        check_ids(NAME, rows["row_id"].to_pylist(), job.columns)
+    frequencies = None
+    if job.detectors:
+        progress.tell("counting words")
+        contexts = (context for batch in rows.select(["context"]).to_batches() for context in batch["context"].to_pylist())
+        frequencies = context_frequencies(islice(contexts, SAMPLE_ROWS), job.splitter.language)
+    steps = load(stages(job, lambda: known) if (known := frequencies) else stages(job), progress.tell)
+    raw = pa.concat_tables(_scored(steps, rows, progress))
+    progress.tell("deciding")
+    return with_verdicts(raw, _settings(job, raw))
+
+
+def _scored(steps: list[tuple[str, Step]], rows: pa.Table, progress: Progress) -> Iterator[pa.Table]:
+    for start in range(0, rows.num_rows, ROWS):
+        part = rows.slice(start, ROWS)
+        yield through(steps, part, progress.tell)
+        progress.advance(part.num_rows)
+
+
+def _settings(job: Job, raw: pa.Table) -> VerdictSettings:
+    """How the rows' scores become verdicts; of a table, everything is one partition."""
+    batches = raw.select(["members", "status"]).combine_chunks().to_batches()
+    stats: Mapping[str, Any] = {"": stats_of(batches, job.values)}
+    manifest = Manifest(fingerprint=fingerprint(job))
+    decided = decide(job, manifest, f"judge-{secrets.token_hex(3)}", stats, [""])
+
+    def look(low: int, high: int) -> Iterator[Cells]:
+        for scores in response_scores(batches, decided.settings):
+            yield cells_of(scores, low, high)
+
+    threshold = decided.threshold or share_threshold(job.threshold, look)
+    return replace(decided.settings, threshold=threshold.value)

@@ -1,0 +1,168 @@
+"""By what a row is judged that stands alone: an output's last verdicts, a calibration, or what comes with the package."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ragassay.jobs.config import Job
+from ragassay.jobs.output.calibration_file import read_calibration, refuse_other_scores, rule_of
+from ragassay.jobs.output.fingerprint import differences, fingerprint, short
+from ragassay.jobs.output.manifest import existing_output, read_manifest
+from ragassay.jobs.score.frequencies import read_frequencies
+from ragassay.jobs.storage import Folder
+from ragassay.jobs.verdict.bundled_calibration import (
+    bundled_calibration,
+    bundled_detectors,
+    speaks_of,
+    values_depend_on,
+)
+from ragassay.jobs.verdict.fit import fits_of
+from ragassay.pipeline.detectors.frequencies import Frequencies
+from ragassay.pipeline.errors import ConfigError, OutputError
+from ragassay.pipeline.stages.finalize import VerdictSettings
+from ragassay.pipeline.verdict.aggregate import Mean, Positive
+from ragassay.pipeline.verdict.normalize import Fit
+from ragassay.pipeline.verdict.rule import Rule
+from ragassay.schemas.calibration import Calibration, ProbabilityMap
+from ragassay.schemas.manifest import Manifest, Run
+
+RUN_ID = "check"
+
+
+@dataclass(frozen=True)
+class Judging:
+    """How single rows are judged.
+
+    Attributes:
+        settings: From values to verdicts.
+        source: Where that comes from, in words.
+        frequencies: Document frequencies of an output; None has each row judged by those of its own context.
+    """
+
+    settings: VerdictSettings
+    source: str
+    frequencies: Frequencies | None = None
+
+
+def judging(job: Job, like: str | None, calibration: str | None) -> Judging:
+    """How rows are judged one by one.
+
+    Args:
+        job: The job; its members are those of `like` and of the calibration.
+        like: An output folder: its last moments and threshold, and its word frequencies.
+        calibration: A file of `calibrate`, whose moments and threshold come first; None takes the job's, if it names one.
+
+    Raises:
+        RagassayError: One can't be read or is of other members, or a job leaves its threshold to a whole run.
+    """
+    known = fingerprint(job)
+    calibration = calibration or job.calibration
+    folder = existing_output(like) if like else None
+    manifest = read_manifest(folder) if folder else None
+    if folder and manifest and like:
+        _refuse_others(like, manifest.fingerprint, known, job.values)
+    if calibration:
+        found = _by_file(job, calibration, known)
+    elif folder and manifest:
+        found = _by_output(job, folder, manifest)
+    else:
+        found = _by_itself(job, known)
+    if folder is None:
+        return found
+    frequencies = read_frequencies(folder)
+    missing = (
+        "; it has no word frequencies: those of each answer's own context" if job.detectors and frequencies is None else ""
+    )
+    return replace(found, frequencies=frequencies, source=found.source + missing)
+
+
+def last_run(manifest: Manifest, uri: str) -> Run:
+    """The run that last gave verdicts.
+
+    Raises:
+        OutputError: There is none, or no row of it had a score.
+    """
+    run = next((run for run in reversed(manifest.runs) if run.fit and run.fit.members), None)
+    if run is None or run.threshold is None or run.threshold.value is None:
+        raise OutputError(f"output {uri} has no verdicts to judge like: run `ragassay finalize {uri}` first")
+    return run
+
+
+def _by_file(job: Job, uri: str, known: dict[str, Any]) -> Judging:
+    calibration = read_calibration(uri)
+    members = calibration.members
+    refuse_other_scores(uri, calibration, _differences(calibration.fingerprint, known, members), job.values)
+    return _calibrated(job, calibration, f"calibration {calibration.calibration_id}, made for {calibration.target}")
+
+
+def _by_output(job: Job, output: Folder, manifest: Manifest) -> Judging:
+    run = last_run(manifest, output.uri)
+    assert run.fit and run.threshold
+    fit, tau = run.fit, run.threshold
+    values = {name: member.value for name, member in fit.members.items()}
+    if values != job.values:
+        raise ConfigError(f"output {output.uri} was judged by {_members(values)}, and the job has {_members(job.values)}")
+    fits = {name: Fit(m.mu, m.sigma, m.count, m.low) for name, m in fit.members.items()}
+    rule = Rule(fits, Mean(fit.mean), Positive(fit.positive), fit.epsilon, fit.weights)
+    settings = VerdictSettings(values, rule, tau.value, RUN_ID, _curve(output, tau.calibration))
+    return Judging(settings, f"the last verdicts of {output.uri} (fit: {fit.source}; threshold: {tau.source})")
+
+
+def _by_itself(job: Job, known: dict[str, Any]) -> Judging:
+    for calibration in (bundled_calibration(), bundled_detectors()):
+        if speaks_of(job, known, calibration):
+            rows, sets = sum(calibration.rows.values()), ", ".join(calibration.rows)
+            source = f"bundled statistics, measured on {rows:,} labelled answers of public sets ({sets}), not on yours"
+            return _calibrated(job, calibration, source)
+    if job.normalize.source != "frozen" or job.threshold.value is None:
+        raise ConfigError(
+            "one answer has no moments or quantile of its own, and the bundled ones are of the default members alone, under a "
+            "job that says nothing of normalize, aggregate, threshold or weights: name an output of this job (--like OUTPUT), "
+            "a calibration (--calibration FILE), or have in the job both normalize.source: frozen and threshold.value"
+        )
+    fits = fits_of(job.normalize, job.values, {}, [], 1)
+    rule = Rule(fits, job.aggregate.mean, job.aggregate.positive, job.aggregate.epsilon, job.ensemble_weights)
+    measured = f", measured on {job.threshold.measured_on}" if job.threshold.measured_on else ""
+    source = f"the job's frozen statistics ({job.normalize.file}) and threshold{measured}"
+    return Judging(VerdictSettings(job.values, rule, job.threshold.value, RUN_ID), source)
+
+
+def _calibrated(job: Job, calibration: Calibration, source: str) -> Judging:
+    values = {name: job.values[name] for name in calibration.members}  # what stands beside them has no moments
+    settings = VerdictSettings(values, rule_of(calibration), calibration.threshold, RUN_ID, calibration.probability)
+    return Judging(settings, source)
+
+
+def _curve(output: Folder, calibration_id: str | None) -> ProbabilityMap | None:
+    """The map to a probability that an output's verdicts were made with, where it can be found."""
+    if calibration_id == bundled_calibration().calibration_id:
+        return bundled_calibration().probability
+    text = output.read("calibration.json")
+    try:
+        found = Calibration.from_json(text) if text else None
+    except (ValueError, KeyError, TypeError):
+        return None
+    return found.probability if found and found.calibration_id == calibration_id else None
+
+
+def _refuse_others(uri: str, then: dict[str, Any], now: dict[str, Any], values: Mapping[str, str]) -> None:
+    found = _differences(then, now, values)
+    if found:
+        lines = [f"  {where}: {short(was)} there, {short(is_)} here" for where, was, is_ in found]
+        raise ConfigError(
+            "\n".join([f"output {uri} holds scores of other members or settings:", *lines, "Name its own job file (--config)"])
+        )
+
+
+def _differences(then: dict[str, Any], now: dict[str, Any], names: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """In what two fingerprints differ that the members' values depend on; not in names of columns, nor in the machine."""
+
+    def part(known: dict[str, Any]) -> dict[str, Any]:
+        reading = {name: model for name, model in known.get("uncertainty", {}).items() if name in names}
+        return {**values_depend_on(known, names), "uncertainty": reading, "rerank": known.get("rerank")}
+
+    return differences(part(then), part(now))
+
+
+def _members(values: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} ({value})" for name, value in values.items())

@@ -1,0 +1,1 @@
+"""`ragassay init`: a job file for logs that nobody has described yet."""

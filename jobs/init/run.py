@@ -1,0 +1,93 @@
+"""`ragassay init`: look at logs, write a job file for them, and say what to type next."""
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from ragassay.jobs.config import make_job
+from ragassay.jobs.init.found import Found, look
+from ragassay.jobs.init.machine import Machine, this_machine
+from ragassay.jobs.init.names import Role
+from ragassay.jobs.init.wording import listed, said
+from ragassay.jobs.init.write import job_text, length_text, size_text
+from ragassay.jobs.input import check_logs
+from ragassay.jobs.job_text import parse
+from ragassay.jobs.lines import print_lines
+from ragassay.pipeline.errors import OutputError
+
+
+def init(uri: str, to: str, console: Console) -> None:
+    """Write a job file.
+
+    Args:
+        uri: Parquet file, folder, glob or object-store URI of logs.
+        to: File to write on this machine; nothing is ever overwritten.
+        console: Where it is said what was taken for what.
+
+    Raises:
+        OutputError: The file is there already, or can't be written.
+        InputError: The logs can't be read, or no job could read them as they stand.
+    """
+    if Path(to).exists():
+        raise OutputError(_there(to))
+    logs, found = look(uri)
+    machine = this_machine()
+    text = job_text(found, machine)
+    job = make_job(parse(text), where=to)
+    check_logs(logs, job.columns, job.question_needed)  # what a run would refuse is said now, and nothing is written
+    _write(to, text)
+    print_lines(_lines(found, machine, to), console)
+    for line in _next(found, to):
+        console.print(Text(line))  # not in the table, which would fold what is to be copied
+
+
+def _write(to: str, text: str) -> None:
+    try:
+        with Path(to).open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise OutputError(_there(to)) from error
+    except OSError as error:
+        raise OutputError(f"{to} can't be written: {error.strerror or error}; name another file with --to") from error
+
+
+def _there(to: str) -> str:
+    return f"{to} is there already, and nothing is overwritten: name another file with --to, or move it away"
+
+
+def _lines(found: Found, machine: Machine, to: str) -> Iterator[tuple[str, str]]:
+    yield "input", size_text(found)
+    yield "looked at", length_text(found)
+    for role in Role:
+        if role not in found.taken:
+            yield role, "none: no column's name or texts are like one"
+            continue
+        taken = found.taken[role]
+        yield role, f"{said(taken.column)}: {'; '.join(taken.why)}"
+        yield from (("in doubt", f"{role}: {doubt}") for doubt in taken.doubts)
+    yield "row_id", f"{said(found.row_id)}: {found.row_id_why}" if found.row_id else f"none: {found.row_id_why}"
+    yield from (("in doubt", note) for note in found.notes)
+    if not found.asked:
+        yield "judges", "detectors alone: the bundled verifier asks with a question"
+    if found.labels:
+        yield "labels", listed(label.name for label in found.labels)
+    if found.slices:
+        yield "slices", listed(found.slices)
+    if found.unreadable:
+        yield "in doubt", f"{found.unreadable} file(s) can't be read, and a run stops at them (on_bad_file)"
+    gpus = f", {len(machine.gpus)} GPU(s) of {min(machine.gpus):.0f} GiB" if machine.gpus else ", no GPU that can be used"
+    yield "machine", f"{machine.cores} cores, {machine.memory:.0f} GiB of memory{gpus}"
+    yield "written", to
+
+
+def _next(found: Found, to: str) -> Iterator[str]:
+    logs, job = shlex.quote(found.uri), shlex.quote(to)
+    yield f"what it takes  ragassay plan {logs} --config {job}"
+    yield f"run it         ragassay run {logs} audit/ --config {job}"
+    if found.labels:
+        label = found.labels[0]
+        meaning = " --true-means supported (or hallucinated)" if label.true_means else ""
+        yield f"then           ragassay evaluate audit/ --label {shlex.quote(label.name)}{meaning}"

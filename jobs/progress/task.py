@@ -1,0 +1,119 @@
+"""A piece of work with one bar: whoever does it says how much there is, and how much is done, wherever it stands."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from rich.console import Console
+
+from ragassay.jobs.progress.bar import Bar, Pace
+from ragassay.jobs.progress.show import shown
+
+
+@dataclass
+class Task:
+    """A piece of work.
+
+    Attributes:
+        phase: What is done: loading, deciding, …
+        stage: With what.
+        total: How much there is; None where that is not known.
+        unit: What is counted.
+        done: How much is done.
+        tokens: Whether tokens are counted, whose speed is told then.
+    """
+
+    phase: str
+    stage: str = ""
+    total: int | None = None
+    unit: str = ""
+    done: int = 0
+    tokens: bool = False
+    _pace: Pace = field(default_factory=Pace)
+
+    def begin(self, now: float, done: int) -> None:
+        """So much was done when it began."""
+        self._pace.start(now, done)
+
+    def bar(self, now: float) -> Bar:
+        """How far it is.
+
+        Args:
+            now: Seconds of a clock that never goes back.
+        """
+        self._pace.add(now, self.done)
+        rate, left = self._pace.rate, self._pace.seconds_left(self.total)
+        done = self.done if self.total is None else min(self.done, self.total)
+        speed = rate if self.tokens else None
+        return Bar(self.phase, self.stage, done, self.total, self.unit, tokens_per_second=speed, seconds_left=left)
+
+
+_current: ContextVar[Task | None] = ContextVar("task", default=None)
+
+
+@contextmanager
+def task(
+    console: Console,
+    phase: str,
+    stage: str = "",
+    total: int | None = None,
+    unit: str = "",
+    *,
+    tokens: bool = False,
+    count: Callable[[], int] | None = None,
+) -> Iterator[None]:
+    """Show a piece of work while a block of code does it; `expect`, `advance` and `reach` are of it.
+
+    Args:
+        console: Where to; see `shown`.
+        phase: What is done.
+        stage: With what.
+        total: How much there is; None where that is not known, or will be known (`expect`).
+        unit: What is counted.
+        tokens: Whether that is tokens.
+        count: Counts what is done, where nobody calls `advance`.
+    """
+    mine = Task(phase, stage, total, unit, tokens=tokens)
+
+    def look() -> list[Bar]:
+        if count is not None:
+            mine.done = max(mine.done, count())
+        return [mine.bar(time.monotonic())]
+
+    before = _current.set(mine)
+    try:
+        with shown(look, console):
+            yield
+            mine.done = max(mine.done, mine.total or 0)
+    finally:
+        _current.reset(before)
+
+
+def expect(amount: int, unit: str) -> None:
+    """There is so much more to do in the task that is open; where none is, or it counts something else, this tells nobody."""
+    mine = _counts(unit)
+    if mine is not None:
+        mine.total = (mine.total or 0) + amount
+
+
+def advance(amount: int, unit: str) -> None:
+    """So much more is done in the task that is open; where none is, or it counts something else, this tells nobody."""
+    mine = _counts(unit)
+    if mine is not None:
+        mine.done += amount
+
+
+def reach(amount: int, unit: str) -> None:
+    """So much is done by now in the task that is open, the first of it perhaps long ago: its speed is that from here on."""
+    mine = _counts(unit)
+    if mine is not None:
+        if not mine.done:
+            mine.begin(time.monotonic(), amount)
+        mine.done = max(mine.done, amount)
+
+
+def _counts(unit: str) -> Task | None:
+    mine = _current.get()
+    return mine if mine is not None and mine.unit == unit else None

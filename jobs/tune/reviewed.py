@@ -1,0 +1,65 @@
+"""What reviewers said of an output, as a labelled log to train on."""
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet as pq
+
+from ragassay.jobs.config import Columns
+from ragassay.jobs.decide.labels import SENTENCE_COLUMNS, Key, LabelSource, read_reviewed
+from ragassay.jobs.decide.reviewed_rows import labels_of_group, refuse_repeated
+from ragassay.jobs.output.lock import locked
+from ragassay.jobs.output.manifest import existing_output
+from ragassay.jobs.output.partitions import partitions, read_group
+from ragassay.pipeline.errors import InputError
+
+TEXTS = ["question", "context", "response"]
+
+
+def reviewed_log(uri: str, source: LabelSource, columns: Columns) -> pa.Table:
+    """The rows of an output that a file of labels speaks of, a row a response.
+
+    Args:
+        uri: Output folder, finalised.
+        source: The file.
+        columns: Names that the texts get.
+
+    Returns:
+        A table of question, context, response, label (null where only sentences have one) and labelled sentences.
+
+    Raises:
+        InputError: The file can't be used, or speaks of no row of the output.
+        OutputError: There is no such output, or it is in use.
+    """
+    reviewed = read_reviewed(source)
+    output = existing_output(uri)
+    found: list[dict[str, Any]] = []
+    met: Counter[Key] = Counter()
+    with locked(output):
+        for place, paths in partitions(output, "scored").items():
+            for path in paths:
+                with pq.ParquetFile(path, filesystem=output.fs) as parquet:
+                    for group in range(parquet.num_row_groups):
+                        keys, labels = labels_of_group(parquet, group, place, reviewed)
+                        mine = [i for i, key in enumerate(keys) if reviewed.speaks_of(key)]
+                        if not mine:
+                            continue
+                        met.update(keys[i] for i in mine)
+                        texts = read_group(parquet, group, TEXTS, place).take(pa.array(mine)).to_pylist()
+                        found += [
+                            {**text, "label": labels[i], "said": reviewed.sentences.get(keys[i])}
+                            for i, text in zip(mine, texts, strict=True)
+                        ]
+    refuse_repeated(source.file or "", met)
+    if not found:
+        raise InputError(
+            f"labels {source.file} speak of no row of {output.uri}: --labels goes with the output that was reviewed"
+        )
+    names = [columns.question, columns.context, columns.response, source.column, source.sentences or SENTENCE_COLUMNS[0]]
+    kinds = [pa.string(), pa.list_(pa.string()), pa.string(), pa.string(), SAID]
+    arrays = [pa.array([row[key] for row in found], kind) for key, kind in zip([*TEXTS, "label", "said"], kinds, strict=True)]
+    return pa.table(arrays, names=names)
+
+
+SAID = pa.list_(pa.struct([("start", pa.int64()), ("end", pa.int64()), ("supported", pa.bool_())]))

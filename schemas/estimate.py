@@ -1,0 +1,103 @@
+"""The estimated share of hallucinated responses, as versioned JSON."""
+
+from dataclasses import asdict, dataclass
+
+from ragassay.schemas.versioned import RECORD, from_json, to_json
+
+ESTIMATE_VERSION = 1
+
+
+@dataclass(frozen=True)
+class ShareRecord:
+    """A share with its 95 % interval, all 0 to 1."""
+
+    __pydantic_config__ = RECORD
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class RateRecord:
+    """The share of hallucinated responses among some rows.
+
+    Attributes:
+        part: Which rows: `all`, a partition, or a value of a column.
+        rows: Scored rows.
+        labels: Those of them with a label.
+        wrong: Those of these that are hallucinated.
+        flagged: Share of the rows that the verdicts flag.
+        labelled_flagged: The same of the labelled rows.
+        powered: The prediction-powered estimate; null without labels.
+        classical: The estimate from the labels alone; null without labels.
+        more_labels: How many more labels make the prediction-powered interval half as wide; null without labels.
+    """
+
+    __pydantic_config__ = RECORD
+
+    part: str
+    rows: int
+    labels: int
+    wrong: int
+    flagged: float
+    labelled_flagged: float | None
+    powered: ShareRecord | None
+    classical: ShareRecord | None
+    more_labels: int | None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What `estimate` found.
+
+    Attributes:
+        created: UTC, ISO 8601.
+        source: File of the labels, or column.
+        level: Confidence of the intervals.
+        where: Column -> value of the rows that were looked at; empty for all.
+        elsewhere: Rows left out by that.
+        unscored: Rows without a score, which the estimate does not speak of.
+        weighted: Whether the labels say with what probability each was drawn; else they count as a simple random sample.
+        strata: Strata that the labels name.
+        undecided: Scored rows that the file speaks of without giving the response a label: unsure, or some sentences only.
+        labelled_unscored: Labels of rows without a score.
+        unmatched: Labels that belong to no row of the output.
+        repeated: Lines of the file that a later one replaces, or that say the same again.
+        overall: All rows.
+        partitions: Each partition; empty where there is one.
+        slices: Column -> each of its values.
+        notes: What is missing, in words.
+    """
+
+    __pydantic_config__ = RECORD
+
+    created: str
+    source: str
+    level: float
+    where: dict[str, str]
+    elsewhere: int
+    unscored: int
+    weighted: bool
+    strata: list[str]
+    undecided: int
+    labelled_unscored: int
+    unmatched: int
+    repeated: int
+    overall: RateRecord
+    partitions: list[RateRecord]
+    slices: dict[str, list[RateRecord]]
+    notes: list[str]
+
+    def to_json(self) -> str:
+        """JSON text."""
+        return to_json(asdict(self), ESTIMATE_VERSION)
+
+    @staticmethod
+    def from_json(text: str) -> "Estimate":
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValueError: The text is of another version.
+        """
+        return from_json(Estimate, text, ESTIMATE_VERSION, "an estimate")

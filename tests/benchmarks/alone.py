@@ -1,0 +1,75 @@
+"""What the three detectors alone are worth where each answer is judged by itself, as `ragassay check --fast` judges it:
+`python -m tests.benchmarks.alone FOLDER [--write jobs/verdict/bundled_detectors.json]`.
+
+FOLDER is what `tests.benchmarks.dev_sets` writes. Each response is scored by the word frequencies of its own context. Prints
+the AUROC of each set, and threshold and probabilities of the other sets on it (`tests.benchmarks.defaults`); --write makes the
+bundled statistics of the detectors, of all sets, as `defaults` makes those of the default members.
+"""
+
+import argparse
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from pyarrow import parquet as pq
+
+from ragassay.jobs.config import Job
+from ragassay.jobs.front.in_process import load, through
+from ragassay.jobs.front.job import detectors_alone
+from ragassay.jobs.front.stages import scoring_stages
+from ragassay.jobs.output.fingerprint import fingerprint
+from ragassay.pipeline.arrays import Bools, Floats, Ints
+from ragassay.pipeline.calibration.metrics import auroc
+from ragassay.pipeline.members import Value, scores_of
+from ragassay.pipeline.verdict.aggregate import Mean, Positive
+from ragassay.schemas.columns import Status
+from tests.benchmarks.defaults import SETS, Choice, bundled, fits_in, scores, tell_thresholds
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A set's responses that have a score and a label."""
+
+    labels: list[str]
+    values: dict[str, Floats]
+    counts: Ints
+
+    @property
+    def good(self) -> Bools:
+        """Whether each is correct."""
+        return np.array([label == "correct" for label in self.labels])
+
+
+def judged(job: Job, path: Path) -> Judged:
+    """Score a set."""
+    table = pq.ParquetFile(path).read()
+    rows = through(load(scoring_stages(job, None), lambda _: None), table, lambda _: None)
+    (batch,) = rows.select(["members", "status", "label"]).combine_chunks().to_batches()
+    values, counts = scores_of(batch, job.values)
+    pairs = zip(batch["status"].to_pylist(), batch["label"].to_pylist(), strict=True)
+    labels = [label for status, label in pairs if status == Status.OK]
+    assert None not in labels
+    return Judged(labels, values, counts)
+
+
+def main() -> None:
+    """Print the tables; write the statistics."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--write", type=Path)
+    options = parser.parse_args()
+    job = detectors_alone()
+    sets = {name: judged(job, options.folder / f"set={name}" / "rows.parquet") for name in SETS}
+    even = tuple((name, 1 / len(job.values)) for name in job.values)
+    choice = Choice(Value.SCORE, even, Mean(job.aggregate.mean), Positive(job.aggregate.positive))
+    print("| set | responses | AUROC |\n| --- | --- | --- |")
+    for name, rows in sets.items():
+        print(f"| {name} | {len(rows.labels)} | {auroc(scores(rows, choice, fits_in(rows.values)), rows.good):.3f} |")
+    tell_thresholds({Value.SCORE: sets}, dict.fromkeys(SETS, choice))
+    if options.write:
+        found = replace(bundled(sets, choice, fingerprint(job)), calibration_id="bundled-detectors")
+        options.write.write_text(found.to_json() + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""How often the intervals of `estimate` hold what they state, and how wide they are.
+
+    python -m tests.benchmarks.estimate [--draws 1000]
+    python -m tests.benchmarks.estimate --output OUTPUT --label hallucinated [--labels 60] [--draws 200]
+
+Without OUTPUT: simulated logs of 5,000 responses, good, useless, inverted and all-flagging judges, three rates, 60 and 200
+labels, drawn at random, by strata of the verdict and the distance from the threshold, or by strata that have nothing to do with
+scores. With OUTPUT: a scored output all of whose rows are labelled; labels are drawn from these, the truth is the rate of all.
+Beside ours the papers' own interval: PPI++ on the verdict, lambda tuned, normal quantiles.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from ragassay.pipeline.arrays import Bools, Floats, Ints
+from ragassay.pipeline.calibration.prediction_powered import Sample, Share, classical, powered, share_of
+
+ROWS = 5000
+POPULATIONS = 25
+"""Logs that the draws are spread over."""
+JUDGES = {"good": 1.8, "useless": 0.0, "inverted": -1.8, "flags all": 1.8}
+"""By how many deviations a judge scores hallucinated responses lower."""
+RATES = (0.03, 0.2, 0.5)
+DESIGNS = ("random", "verdict and margin", "foreign strata")
+Z = 1.959964
+
+
+@dataclass(frozen=True)
+class Logs:
+    """Responses of which all is known."""
+
+    wrong: Bools
+    flagged: Bools
+    scores: Floats
+
+
+@dataclass(frozen=True)
+class Line:
+    """What draws gave: share of the intervals that hold the truth, and their mean width, by method."""
+
+    held: dict[str, float]
+    width: dict[str, float]
+
+
+def simulated(judge: str, rate: float, rng: np.random.Generator, rows: int = ROWS) -> Logs:
+    """Logs under a judge that flags as many as are hallucinated, at least one in 20."""
+    wrong = rng.permutation(rows) < round(rate * rows)
+    scores = rng.normal(size=rows) - JUDGES[judge] * wrong
+    flagged = scores <= np.quantile(scores, max(rate, 0.05))
+    return Logs(wrong, flagged | (judge == "flags all"), scores)
+
+
+def strata_of(logs: Logs, design: str) -> Ints:
+    """Stratum of every response."""
+    if design == "random":
+        return np.zeros(len(logs.wrong), dtype=np.int64)
+    if design == "foreign strata":
+        third: Bools = np.arange(len(logs.wrong)) % 3 == 0
+        return third.astype(np.int64)
+    tau = logs.scores[logs.flagged].max()
+    margin = np.abs(logs.scores - tau)
+    near = margin <= np.quantile(margin, 0.25)
+    number: Ints = np.unique(2 * logs.flagged + near, return_inverse=True)[1].astype(np.int64)
+    return number
+
+
+def drawn(logs: Logs, strata: Ints, labels: int, rng: np.random.Generator) -> Sample:
+    """As many labels of each stratum, whatever its size."""
+    number = int(strata.max()) + 1
+    rows, weights = [], []
+    for stratum in range(number):
+        mine = np.flatnonzero(strata == stratum)
+        count = min(len(mine), labels // number)
+        rows.append(rng.choice(mine, count, replace=False))
+        weights.append(np.full(count, len(mine) / count))
+    chosen = np.concatenate(rows)
+    return Sample(chosen, logs.wrong[chosen], np.concatenate(weights), strata[chosen])
+
+
+def normal_ppi(logs: Logs, sample: Sample) -> Share:
+    """PPI++ on the verdict as the papers have it, with the finite population's correction; no strata, but weights."""
+    weights = sample.weights / sample.weights.sum()
+    told, said = logs.flagged[sample.rows].astype(float), sample.wrong.astype(float)
+    spread = float(weights @ (told - weights @ told) ** 2)
+    tuned = float(weights @ ((told - weights @ told) * said)) / spread if spread > 1e-12 else 0.0
+    off = said - tuned * told
+    count = len(said)
+    variance = float((weights**2 * (off - weights @ off) ** 2).sum()) * count / (count - 1) * (1 - count / len(logs.wrong))
+    value = tuned * float(logs.flagged.mean()) + float(weights @ off)
+    return Share(value, value - Z * variance**0.5, value + Z * variance**0.5)
+
+
+METHODS: dict[str, Callable[[Logs, Sample], Share]] = {
+    "estimate": lambda logs, sample: share_of(powered(logs.flagged, logs.scores, sample)),
+    "labels alone": lambda logs, sample: share_of(classical(len(logs.wrong), sample)),
+    "PPI++, normal": normal_ppi,
+}
+
+
+def measured(
+    make: Callable[[], Logs], design: str, labels: int, draws: int, rng: np.random.Generator, methods: tuple[str, ...]
+) -> Line:
+    """Draw labels again and again, of new logs now and then."""
+    held = dict.fromkeys(methods, 0)
+    width = dict.fromkeys(methods, 0.0)
+    for draw in range(draws):
+        if draw % max(1, draws // POPULATIONS) == 0:
+            logs = make()
+            strata = strata_of(logs, design)
+        sample, truth = drawn(logs, strata, labels, rng), float(logs.wrong.mean())
+        for name in methods:
+            found = METHODS[name](logs, sample)
+            held[name] += found.low <= truth <= found.high
+            width[name] += found.high - found.low
+    return Line({n: c / draws for n, c in held.items()}, {n: w / draws for n, w in width.items()})
+
+
+def simulation(draws: int, methods: tuple[str, ...] = tuple(METHODS)) -> Iterator[tuple[str, float, int, str, Line]]:
+    """Judge, rate, labels and design of every line of the table, and what was measured."""
+    for number, design in enumerate(DESIGNS):
+        for labels in (60, 200):
+            for judge in JUDGES:
+                for rate in RATES:
+                    rng = np.random.default_rng([number, labels, round(100 * rate)])
+                    make = lambda judge=judge, rate=rate, rng=rng: simulated(judge, rate, rng)  # noqa: E731
+                    yield judge, rate, labels, design, measured(make, design, labels, draws, rng, methods)
+
+
+def labelled(output: str, column: str) -> Logs:
+    """A scored output whose rows have a boolean column that is true where they are hallucinated."""
+    rows = pl.read_parquet(f"{output}/scored", hive_partitioning=True).filter(pl.col("score").is_not_null())
+    return Logs(rows[column].to_numpy().astype(bool), (rows["verdict"] == "hallucinated").to_numpy(), rows["score"].to_numpy())
+
+
+def main() -> None:
+    """Print a table in Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output")
+    parser.add_argument("--label", default="hallucinated")
+    parser.add_argument("--labels", type=int, default=60)
+    parser.add_argument("--draws", type=int, default=1000)
+    options = parser.parse_args()
+    names = tuple(METHODS)
+    head = [*(f"{name}: holds" for name in names), *(f"{name}: width" for name in names), "width / labels alone"]
+
+    def cells(line: Line) -> list[str]:
+        ratio = line.width["estimate"] / line.width["labels alone"]
+        return [*(f"{line.held[n]:.1%}" for n in names), *(f"{line.width[n]:.3f}" for n in names), f"{ratio:.2f}"]
+
+    def show(row: list[str]) -> None:
+        print("| " + " | ".join(row) + " |", flush=True)
+
+    if options.output:
+        logs = labelled(options.output, options.label)
+        line = measured(lambda: logs, "random", options.labels, options.draws, np.random.default_rng(0), names)
+        print(f"{len(logs.wrong)} responses, {logs.wrong.mean():.1%} hallucinated, {logs.flagged.mean():.1%} flagged")
+        show(head)
+        show(["---"] * len(head))
+        show(cells(line))
+        return
+    show(["labels drawn", "labels", "judge", "rate", *head])
+    show(["---"] * (4 + len(head)))
+    for judge, rate, labels, design, line in simulation(options.draws):
+        show([design, str(labels), judge, str(rate), *cells(line)])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""The picture of a report in the README: the top of the page with its first card, by headless Chromium.
+
+python -m tests.benchmarks.picture out/demo/report.html docs/report.png
+"""
+
+import base64
+import io
+import shutil
+import sys
+from pathlib import Path
+
+WIDTH, MARGIN = 1000, 12
+"""Pixels."""
+
+COLOURS = 200
+"""So many keep the file small."""
+
+TOP = """
+const more = [...document.querySelectorAll("article")].slice(1);
+for (const article of more) article.hidden = true;
+return Math.ceil(document.querySelector("article").getBoundingClientRect().bottom + scrollY);
+"""
+
+
+def picture(page: Path, to: Path) -> None:
+    """Write a picture of a page's top, down to the end of its first card.
+
+    Args:
+        page: What `ragassay report` wrote.
+        to: PNG file to write.
+    """
+    from PIL import Image
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (chromium and driver):
+        raise SystemExit("chromium and chromedriver are not installed: `make browser`")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-background-networking"):
+        options.add_argument(argument)
+    with webdriver.Chrome(options=options, service=Service(driver)) as chrome:
+        size = {"width": WIDTH, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+        chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        chrome.get(page.absolute().as_uri())
+        clip = {"x": 0, "y": 0, "width": WIDTH, "height": chrome.execute_script(TOP) + MARGIN, "scale": 1}
+        shot = chrome.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", "captureBeyondViewport": True, "clip": clip})
+    with Image.open(io.BytesIO(base64.b64decode(shot["data"]))) as image:
+        image.quantize(COLOURS).save(to, optimize=True)
+
+
+if __name__ == "__main__":
+    picture(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,103 @@
+"""What small jobs wait for: `python -m tests.benchmarks.startup OUT.md [--before CHECKOUT] [--rounds 3] [--jobs NAME …]`.
+
+Times the bundled demo's job, a job of 100 short rows and the same without a model: whole commands in processes of their own, in
+turns with another checkout of this program if one is named, from a cold file cache, where this user may drop it, and a warm
+one. Medians of the rounds, with the least and the most. Nothing else should run meanwhile.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import yaml
+
+from ragassay.pipeline.engines.dtype import cpu_dtype
+from tests.conftest import REPO, example_rows, write_logs
+
+DROP = Path("/proc/sys/vm/drop_caches")
+DEMO = REPO / "jobs" / "handbook" / "demo"
+DETECTORS = [{"name": kind, "kind": kind} for kind in ("entities", "attribution", "novelty")]
+
+
+def commands(folder: Path) -> dict[str, list[str]]:
+    """Name of a job -> its command, less the output folder, which comes third."""
+    rows = str(write_logs(folder / "rows.parquet", example_rows(100)))
+    without = folder / "without.yaml"
+    without.write_text(yaml.safe_dump({"slms": [], "detectors": DETECTORS, "aggregate": {"positive": "cdf"}}))
+    return {
+        "demo": ["run", str(DEMO), "--config", str(REPO / "jobs" / "demo.yaml")],
+        "100 rows": ["run", rows],
+        "100 rows, no model": ["run", rows, "--config", str(without)],
+    }
+
+
+def seconds(checkout: Path, command: list[str], output: Path) -> float:
+    """Of a whole command, in a checkout."""
+    name, logs, *rest = command
+    started = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-m", "ragassay", name, logs, str(output), *rest], cwd=checkout, check=True, stdout=subprocess.DEVNULL
+    )
+    return time.perf_counter() - started
+
+
+def drop_caches() -> bool:
+    """Forget what files hold; whether that was allowed."""
+    if not os.access(DROP, os.W_OK):
+        return False
+    os.sync()
+    DROP.write_text("3")
+    return True
+
+
+def main() -> None:
+    """Measure and write the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--before", type=Path)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--jobs", nargs="*", help="Names of jobs; all if none is named.")
+    options = parser.parse_args()
+    checkouts = {"before": options.before.absolute()} if options.before else {}
+    checkouts["now"] = REPO
+    found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for turn in range(options.rounds):
+            for job, command in commands(folder).items():
+                if options.jobs and job not in options.jobs:
+                    continue
+                for cache in ("cold", "warm"):
+                    for which, checkout in checkouts.items():
+                        if cache == "cold" and not drop_caches():
+                            continue
+                        output = folder / f"{job}-{turn}-{cache}-{which}"
+                        found[job, cache, which].append(seconds(checkout, command, output))
+                        options.out.write_text(table(found, list(checkouts)))
+
+
+def table(found: dict[tuple[str, str, str], list[float]], checkouts: list[str]) -> str:
+    """As Markdown."""
+    lines = [
+        f"{os.cpu_count()} cores, {cpu_dtype()}",
+        "",
+        "| job | file cache | " + " | ".join(f"{c}, s" for c in checkouts) + " |",
+    ]
+    lines.append("| --- " * (len(checkouts) + 2) + "|")
+    for job, cache in dict.fromkeys((job, cache) for job, cache, _ in found):
+        cells = []
+        for which in checkouts:
+            times = found.get((job, cache, which), [])
+            cells.append(f"{statistics.median(times):.1f} ({min(times):.1f} to {max(times):.1f})" if times else "-")
+        lines.append(f"| {job} | {cache} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

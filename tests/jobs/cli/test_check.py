@@ -1,0 +1,122 @@
+"""`ragassay check` as a user runs it, without an engine."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragassay.jobs.cli.check import parse_answers
+from ragassay.pipeline.errors import InputError
+from ragassay.schemas.columns import SCORED_FIELDS
+from tests.jobs.conftest import COMMAND, environment, ragassay
+
+FARE: dict[str, Any] = {
+    "question": "What does a suitcase cost?",
+    "context": ["A suitcase costs €19 [bold]per flight[/bold] :smile:"],
+    "response": "It costs €19 per flight. It costs €90 at the gate.",
+}
+OPTIONS = (
+    "--question",
+    FARE["question"],
+    "--context",
+    FARE["context"][0],
+    "--context",
+    "Else.",
+    "--response",
+    FARE["response"],
+)
+HEAVY = ["torch", "transformers", "vllm", "ray", "polars", "pandas", "matplotlib", "sklearn", "weasel", "openai", "httpx"]
+
+
+def piped(text: str | bytes, *args: str, **env: str) -> subprocess.CompletedProcess[bytes]:
+    data = text.encode() if isinstance(text, str) else text
+    done = subprocess.run(
+        [*COMMAND, "check", "--fast", *args], input=data, capture_output=True, env=environment(**env), check=False
+    )
+    assert b"Traceback" not in done.stderr, done.stderr.decode()
+    return done
+
+
+def test_one_answer_is_shown() -> None:
+    done = ragassay("check", "--fast", *OPTIONS)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0 and done.stderr == "" and "\x1b" not in done.stdout
+    assert lines[0].startswith("hallucinated  score ")
+    assert [line[0] for line in lines if line[0] in "✓✗"] == ["✓", "✗"]
+    assert any("not in the context: €90 (number)" in line for line in lines)
+    assert any("passage 1: A suitcase costs €19 [bold]per flight[/bold] :smile:" in line for line in lines)
+    assert lines[-1].startswith("judged by bundled statistics, measured on 2,437 labelled answers of public sets")
+
+
+def test_colours_are_for_terminals() -> None:
+    assert "\x1b[31m" in ragassay("check", "--fast", *OPTIONS, env={"FORCE_COLOR": "1", "TERM": "xterm-256color"}).stdout
+    assert "\x1b[3" not in ragassay("check", "--fast", *OPTIONS, env={"FORCE_COLOR": "1", "NO_COLOR": "1"}).stdout
+
+
+def test_json_is_nothing_but_json(tmp_path: Path) -> None:
+    lines = "".join(json.dumps({**FARE, "row_id": i, "tenant": f"t{i}"}) + "\n" for i in range(3))
+    done = piped(lines, "--json")
+    found = [json.loads(line) for line in done.stdout.decode().splitlines()]
+    assert done.returncode == 0 and [(row["row_id"], row["tenant"]) for row in found] == [(str(i), f"t{i}") for i in range(3)]
+    assert {field.name for field in SCORED_FIELDS} | {"judged_by"} <= found[0].keys()
+    assert found[0]["sentences"] == found[2]["sentences"] and found[0]["verdict"] == "hallucinated"
+    path = tmp_path / "a.json"
+    path.write_text("\ufeff" + json.dumps(FARE, indent=2), encoding="utf-8")
+    one = ragassay("check", "--fast", "--json", path)
+    assert json.loads(one.stdout)["score"] == found[0]["score"]
+
+
+def test_nothing_heavy_is_imported() -> None:
+    """What `check --fast` takes: with none of these, under two seconds on two cores."""
+    code = f"""
+import sys
+sys.argv = ["ragassay", "check", "--fast", *{OPTIONS!r}]
+from ragassay.jobs.front import check, job, rule, show  # the command line's own imports are not looked at here
+from ragassay.jobs.cli import check as command
+before = sys.modules.keys() & {HEAVY!r}
+command._arrow_without_pandas()
+found = check.check_answers(job.job_of(None, None, fast=True), [{FARE!r}], None, None, lambda _: None)
+show.text_of(found)
+print(sorted(before), sorted(sys.modules.keys() & {HEAVY!r}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.split("\n")[0] == "[] []", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "standard input is empty: a JSON object with question, context and response is wanted"),
+        ('{"question": 1', "standard input, line 1: no JSON: Expecting ',' delimiter"),
+        ('{"context": "c", "response": "r"}\n\n{oops}', "standard input, line 3: no JSON"),
+        ("[1, 2]", "standard input, line 1: a JSON object is wanted, and this is a list"),
+        ('{"question": "q", "context": "c"}', "the answer has no 'response'; it has 'question', 'context'"),
+        (b"\xff\xfe{}", "standard input is no UTF-8 (byte 0)"),
+    ],
+)
+def test_what_is_no_answer_is_an_error_that_names_it(text: str | bytes, said: str) -> None:
+    done = piped(text)
+    assert done.returncode == 1 and done.stdout == b"" and said in done.stderr.decode()
+
+
+def test_wrong_ways_to_ask(tmp_path: Path) -> None:
+    assert "the answer has no 'context'" in ragassay("check", "--fast", "--response", "r").stderr
+    both = ragassay("check", "--fast", tmp_path / "a.json", "--response", "r")
+    assert both.returncode == 1 and "give FILE, or --question, --context and --response, not both" in both.stderr
+    assert "none.json: No such file" in ragassay("check", "--fast", tmp_path / "none.json").stderr
+
+
+def test_objects_may_stand_on_one_line_or_many() -> None:
+    assert parse_answers('{"a": 1}{"a":\n2}\n\n {"a": 3}\n', "x") == [{"a": 1}, {"a": 2}, {"a": 3}]
+    with pytest.raises(InputError, match="x, line 2: it is nested too deeply"):
+        parse_answers("\n" + '{"a":' * 100_000, "x")
+
+
+def test_half_a_pair_in_a_field_that_is_carried_along_goes_out_as_it_came(tmp_path: Path) -> None:
+    answer = {"question": "q", "context": "The desk opens at nine.", "response": "The desk opens at nine.", "note": "\ud800"}
+    (tmp_path / "a.json").write_text(json.dumps(answer))
+    done = ragassay("check", "--fast", "--json", tmp_path / "a.json")
+    assert done.returncode == 0 and json.loads(done.stdout)["verdict"], done.stdout

@@ -1,0 +1,60 @@
+"""Inputs laid out oddly: each is scored, and then skipped; or refused before anything is scored."""
+
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from ragassay.jobs.ray_session import ray_session
+from ragassay.jobs.run import run_job
+from ragassay.pipeline.errors import RagassayError
+from tests.corpus.inputs import ALONE, REFUSED, Alone, Refused
+from tests.corpus.job import without_slm
+from tests.corpus.tally import check_row, raw_controls, scored_rows
+
+
+@pytest.fixture(scope="module")
+def ray_here() -> Iterator[None]:
+    with ray_session(without_slm(), 2, 0):
+        yield
+
+
+def place(root: Path, at: str) -> str:
+    return at if "://" in at else f"{root}/{at}".removesuffix("/") if not at else f"{root}/{at}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", ALONE, ids=lambda layout: f"{layout.kind}: {layout.name}")
+def test_odd_inputs_are_scored_and_then_skipped(layout: Alone, tmp_path: Path, ray_here: None) -> None:
+    root, output = tmp_path / "logs", tmp_path / "out"
+    root.mkdir()
+    layout.write(root)
+    for wanted in ({"in": layout.rows, "skipped": 0}, {"in": layout.rows, "skipped": layout.rows}):
+        run = run_job(without_slm(**layout.job), place(root, layout.at), str(output), Console(file=StringIO()))
+        assert run.rows.items() >= wanted.items()
+    rows = scored_rows(output)
+    assert len(rows) == layout.rows
+    for row in rows:
+        check_row(row)
+
+
+@pytest.mark.parametrize("layout", REFUSED, ids=lambda layout: f"{layout.kind}: {layout.name}")
+def test_odd_inputs_are_refused_before_anything_is_scored(
+    layout: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, output = tmp_path / "logs", tmp_path / "logs" / layout.out
+    root.mkdir()
+    layout.write(root)
+    monkeypatch.setattr("ragassay.jobs.run.ray_session", _no_ray)
+    with pytest.raises(RagassayError) as refused:
+        run_job(without_slm(**layout.job), place(root, layout.at), str(output), Console(quiet=True))
+    said = str(refused.value)
+    assert not [word for word in layout.says.split() if word not in said], said
+    assert not raw_controls(said) and not (output / "raw").exists()
+
+
+def _no_ray(*_: Any) -> None:
+    raise AssertionError("it was about to be scored")

@@ -1,0 +1,51 @@
+"""Progress of whole jobs, as a program reads it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import example_rows, write_logs
+
+from .conftest import manifest, ragassay, write_job
+
+PHASES = ["checking", "loading", "reading", "waiting", "scoring", "counting", "deciding", "done"]
+
+
+def progress(stderr: str) -> list[dict[str, Any]]:
+    lines: list[dict[str, Any]] = [json.loads(line) for line in stderr.splitlines()]
+    for line in lines:
+        assert set(line) == {
+            "time", "phase", "stage", "done", "total", "unit", "about", "tokens_per_second", "seconds_left",
+        }  # fmt: skip
+        assert line["total"] is None or 0 <= line["done"] <= line["total"]
+    assert [line["time"] for line in lines] == sorted(line["time"] for line in lines)
+    return lines
+
+
+@pytest.mark.slow
+def test_a_job_tells_how_far_it_is_from_the_first_check_to_the_last_sentence(tmp_path: Path) -> None:
+    rows = [*example_rows(500), *({**row, "context": None} for row in example_rows(20))]
+    logs = write_logs(tmp_path / "logs" / "a.parquet", rows, row_group_size=130)
+    output = tmp_path / "out"
+    detectors = [{"name": "entities", "kind": "entities"}, {"name": "novelty", "kind": "novelty"}]
+    config = write_job(tmp_path / "job.yaml", slms=[], detectors=detectors, block_mib=0.02)
+    done = ragassay("run", logs, output, "--config", config, "--log-format", "json")
+    assert done.returncode == 0, done.stderr
+    assert "scoring" not in done.stdout and "520 in = 500 scored + 20 failed" in done.stdout
+    lines = progress(done.stderr)
+    phases = list(dict.fromkeys(line["phase"] for line in lines))
+    assert phases == [phase for phase in PHASES if phase in phases] and {"loading", "scoring", "deciding"} < set(phases)
+    detect = [line for line in lines if line["stage"] == "detect"]
+    counted = [line["done"] for line in detect]
+    sentences = manifest(output)["runs"][-1]["sentences"]
+    assert counted == sorted(counted) and counted[0] == 0
+    assert (detect[-1]["done"], detect[-1]["total"], detect[-1]["about"]) == (sentences, sentences, False)
+    assert (lines[-1]["phase"], lines[-1]["done"], lines[-1]["total"]) == ("done", sentences, sentences)
+
+    again = ragassay("run", logs, output, "--config", config, "--log-format", "json")
+    assert {line["phase"] for line in progress(again.stderr)} == {"checking", "counting", "done"}, "nothing is left to score"
+    anew = ragassay("finalize", output, "--config", config, "--log-format", "json")
+    partitions = [(line["done"], line["total"]) for line in progress(anew.stderr) if line["stage"] == "verdicts"]
+    assert partitions[-1] == (1, 1)
