@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from ragassay.jobs.input.types import plain
 from ragassay.jobs.output.partitions import BATCH_ROWS, batches
 from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
 from ragassay.jobs.storage import writing
+from ragassay.jobs.verdict.input_order import in_input_order
 from ragassay.jobs.verdict.judged import NOBODY, Judged
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.escalate.decide import Decisions, with_judge
@@ -104,7 +106,7 @@ def finalize_partition(
     schema = scored_schema(passthrough)
     done, decisions = Finalized(), judged.read(fs)
     with writing(fs, target) as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
-        raw = (_with_columns(batch, passthrough) for batch in batches(fs, _in_input_order(fs, files)))
+        raw = in_input_order(fs, files, partial(_with_columns, passthrough=passthrough))
         for table in _row_groups(_scored(raw, schema, settings, decisions), done):
             writer.write_table(table)
     return done
@@ -140,13 +142,3 @@ def _with_columns(batch: pa.RecordBatch, passthrough: pa.Schema) -> pa.RecordBat
         elif batch.schema.field(place).type != wanted.type:
             batch = batch.set_column(place, wanted, plain(batch.column(place)).cast(wanted.type))
     return batch
-
-
-def _in_input_order(fs: pafs.FileSystem, files: Sequence[str]) -> list[str]:
-    """Raw files by their first `row_key`: blocks are runs of input rows, but they were committed as they got ready."""
-    first = {}
-    for path in files:
-        with pq.ParquetFile(path, filesystem=fs) as parquet:
-            place = parquet.schema_arrow.names.index("row_key")
-            first[path] = parquet.metadata.row_group(0).column(place).statistics.min
-    return sorted(files, key=lambda path: first[path])

@@ -1,0 +1,50 @@
+"""Rows of a partition of `raw/` in the order of the input, however they were cut into files."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import fs as pafs
+from pyarrow import parquet as pq
+
+from ragassay.jobs.output.partitions import BATCH_ROWS, batches
+
+
+def in_input_order(
+    fs: pafs.FileSystem, files: Sequence[str], shape: Callable[[pa.RecordBatch], pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Rows by their `row_key`: files hold blocks of input rows, which were committed as they got ready.
+
+    A block of a run that went on may have a hole where another file's rows belong, and with `cluster_mib` rows stand by their
+    contexts. What a file holds beyond the next one's first row waits in memory; elsewhere that is one file at a time.
+
+    Args:
+        fs: File system.
+        files: The partition's raw files; none is empty.
+        shape: Gives rows the columns and types that all have.
+
+    Yields:
+        All rows, in batches of at most BATCH_ROWS.
+    """
+    first = {path: _first_key(fs, path) for path in files}
+    ordered = sorted(first, key=first.__getitem__)
+    held: list[pa.Table] = []
+    for path, following in zip_longest(ordered, ordered[1:]):
+        rows = pa.Table.from_batches(map(shape, batches(fs, [path])))
+        table = _sorted(pa.concat_tables([*held, rows], promote_options="permissive"))
+        ready = len(table) if following is None else int(np.searchsorted(table["row_key"].to_numpy(), first[following]))
+        yield from table.slice(0, ready).to_batches(BATCH_ROWS)
+        held = [table.slice(ready)] if ready < len(table) else []
+
+
+def _first_key(fs: pafs.FileSystem, path: str) -> int:
+    with pq.ParquetFile(path, filesystem=fs) as parquet:
+        place = parquet.schema_arrow.names.index("row_key")
+        groups = range(parquet.metadata.num_row_groups)
+        return min(int(parquet.metadata.row_group(group).column(place).statistics.min) for group in groups)
+
+
+def _sorted(table: pa.Table) -> pa.Table:
+    keys = table["row_key"].to_numpy()
+    return table if (keys[1:] > keys[:-1]).all() else table.take(np.argsort(keys, kind="stable"))
