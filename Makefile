@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 export RAY_USAGE_STATS_ENABLED = 0
 
-.PHONY: setup browser demo test bench docs site lint lock clean
+.PHONY: setup browser demo test soak bench docs site lint lock clean
 
 setup: $(STAMP)
 
@@ -41,6 +41,11 @@ test: lint browser
 	@echo "the fast tests run $$($(BIN)/coverage report --format=total) % of the code (what runs in Ray's workers is not counted)"
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow and not engine" -n 2 --dist loadfile
 	$(BIN)/python -m pytest -m engine
+
+# What takes long: faults many times over, real servers, exports of a thousand rows and more. ONLY="-k publish" runs a part.
+soak: setup
+	$(BIN)/python -m pytest tests/soak -m soak -p no:cacheprovider $(ONLY)
+	$(BIN)/python -m tests.soak.results
 
 # This job beside bare vLLM, Ray's own processor and transformers, in turns: BENCH="--logs LOG.parquet --contexts 12 --rounds 3".
 BENCH ?=

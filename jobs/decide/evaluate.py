@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ragassay.jobs.config import Normalize
 from ragassay.jobs.decide.cascade import Cascade, cascade_curve, cascade_margins
 from ragassay.jobs.decide.contenders import (
     AS_CASCADE,
@@ -28,6 +27,7 @@ from ragassay.jobs.decide.judged import ask_judge
 from ragassay.jobs.decide.labelled import Labelled, fits_of_all, load_labelled, member_values_of, stats_of
 from ragassay.jobs.decide.labels import Label, LabelSource
 from ragassay.jobs.progress.task import advance, expect
+from ragassay.jobs.sections import Normalize
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.fit import fits_of
 from ragassay.pipeline.arrays import Bools, Floats, Ints

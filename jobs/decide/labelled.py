@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet as pq
 
-from ragassay.jobs.config import Normalize
 from ragassay.jobs.decide.labels import (
     SENTENCE_COLUMNS,
     Key,
@@ -24,6 +23,7 @@ from ragassay.jobs.decide.labels import (
 )
 from ragassay.jobs.decide.reviewed_rows import labels_of_group, refuse_repeated
 from ragassay.jobs.output.partitions import hive_keys, hive_path, partitions, read_group
+from ragassay.jobs.sections import Normalize
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.fit import fits_of, known_stats
 from ragassay.pipeline.arrays import Bools, Floats, Ints

@@ -5,11 +5,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.config import Columns, Job, with_dtypes
+from ragassay.jobs.config import Job, with_dtypes
 from ragassay.jobs.front.checked import Checked
 from ragassay.jobs.front.in_process import Tell, load, through
 from ragassay.jobs.front.rule import judging
 from ragassay.jobs.front.stages import row_stages
+from ragassay.jobs.sections import Columns
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import passthrough_name
 

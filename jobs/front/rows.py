@@ -3,9 +3,9 @@
 import pyarrow as pa
 from pyarrow import fs as pafs
 
-from ragassay.jobs.config import Columns
 from ragassay.jobs.input import LogFile, Logs, check_logs
 from ragassay.jobs.input.read import to_logs
+from ragassay.jobs.sections import Columns
 from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows
 from ragassay.schemas.columns import logs_schema, passthrough_of_raw, scored_schema
 

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from ragassay.jobs.config import Columns
 from ragassay.jobs.init.columns import Taken, guess
 from ragassay.jobs.init.names import Role
 from ragassay.jobs.init.others import LabelColumn, ids_of, labels_of, slices_of, unread
 from ragassay.jobs.init.sample import Column, columns_of
 from ragassay.jobs.init.wording import said
 from ragassay.jobs.input import Logs, check_row_ids, find_logs
+from ragassay.jobs.sections import Columns
 from ragassay.pipeline.errors import InputError
 
 IDS_CHECKED = 2_000_000

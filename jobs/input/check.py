@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from ragassay.jobs.config import Columns
 from ragassay.jobs.input.files import Logs, by_schema
 from ragassay.jobs.input.text import can_be_ids
 from ragassay.jobs.input.types import always_fits, is_list, is_text, merge_schemas
+from ragassay.jobs.sections import Columns
 from ragassay.jobs.storage import is_hidden
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import OUR_NAMES, passthrough_name

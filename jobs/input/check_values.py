@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import fs as pafs
 
-from ragassay.jobs.config import Columns
 from ragassay.jobs.input.files import LogFile, Logs, Reader, by_schema, unreadable_message
 from ragassay.jobs.input.formats import open_log
 from ragassay.jobs.input.text import id_texts
 from ragassay.jobs.input.types import always_fits, plain
+from ragassay.jobs.sections import Columns
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import passthrough_name
 

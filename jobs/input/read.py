@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs as pafs
 
-from ragassay.jobs.config import Columns
 from ragassay.jobs.input.files import LogFile, unreadable_message
 from ragassay.jobs.input.formats import open_log
 from ragassay.jobs.input.text import as_lists, id_texts, mended, texts
 from ragassay.jobs.input.types import is_list, plain
+from ragassay.jobs.sections import Columns
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import LOGS, Status, logs_schema, passthrough_name
 

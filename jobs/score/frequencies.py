@@ -14,9 +14,10 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
-from ragassay.jobs.config import Columns, Job
+from ragassay.jobs.config import Job
 from ragassay.jobs.input import LogFile, Logs, read_logs
 from ragassay.jobs.resources import LIGHT_CPUS
+from ragassay.jobs.sections import Columns
 from ragassay.jobs.storage import Folder, writing
 from ragassay.pipeline.contain import contain_one
 from ragassay.pipeline.detectors.frequencies import BUCKETS, Frequencies, count, merge

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet as pq
 
-from ragassay.jobs.config import Columns
 from ragassay.jobs.decide.labels import SENTENCE_COLUMNS, Label, LabelSource, sentence_truth, to_labels
+from ragassay.jobs.sections import Columns
 from ragassay.jobs.storage import open_file
 from ragassay.jobs.tune.reviewed import reviewed_log
 from ragassay.pipeline.errors import InputError

@@ -6,12 +6,12 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet as pq
 
-from ragassay.jobs.config import Columns
 from ragassay.jobs.decide.labels import SENTENCE_COLUMNS, Key, LabelSource, read_reviewed
 from ragassay.jobs.decide.reviewed_rows import labels_of_group, refuse_repeated
 from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import existing_output
 from ragassay.jobs.output.partitions import partitions, read_group
+from ragassay.jobs.sections import Columns
 from ragassay.pipeline.errors import InputError
 
 TEXTS = ["question", "context", "response"]

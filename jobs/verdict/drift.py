@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
-from ragassay.jobs.config import Drift, Job
+from ragassay.jobs.config import Job
 from ragassay.jobs.output.partitions import history, hive_path, natural
+from ragassay.jobs.sections import Drift
 from ragassay.pipeline.verdict.drift import kolmogorov_smirnov, population_stability
 from ragassay.pipeline.verdict.moments import merge
 from ragassay.schemas.columns import Status

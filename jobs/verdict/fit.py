@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import fs as pafs
 
-from ragassay.jobs.config import Job, Normalize
+from ragassay.jobs.config import Job
 from ragassay.jobs.output.partitions import batches, history, partitions
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.resources import DRIVER_CPUS
+from ragassay.jobs.sections import Normalize
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import FitError, OutputError
 from ragassay.pipeline.members import Value, logprobs_of, member_structs, readable_scores

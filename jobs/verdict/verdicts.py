@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from ragassay.jobs.config import Job, Threshold
+from ragassay.jobs.config import Job
 from ragassay.jobs.output.calibration_file import load_calibration, rule_of
 from ragassay.jobs.output.partitions import history, hive_path
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.resources import DRIVER_CPUS
+from ragassay.jobs.sections import Threshold
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.bundled_calibration import bundled_calibration, speaks_of
 from ragassay.jobs.verdict.error_share import worst_share

@@ -47,8 +47,8 @@ def train(slm: Slm, count: int) -> float:
     """Tokens of trees a second, forward and backward."""
     import torch
 
-    from ragassay.jobs.config import Columns
     from ragassay.jobs.decide.labels import LabelSource
+    from ragassay.jobs.sections import Columns
     from ragassay.jobs.tune.examples import parted, read_examples
     from ragassay.pipeline.engines.prepare import load_tokenizer
     from ragassay.pipeline.split import load_splitter

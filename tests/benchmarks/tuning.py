@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from ragassay.jobs.config import Columns
 from ragassay.jobs.decide.labels import LabelSource
+from ragassay.jobs.sections import Columns
 from ragassay.jobs.tune.examples import parted, read_examples
 from ragassay.pipeline.engines.prepare import load_tokenizer
 from ragassay.pipeline.slm.config import Slm

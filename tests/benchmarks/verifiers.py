@@ -13,10 +13,11 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 
-from ragassay.jobs.config import Job, Normalize
+from ragassay.jobs.config import Job
 from ragassay.jobs.decide.labelled import Labelled, load_labelled, member_values_of
 from ragassay.jobs.decide.labels import Label, LabelSource
 from ragassay.jobs.output.manifest import existing_output, read_manifest
+from ragassay.jobs.sections import Normalize
 from ragassay.jobs.verdict.fit import fits_of, known_stats
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import auroc, measure

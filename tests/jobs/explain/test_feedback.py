@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragassay.jobs.config import Columns
 from ragassay.jobs.decide.labels import LabelSource
 from ragassay.jobs.explain.measure import Told, measure_explanations
+from ragassay.jobs.sections import Columns
 from ragassay.jobs.storage import open_folder
 from ragassay.jobs.tune.examples import read_examples
 from ragassay.jobs.tune.run import UNTUNED

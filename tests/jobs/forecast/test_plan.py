@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragassay.jobs.config import Columns, Job, make_job
+from ragassay.jobs.config import Job, make_job
 from ragassay.jobs.forecast import sample
 from ragassay.jobs.forecast.estimate import SlmForecast, forecast, seconds_here, seconds_on_gpus, worth_compiling
 from ragassay.jobs.forecast.sample import read_sample
@@ -16,6 +16,7 @@ from ragassay.jobs.forecast.tokens import Asked, Counted, count_stretches
 from ragassay.jobs.forecast.trial import Trial
 from ragassay.jobs.input import LogFile, Logs, find_logs
 from ragassay.jobs.score.stages import uncertainty_stages
+from ragassay.jobs.sections import Columns
 from ragassay.pipeline.stages.split import split_batch
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import ragassay, write_job

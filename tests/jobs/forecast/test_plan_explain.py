@@ -6,13 +6,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ragassay.jobs.config import Columns, Job, make_job
+from ragassay.jobs.config import Job, make_job
 from ragassay.jobs.forecast import explain
 from ragassay.jobs.forecast.estimate import forecast
 from ragassay.jobs.forecast.explain import ExplainForecast, explain_lines, forecast_explain
 from ragassay.jobs.forecast.sample import read_sample
 from ragassay.jobs.forecast.tokens import count_stretches
 from ragassay.jobs.input import find_logs
+from ragassay.jobs.sections import Columns
 from ragassay.pipeline.explain.prompt import chat_of
 from ragassay.pipeline.explain.purse import about_tokens
 from ragassay.pipeline.rows import good_rows

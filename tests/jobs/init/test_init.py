@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.config import Columns, Job, load_job, make_job
+from ragassay.jobs.config import Job, load_job, make_job
 from ragassay.jobs.init.columns import guess
 from ragassay.jobs.init.found import look
 from ragassay.jobs.init.machine import Machine
@@ -23,6 +23,7 @@ from ragassay.jobs.init.wording import as_yaml, comment, said
 from ragassay.jobs.init.write import job_text
 from ragassay.jobs.input import check_logs, find_logs
 from ragassay.jobs.job_text import parse
+from ragassay.jobs.sections import Columns
 from ragassay.schemas.manifest import FitRecord, Manifest
 from tests.conftest import REPO, example_rows, write_logs
 from tests.jobs.conftest import here, read_rows

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragassay.jobs.config import Columns
 from ragassay.jobs.input import check_logs, find_logs
 from ragassay.jobs.input.parquet import TAIL_BYTES, footer_bytes
+from ragassay.jobs.sections import Columns
 from ragassay.pipeline.errors import InputError
 from tests.conftest import example_rows, write_logs
 

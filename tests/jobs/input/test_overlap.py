@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from pyarrow import fs as pafs
 
-from ragassay.jobs.config import Columns
 from ragassay.jobs.input import check_logs, find_logs, refuse_overlap
 from ragassay.jobs.input.files import LogFile, Logs
+from ragassay.jobs.sections import Columns
 from ragassay.jobs.storage import Folder, open_folder
 from ragassay.pipeline.errors import InputError
 from tests.conftest import example_rows, write_logs

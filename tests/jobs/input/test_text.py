@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.config import Columns
 from ragassay.jobs.input import check_row_ids
 from ragassay.jobs.input.text import mended, texts
+from ragassay.jobs.sections import Columns
 
 from .test_logs import load, rows_of
 from .test_types import write

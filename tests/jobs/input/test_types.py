@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.config import Columns
 from ragassay.jobs.input import check_row_ids, check_types
 from ragassay.jobs.input.types import always_fits, merge_schemas, plain, plain_type
+from ragassay.jobs.sections import Columns
 from ragassay.pipeline.errors import InputError
 
 from .test_logs import load, rows_of

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragassay.jobs.config import Columns, make_job
+from ragassay.jobs.config import make_job
 from ragassay.jobs.input import find_logs, read_logs
 from ragassay.jobs.ray_session import ray_session
 from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows, clear_pending, open_groups, without_committed
 from ragassay.jobs.score.datasource import open_rows
+from ragassay.jobs.sections import Columns
 from ragassay.jobs.storage import open_folder
 from tests.conftest import example_rows, write_logs
 

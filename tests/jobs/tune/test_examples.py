@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ragassay.jobs.config import Columns
 from ragassay.jobs.decide.labels import LabelSource
+from ragassay.jobs.sections import Columns
 from ragassay.jobs.tune.examples import Examples, Group, hold_out, parted, read_examples
 from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.slm.config import Slm

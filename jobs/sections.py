@@ -1,0 +1,133 @@
+"""The smaller sections of a job file."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from ragassay.pipeline.verdict.aggregate import NEED_POSITIVE, Mean, Positive
+
+
+class Section(BaseModel):
+    """A part of a job file: nothing in it is unknown, and nothing changes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Columns(Section):
+    """Names of our columns in the logs.
+
+    Attributes:
+        question: Column of the user's question; strings.
+        context: Column of the retrieved context; a string, or a list of strings (passages).
+        response: Column of the answer; strings.
+        row_id: Column of the row's id; used if it is there. None makes ids from file and row number.
+    """
+
+    question: str = "question"
+    context: str = "context"
+    response: str = "response"
+    row_id: str | None = "row_id"
+
+    @model_validator(mode="after")
+    def _differ(self) -> "Columns":
+        names = [n for n in (self.question, self.context, self.response, self.row_id) if n is not None]
+        if len(set(names)) != len(names):
+            raise ValueError(f"one column is named twice: {names}")
+        return self
+
+
+class Input(Section):
+    """What INPUT is, where it is more than Parquet files with a row a response."""
+
+
+class Splitter(Section):
+    """How responses are split: spaCy's rules (`sentencizer`), or any installed spaCy pipeline by name."""
+
+    name: str = "sentencizer"
+    language: str = "en"
+
+
+class Normalize(Section):
+    """Where mu and sigma come from.
+
+    Attributes:
+        source: run (the partitions being finalised), history (those and the ones before them, see `History`), or frozen.
+        file: For frozen: a JSON file {member: {mu, sigma, count, low}}, or the manifest.json of an earlier run.
+    """
+
+    source: Literal["run", "history", "frozen"] = "run"
+    file: str | None = None
+
+    @model_validator(mode="after")
+    def _file_goes_with_frozen(self) -> "Normalize":
+        if (self.source == "frozen") != (self.file is not None):
+            raise ValueError("file goes with source: frozen, and frozen needs it")
+        return self
+
+
+class Aggregate(Section):
+    """How sentence scores become a response's score: a mean, after a positivity policy."""
+
+    mean: Mean = Mean.HARMONIC
+    positive: Positive = Positive.CDF
+    epsilon: float = Field(0.01, gt=0)
+
+    @model_validator(mode="after")
+    def _positive_where_needed(self) -> "Aggregate":
+        if self.mean in NEED_POSITIVE and self.positive is Positive.NONE:
+            raise ValueError(f"the {self.mean} mean needs positive scores: positive must be clip, cdf or shift")
+        return self
+
+
+class Threshold(Section):
+    """tau: a value, or the quantile of the response scores of the run, or of the run and its history.
+
+    Attributes:
+        value: tau itself.
+        quantile: Share of responses to flag, 0 to 1, instead of a value: of n responses round-down(quantile * n), ties aside.
+        of: Which responses the quantile is taken of.
+        measured_on: What a value was measured on; the summary and the manifest repeat it.
+    """
+
+    value: float | None = Field(None, allow_inf_nan=False)
+    quantile: float | None = Field(None, ge=0, le=1)
+    of: Literal["run", "history"] = "run"
+    measured_on: str | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "Threshold":
+        if (self.value is None) == (self.quantile is None):
+            raise ValueError("give either value or quantile")
+        return self
+
+
+class History(Section):
+    """What tonight is compared with, and fitted on where a setting says history.
+
+    Attributes:
+        partitions: How far it goes back: so many different values of the first hive key, such as days.
+    """
+
+    partitions: int = Field(30, ge=1)
+
+
+class Drift(Section):
+    """How far tonight may be from its history before it counts as drift.
+
+    Attributes:
+        psi: Population stability index of a member's sentence values; 0.25 is the usual mark of a shift.
+        ks: Kolmogorov-Smirnov distance of the same, 0 to 1.
+        label_mass: Change of an SLM's mean P(yes) + P(no).
+        flagged: Change of the share of responses flagged.
+        error_rate: Rise of the share of rows that can't be scored.
+        sentences: Change of the sentences a response, as a share of the history's.
+        min_sentences: With fewer sentences on either side nothing is called drift.
+    """
+
+    psi: float = Field(0.25, gt=0)
+    ks: float = Field(0.2, gt=0, le=1)
+    label_mass: float = Field(0.1, gt=0, le=1)
+    flagged: float = Field(0.1, gt=0, le=1)
+    error_rate: float = Field(0.02, gt=0, le=1)
+    sentences: float = Field(0.25, gt=0)
+    min_sentences: int = Field(100, ge=1)
