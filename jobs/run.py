@@ -15,6 +15,7 @@ from ragassay.jobs.input import LogFile, Logs, find_logs, refuse_overlap
 from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import existing_output, read_manifest, write_manifest
 from ragassay.jobs.output.partitions import hive_path, partitions
+from ragassay.jobs.output.sealed import seal
 from ragassay.jobs.plan import Stage, needed_resources
 from ragassay.jobs.progress.show import finished
 from ragassay.jobs.progress.task import task
@@ -126,6 +127,7 @@ def _job(
         if not run.errors:  # it wrote no row: what was wrong with those before is wrong still
             run.errors = next((before.errors for before in reversed(manifest.runs) if before.errors), {})
         run.finished = datetime.now(UTC).isoformat(timespec="seconds")
+        seal(output, manifest, run.run_id)
         write_manifest(output, manifest)
         finished("run", run.sentences, "sentences")
         return run
@@ -145,6 +147,8 @@ def _register(job: Job, logs: Logs, output: Folder, manifest: Manifest, run: Run
     """Enter the input's files in the manifest; those to score, by number."""
     found = register(job, logs, output, manifest)
     manifest.fingerprint, manifest.files = found.fingerprint, found.files
+    for number, file in found.unsealed.items():
+        manifest.unseal(number, file)
     run.files_touched, run.files_skipped = found.touched, found.skipped
     write_manifest(output, manifest)
     return found.to_score
@@ -183,7 +187,7 @@ def _score(
     write_manifest(output, manifest)
     # Only now: had the checkpoint gone first, a crash between would have scored everything again. And only where no other
     # file is pending: its uncommitted rows, if there are any, are known to the checkpoint alone.
-    if all(f.state != PENDING for f in manifest.files):
+    if all(f.state != PENDING for f in manifest.files.values()):
         output.delete(CHECKPOINT)
 
 
@@ -229,7 +233,7 @@ def _finalize(
     run.statuses, run.sentences, run.flagged = dict(written.statuses), written.sentences, written.flagged
     run.rows = {"in": total + skipped, "scored": ok, "failed": total - ok, "skipped": skipped}
     run.errors = written.errors or run.errors
-    for number in written.files:
+    for number in written.files & manifest.files.keys():
         manifest.files[number].judged = True
     for partition, part in done.items():
         ok = sum(statuses[Status.OK.value] for statuses in part.statuses.values())
@@ -262,7 +266,7 @@ def _escalate(
 ) -> list[str]:
     """Escalate; the run's own count of flagged responses, where it has one, is that of the verdicts in force."""
     if scored is None:
-        rows = sum(file.rows or 0 for file in manifest.files if file.state == SCORED)
+        rows = manifest.scored_rows().total()
         run.rows = {"in": rows, "scored": 0, "failed": 0, "skipped": rows}
     done = escalate_output(job, output, manifest, run, console, anew=scored is None)
     if run.flagged is not None:

@@ -3,14 +3,20 @@
 It is the one record of state: a file that it calls scored is never scored again.
 """
 
+import json
+from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from ragassay.schemas.versioned import RECORD, from_json, to_json
+from ragassay.schemas.explained import Explained
+from ragassay.schemas.sealed import Sealed
+from ragassay.schemas.versioned import RECORD, from_data, to_json
 
-MANIFEST_VERSION = 2
+MANIFEST_VERSION = 3
+WITHOUT_SHARDS = 2
+"""The version as which a manifest without shards is written; earlier programs read it."""
 
 PENDING = "pending"
 SCORED = "scored"
@@ -19,7 +25,7 @@ UNREADABLE = "unreadable"
 
 @dataclass
 class InputFile:
-    """An input file; its number (place in the manifest's list) is the upper half of its rows' `row_key`.
+    """An input file; its number is the upper half of its rows' `row_key`.
 
     Attributes:
         path: Path below the input's root, such as `dt=2026-11-20/part-0.parquet`.
@@ -300,73 +306,51 @@ class Verdicts:
 
 
 @dataclass
-class Explained:
-    """One invocation of `explain`.
-
-    Attributes:
-        run_id: Its id, also a column of `explanations/`.
-        started: UTC, ISO 8601.
-        strategy: How the model could disagree: vanilla, fallback or categorized.
-        model: Who explained.
-        finished: UTC, ISO 8601.
-        flagged: `responses` and `sentences` that are flagged in the whole output.
-        chosen: Those of them that were to be explained, in this run or before.
-        statuses: Of the chosen sentences, by outcome (`schemas.explanations.Outcome`).
-        agreed: Of those with an answer: consistent, inconsistent (the model says it is no hallucination), or can't tell.
-        categories: Of those with an answer, by category.
-        with_evidence: Of those with an answer, whose evidence stands in the context.
-        asked: Questions that this run, and what broke off before it, has had answered. Equal ones are asked once.
-        prompt_tokens: Their tokens.
-        completion_tokens: Tokens of the answers.
-        dollars: What they cost, by the job file's price; None without one.
-        seconds: Wall time.
-    """
-
-    __pydantic_config__ = RECORD
-
-    run_id: str
-    started: str
-    strategy: str
-    model: str
-    finished: str | None = None
-    flagged: dict[str, int] = field(default_factory=dict)
-    chosen: dict[str, int] = field(default_factory=dict)
-    statuses: dict[str, int] = field(default_factory=dict)
-    agreed: dict[str, int] = field(default_factory=dict)
-    categories: dict[str, int] = field(default_factory=dict)
-    with_evidence: int = 0
-    asked: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    dollars: float | None = None
-    seconds: float = 0.0
-
-
-@dataclass
 class Manifest:
     """The state of an output folder.
 
     Attributes:
         fingerprint: What scores depend on, part by part (model, prompt, splitter, schema …).
-        files: Every input file ever registered, in the order of their numbers.
+        files: Input files by their numbers: every one ever registered that is not sealed.
         finalized: Partition -> its verdicts.
         runs: One record a run, oldest first.
         explained: One record a run of `explain`, oldest first.
         reasoners: Strategy -> what its explanations depend on: model, prompt, settings.
         judge: Whose rows `escalated/` holds; None where it was never written.
         escalated: Partition -> the run that escalated it.
+        sealed: The other input files: many that are scored and judged leave the manifest.
     """
 
     __pydantic_config__ = RECORD
 
     fingerprint: dict[str, Any] = field(default_factory=dict)
-    files: list[InputFile] = field(default_factory=list)
+    files: dict[int, InputFile] = field(default_factory=dict)
     finalized: dict[str, Verdicts] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
     explained: list[Explained] = field(default_factory=list)
     reasoners: dict[str, dict[str, Any]] = field(default_factory=dict)
     judge: JudgeRecord | None = None
     escalated: dict[str, str] = field(default_factory=dict)
+    sealed: Sealed = field(default_factory=Sealed)
+
+    @property
+    def registered(self) -> int:
+        """How many input files were ever registered; the next one's number."""
+        return self.sealed.files + len(self.files)
+
+    def scored_rows(self) -> Counter[str]:
+        """Rows of all scored input files, a partition."""
+        rows = Counter(self.sealed.rows)
+        for file in self.files.values():
+            if file.state == SCORED:
+                rows[file.partition] += file.rows or 0
+        return rows
+
+    def unseal(self, number: int, file: InputFile) -> None:
+        """Have an entry here again that was sealed: the one in the shard counts no more."""
+        self.sealed.files -= 1
+        self.sealed.rows[file.partition] -= file.rows or 0
+        self.files[number] = file
 
     @property
     def last_fit(self) -> FitRecord | None:
@@ -378,7 +362,13 @@ class Manifest:
         data = asdict(self)
         for run in data["runs"]:  # as this version has always written what there is nothing of
             run |= {name: run[name] or {} for name in ("fit", "threshold", "drift")}
-        return to_json(data, MANIFEST_VERSION)
+        files = sorted(data["files"].items())
+        if self.sealed.shards:
+            data["files"] = [{"number": number, **file} for number, file in files]
+            return to_json(data, MANIFEST_VERSION)
+        del data["sealed"]
+        data["files"] = [file for _, file in files]
+        return to_json(data, WITHOUT_SHARDS)
 
     @staticmethod
     def from_json(text: str) -> "Manifest":
@@ -387,4 +377,8 @@ class Manifest:
         Raises:
             ValueError: The text is of another version.
         """
-        return from_json(Manifest, text, MANIFEST_VERSION, "the manifest is")
+        data = json.loads(text)
+        if isinstance(data, dict) and data.get("version") in (MANIFEST_VERSION, WITHOUT_SHARDS):
+            files = {file.pop("number", place): file for place, file in enumerate(data.get("files", []))}
+            data |= {"version": MANIFEST_VERSION, "files": files}
+        return from_data(Manifest, data, MANIFEST_VERSION, "the manifest is")

@@ -28,7 +28,11 @@ def from_json(kind: type[Record], text: str, version: int, what: str) -> Record:
     Raises:
         ValueError: The text is no such record, or of another version.
     """
-    data: Any = json.loads(text)
+    return from_data(kind, json.loads(text), version, what)
+
+
+def from_data(kind: type[Record], data: Any, version: int, what: str) -> Record:
+    """`from_json` of what is parsed already."""
     found = data.pop("version", None) if isinstance(data, dict) else None
     if found != version:
         raise ValueError(f"{what} of version {found}, another version than {version}, which this program reads")

@@ -34,7 +34,7 @@ from ragassay.jobs.output.manifest import existing_output, read_manifest
 from ragassay.jobs.progress.show import LogFormat
 from ragassay.jobs.storage import Folder, file_of, open_file, refuse_inside
 from ragassay.pipeline.errors import ConfigError, OutputError
-from ragassay.schemas.manifest import SCORED, Manifest
+from ragassay.schemas.manifest import Manifest
 
 app = typer.Typer()
 
@@ -300,7 +300,7 @@ def opened(output: str) -> Iterator[tuple[Folder, Manifest]]:
 
 def rows_of(manifest: Manifest) -> int:
     """Rows of the output."""
-    return sum(file.rows or 0 for file in manifest.files if file.state == SCORED)
+    return manifest.scored_rows().total()
 
 
 def page_file(output: Folder, to: str | None, kind: str) -> tuple[Folder, str]:

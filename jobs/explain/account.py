@@ -10,7 +10,8 @@ from ragassay.pipeline.errors import BalanceError
 from ragassay.pipeline.explain.config import Reasoner
 from ragassay.pipeline.explain.purse import Purse
 from ragassay.schemas.explanations import Outcome, dataset_of
-from ragassay.schemas.manifest import Explained, Manifest
+from ragassay.schemas.explained import Explained
+from ragassay.schemas.manifest import Manifest
 
 AGREED = {True: "consistent", False: "inconsistent", None: "can't tell"}
 NOT_ASKED = {Outcome.OVER_BUDGET, Outcome.TOO_LONG, Outcome.ERROR}

@@ -10,7 +10,7 @@ from ragassay.jobs.explain.feedback import Rejected
 from ragassay.jobs.explain.measure import PAPER, Measured, Told
 from ragassay.jobs.lines import print_lines
 from ragassay.schemas.explanations import dataset_of
-from ragassay.schemas.manifest import Explained
+from ragassay.schemas.explained import Explained
 
 
 def print_explained(run: Explained, rejected: Sequence[Rejected], output: str, console: Console) -> None:

@@ -2,15 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import fs as pafs
 
 from ragassay.jobs.input.files import LogFile, Logs, Reader, by_schema, unreadable_message
 from ragassay.jobs.input.formats import open_log
 from ragassay.jobs.input.text import id_texts
+from ragassay.jobs.input.twice import Twice
 from ragassay.jobs.input.types import always_fits, plain
 from ragassay.jobs.sections import Columns
 from ragassay.pipeline.errors import InputError
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 COLUMN_ROWS = 1 << 16
+
+MOST_TWICE = 1 << 20
+"""Ids that are counted one by one where they come twice."""
 
 
 def check_row_ids(logs: Logs, files: Sequence[LogFile], columns: Columns, keep_bad: bool = False) -> None:
@@ -34,33 +37,31 @@ def check_row_ids(logs: Logs, files: Sequence[LogFile], columns: Columns, keep_b
     Raises:
         InputError: Ids are missing or occur twice; some are named.
     """
-    hashes: list[np.ndarray[Any, np.dtype[np.uint64]]] = []
-    nulls = 0
-    unreadable: list[LogFile] = []
     name = columns.row_id
     with_ids = [f for f in files if f.schema is not None and name in f.schema.names]
-    for file in with_ids:
-        try:
-            ids = _ids(logs, file, name or "")
-        except InputError:
-            if not keep_bad:
-                raise
-            unreadable.append(file)
-            continue
-        nulls += ids.null_count()
-        hashes.append(ids.hash().to_numpy())
-    _refuse_nulls(logs.uri, nulls, name)
-    if not hashes:
-        return
-    values, counts = np.unique(np.concatenate(hashes), return_counts=True)
-    suspects = set(values[counts > 1].tolist())
+    nulls = 0
+    unreadable: list[LogFile] = []
+    with Twice(sum(file.rows or 0 for file in with_ids)) as twice:
+        for file in with_ids:
+            try:
+                ids = [(found.null_count(), found.hash().to_numpy()) for found in _ids(logs, file, name or "")]
+            except InputError:
+                if not keep_bad:
+                    raise
+                unreadable.append(file)
+                continue
+            for missing, hashes in ids:
+                nulls += missing
+                twice.add(hashes)
+        _refuse_nulls(logs.uri, nulls, name)
+        suspects = twice.found(MOST_TWICE).tolist()[:MOST_TWICE]
     if not suspects:
         return
     seen: Counter[str] = Counter()
     for file in (f for f in with_ids if f not in unreadable):
-        ids = _ids(logs, file, name or "")
-        seen.update(ids.filter(ids.hash().is_in(list(suspects))).to_list())
-    _refuse_twice(logs.uri, seen, name)
+        for found in _ids(logs, file, name or ""):
+            seen.update(found.filter(found.hash().is_in(suspects)).to_list())
+    _refuse_twice(logs.uri, seen, name, more=len(suspects) == MOST_TWICE)
 
 
 def check_ids(uri: str, ids: Sequence[str | None], columns: Columns) -> None:
@@ -80,12 +81,12 @@ def _refuse_nulls(uri: str, nulls: int, name: str | None) -> None:
         raise InputError(f"input {uri}: {nulls} rows have no {name!r}: fill it, or set columns.row_id: null to have ids made")
 
 
-def _refuse_twice(uri: str, seen: Counter[str | None] | Counter[str], name: str | None) -> None:
+def _refuse_twice(uri: str, seen: Counter[str | None] | Counter[str], name: str | None, *, more: bool = False) -> None:
     twice = {i: n for i, n in seen.items() if n > 1}
     if twice:
         examples = ", ".join(f"{i!r} ({n} times)" for i, n in list(twice.items())[:5])
         raise InputError(
-            f"input {uri}: {len(twice)} ids in column {name!r} are not unique, such as {examples}: "
+            f"input {uri}: {'at least ' if more else ''}{len(twice)} ids in column {name!r} are not unique, such as {examples}: "
             "name another column in columns.row_id, or set it to null to have ids made from file and row"
         )
 
@@ -145,14 +146,15 @@ def _arrays_of(log: Reader, group: int, name: str) -> Iterator[pa.Array]:
         yield batch[name]
 
 
-def _ids(logs: Logs, file: LogFile, name: str) -> "pl.Series":
+def _ids(logs: Logs, file: LogFile, name: str) -> Iterator["pl.Series"]:
+    """The ids of a file as strings, some at a time."""
     import polars as pl
 
     try:
         with open_log(logs.fs, file.fs_path) as log:
-            groups = range(len(log.sizes))
-            arrays = [id_texts(batch[name])[0] for group in groups for batch in log.batches(group, COLUMN_ROWS, [name])]
-        return pl.Series(name, pa.chunked_array(arrays, pa.string()), dtype=pl.String)
+            for group in range(len(log.sizes)):
+                for batch in log.batches(group, COLUMN_ROWS, [name]):
+                    yield pl.Series(name, id_texts(batch[name])[0], dtype=pl.String)
     except (OSError, pa.ArrowException) as error:
         reason = f"column {name!r}: {error}"
         raise InputError(unreadable_message([file.uri], reason)) from error

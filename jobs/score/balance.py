@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +9,7 @@ import pyarrow.compute as pc
 
 from ragassay.jobs.input import LogFile
 from ragassay.jobs.output.partitions import batches, hive_path, partitions
+from ragassay.jobs.score.row_set import RowSet
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import BalanceError
 from ragassay.schemas.columns import USAGE, Status
@@ -28,7 +28,8 @@ def count_scored(output: Folder, files: Mapping[int, LogFile]) -> tuple[Counter[
     Raises:
         BalanceError: A row is missing or doubled; the files are named.
     """
-    keys: list[pa.Array] = []
+    rows: Counter[int] = Counter()
+    once = RowSet()
     statuses: Counter[str] = Counter()
     usage: dict[str, dict[str, float]] = {}
     sentences = 0
@@ -37,25 +38,23 @@ def count_scored(output: Folder, files: Mapping[int, LogFile]) -> tuple[Counter[
     numbers = pa.array(list(files), pa.int64())
     for batch in batches(output.fs, paths, ["row_key", "status", "usage", "sentences.list.element.start"]):
         mine = batch.filter(pc.is_in(pc.shift_right(batch["row_key"], 32), numbers))
-        keys.append(mine["row_key"])
+        keys = mine["row_key"].to_numpy()
+        once.add(keys)
+        rows.update(dict(zip(*(found.tolist() for found in np.unique(keys >> 32, return_counts=True)), strict=True)))
         statuses.update(mine["status"].to_pylist())
         good = mine.filter(pc.equal(mine["status"], Status.OK.value))
         sentences += pc.sum(pc.list_value_length(good["sentences"])).as_py() or 0
         _add_usage(usage, mine["usage"].flatten())
-    found = np.concatenate([k.to_numpy() for k in keys]) if keys else np.array([], dtype=np.int64)
-    _check_rows(found, files)
+    _check_rows(rows, once, files)
     return statuses, usage, sentences
 
 
-def _check_rows(found: "np.ndarray[Any, np.dtype[np.int64]]", files: Mapping[int, LogFile]) -> None:
-    unique = np.unique(found)
-    rows = dict(zip(*np.unique(found >> 32, return_counts=True), strict=True))
-    once = dict(zip(*np.unique(unique >> 32, return_counts=True), strict=True))
-    faults = [
-        f"{file.path}: {file.rows} rows in, {rows.get(number, 0)} out, {once.get(number, 0)} of them different"
-        for number, file in files.items()
-        if not file.rows == rows.get(number, 0) == once.get(number, 0)
-    ]
+def _check_rows(rows: Mapping[int, int], once: RowSet, files: Mapping[int, LogFile]) -> None:
+    faults = []
+    for number, file in files.items():
+        out, different = rows.get(number, 0), once.count(number << 32, (number << 32) + (file.rows or 0))
+        if not file.rows == out == different:
+            faults.append(f"{file.path}: {file.rows} rows in, {out} out, {different} of them different")
     if faults:
         raise BalanceError("rows in raw/ are not the rows of the input:\n  " + "\n  ".join(faults))
 

@@ -1,7 +1,9 @@
 """What Ray Data has committed of a run that is under way or broke off, by the keys of its rows."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate, pairwise
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -9,10 +11,14 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from ragassay.jobs.input import LogFile, group_sizes
+from ragassay.jobs.score.row_set import RowSet
 from ragassay.jobs.storage import READERS, Folder
 from ragassay.pipeline.arrays import Ints
 
 CHECKPOINT = "_checkpoint"
+Found = TypeVar("Found")
+
+AT_ONCE = 256  # files whose keys are in memory together
 _PENDING, _COMMITTED = ".pending.parquet", ".parquet"  # the second is the end of both
 
 
@@ -34,9 +40,11 @@ class CommittedRows:
     def __call__(self) -> int:
         """Rows committed by now."""
         new = [path for path in _committed_files(self._output, self._checkpoint) if path not in self._rows]
-        for path, keys in zip(new, _read_keys(self._output, new), strict=True):
-            self._rows[path] = int(np.isin(keys >> 32, self._files).sum())
+        self._rows.update(zip(new, _look(self._output, new, self._count), strict=True))
         return sum(self._rows.values())
+
+    def _count(self, keys: Ints) -> int:
+        return int(np.isin(keys >> 32, self._files).sum())
 
 
 def clear_pending(output: Folder, checkpoint: str = CHECKPOINT, dataset: str = "raw") -> None:
@@ -75,7 +83,7 @@ def forget_pending(output: Folder, checkpoint: str = CHECKPOINT) -> None:
             output.fs.delete_file(path)
 
 
-def open_groups(output: Folder, fs: pafs.FileSystem, files: Mapping[int, LogFile]) -> dict[int, dict[int, Ints]]:
+def open_groups(output: Folder, fs: pafs.FileSystem, files: Mapping[int, LogFile]) -> dict[int, dict[int, RowSet]]:
     """Row groups of input files that hold rows which are not committed; the others need not be read again.
 
     Args:
@@ -84,47 +92,43 @@ def open_groups(output: Folder, fs: pafs.FileSystem, files: Mapping[int, LogFile
         files: Number in the manifest -> input file.
 
     Returns:
-        Number -> its open row groups -> the `row_key`s, in order, of those of their rows that are committed.
+        Number -> its open row groups, in order -> those of their rows that are committed, and maybe some of their neighbours.
     """
-    keys = np.concatenate([np.empty(0, dtype=np.int64), *_read_keys(output, _committed_files(output))])
-    keys.sort()
-    keys = keys[np.diff(keys, prepend=-1) > 0]
-    return {
-        number: _open_groups(fs, file, number << 32, keys[slice(*np.searchsorted(keys, [number << 32, (number + 1) << 32]))])
-        for number, file in files.items()
-    }
+    committed = RowSet()
+    for keys in _look(output, _committed_files(output), lambda keys: keys):
+        committed.add(keys)
+    return {number: _open_groups(fs, file, number << 32, committed) for number, file in files.items()}
 
 
-def without_committed(tables: Iterable[pa.Table], committed: Ints) -> Iterator[pa.Table]:
+def without_committed(tables: Iterable[pa.Table], committed: RowSet) -> Iterator[pa.Table]:
     """Log rows that are not committed.
 
     Args:
         tables: Log rows; each table is in the order of its `row_key`s.
-        committed: `row_key`s, in order.
+        committed: Those that are.
 
     Yields:
         The tables less those rows; none is empty.
     """
     for table in tables:
-        keys = table["row_key"].to_numpy()
-        near = committed[slice(*np.searchsorted(committed, [keys[0], keys[-1] + 1]))] if len(keys) else committed
-        left = table.filter(~np.isin(keys, near))
+        left = table.filter(~committed.holds(table["row_key"].to_numpy()))
         if left.num_rows:
             yield left
 
 
-def _open_groups(fs: pafs.FileSystem, file: LogFile, first: int, committed: Ints) -> dict[int, Ints]:
-    """Open row groups of one file, whose first row has this `row_key`, and their committed rows.
-
-    These are copies: a view would keep the keys of all files in memory.
-    """
-    if not len(committed):
-        return dict.fromkeys(range(file.row_groups), committed.copy())
-    if len(committed) == file.rows:
+def _open_groups(fs: pafs.FileSystem, file: LogFile, first: int, committed: RowSet) -> dict[int, RowSet]:
+    """Open row groups of one file, whose first row has this `row_key`, and what is committed around them."""
+    done = committed.count(first, first + (file.rows or 0))
+    if not done:
+        return dict.fromkeys(range(file.row_groups), RowSet())
+    if done == file.rows:
         return {}
-    sizes = group_sizes(fs, file)
-    parts = np.split(committed, np.searchsorted(committed, first + np.cumsum(sizes[:-1], dtype=np.int64)))
-    return {group: part.copy() for group, (size, part) in enumerate(zip(sizes, parts, strict=True)) if len(part) < size}
+    ends = list(accumulate(group_sizes(fs, file), initial=first))
+    return {
+        group: committed.near(start, stop)
+        for group, (start, stop) in enumerate(pairwise(ends))
+        if committed.count(start, stop) < stop - start
+    }
 
 
 def _checkpoint_files(output: Folder, checkpoint: str = CHECKPOINT) -> list[str]:
@@ -135,10 +139,13 @@ def _committed_files(output: Folder, checkpoint: str = CHECKPOINT) -> list[str]:
     return [path for path in _checkpoint_files(output, checkpoint) if not path.endswith(_PENDING)]
 
 
-def _read_keys(output: Folder, paths: Sequence[str]) -> Iterable[Ints]:
-    def keys(path: str) -> Ints:
-        found: pa.ChunkedArray = pq.read_table(path, filesystem=output.fs, partitioning=None)["row_key"]
-        return np.asarray(found.to_numpy(), dtype=np.int64)
+def _look(output: Folder, paths: Sequence[str], look: Callable[[Ints], Found]) -> Iterator[Found]:
+    """What a function makes of the keys in each of some files. Many files are read at a time, and few are in memory."""
+
+    def found(path: str) -> Found:
+        keys: pa.ChunkedArray = pq.read_table(path, filesystem=output.fs, partitioning=None)["row_key"]
+        return look(np.asarray(keys.to_numpy(), dtype=np.int64))
 
     with ThreadPoolExecutor(READERS) as readers:
-        return readers.map(keys, paths)
+        for at in range(0, len(paths), AT_ONCE):
+            yield from readers.map(found, paths[at : at + AT_ONCE])

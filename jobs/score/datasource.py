@@ -3,20 +3,19 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from ragassay.jobs.config import Job
 from ragassay.jobs.input import LogFile, Logs, read_logs
 from ragassay.jobs.score.checkpoint import without_committed
 from ragassay.jobs.score.context_order import cluster_by_context
-from ragassay.pipeline.arrays import Ints
+from ragassay.jobs.score.row_set import RowSet, joined
 
 MAX_TASKS = 64
 """Read tasks of one file: enough to read a huge one in parallel."""
 
 
-def open_rows(job: Job, logs: Logs, files: Mapping[int, LogFile], groups: Mapping[int, Mapping[int, Ints]]) -> Any:
+def open_rows(job: Job, logs: Logs, files: Mapping[int, LogFile], groups: Mapping[int, Mapping[int, RowSet]]) -> Any:
     """A Ray datasource over the rows of the files that are not committed.
 
     Args:
@@ -31,7 +30,7 @@ def open_rows(job: Job, logs: Logs, files: Mapping[int, LogFile], groups: Mappin
 
     fs, passthrough = logs.fs, logs.passthrough  # a read task carries what it names, and `logs` names all files
     parts = [
-        (number, part, _put(np.concatenate([groups[number][group] for group in part])))
+        (number, part, _put(joined(groups[number][group] for group in part)))
         for number in files
         for part in _parts(list(groups[number]))
     ]
@@ -60,11 +59,11 @@ def open_rows(job: Job, logs: Logs, files: Mapping[int, LogFile], groups: Mappin
     return LogsSource()
 
 
-def _put(committed: Ints) -> Any:
-    """A reference to keys in Ray's object store, since a read task has no room for many; None for none."""
+def _put(committed: RowSet) -> Any:
+    """A reference to a set in Ray's object store, since a read task has no room for much; None for an empty one."""
     import ray
 
-    return ray.put(committed) if len(committed) else None
+    return ray.put(committed) if committed else None
 
 
 def _parts(groups: Sequence[int]) -> list[Sequence[int]]:

@@ -23,6 +23,7 @@ from ragassay.jobs.input.types import is_list, is_text
 from ragassay.jobs.output.fingerprint import check_fingerprint, fingerprint
 from ragassay.jobs.output.partitions import hive_path, partitions
 from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
+from ragassay.jobs.output.sealed import sealed_among
 from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.engines.checked import check_once
@@ -103,14 +104,16 @@ class Registered:
 
     Attributes:
         fingerprint: What its scores depend on.
-        files: Every input file ever registered, in the order of their numbers.
+        files: Those that the manifest is to hold, by number.
+        unsealed: Of those that it has sealed, the ones that were written anew since, as it is to have them.
         to_score: Those of the input that are not scored yet, by number.
         touched: Files that were written anew since they were scored, and whose size and footer are the same.
         skipped: Unreadable files, with the reason.
     """
 
     fingerprint: dict[str, Any]
-    files: list[InputFile]
+    files: dict[int, InputFile]
+    unsealed: dict[int, InputFile]
     to_score: dict[int, LogFile]
     touched: list[str]
     skipped: dict[str, str]
@@ -123,32 +126,43 @@ def register(job: Job, logs: Logs, output: Folder, manifest: Manifest) -> Regist
         RagassayError: The input can't be read or scored, or does not fit what the output holds.
     """
     print_now = fingerprint(job)
-    has_scores = any(f.state == SCORED for f in manifest.files)
-    if has_scores or CommittedRows(output, range(len(manifest.files)))():
+    has_scores = manifest.sealed.files or any(f.state == SCORED for f in manifest.files.values())
+    if has_scores or CommittedRows(output, manifest.files)():
         check_fingerprint(manifest.fingerprint, print_now, output.uri)
-    known, fresh, mended = _compare(logs, output, manifest)
-    refuse_unfinished(output, manifest, {manifest.files[known[f.path]].path for f in logs.files if f.path in known})
-    to_score = [f for f in logs.files if f.path not in known or manifest.files[known[f.path]].state != SCORED]
+    entries = {**manifest.files, **sealed_among(output, manifest, [*logs.files, *logs.unreadable])}
+    known, fresh, mended = _compare(logs, output, entries)
+    refuse_unfinished(output, manifest, {entries[known[f.path]].path for f in logs.files if f.path in known})
+    to_score = [f for f in logs.files if f.path not in known or entries[known[f.path]].state != SCORED]
     check_types(logs, to_score, logs.passthrough)
     _refuse_other_types(output, logs, to_score)
     check_row_ids(logs, to_score, job.columns, keep_bad=job.on_bad_file == "skip")
     if to_score:
         check_models(job)
     anew = {file.path for file in mended}
-    touched = _touched(output, manifest, {known[f.path]: f for f in logs.files if f.path in known and f.path not in anew})
-    files = [*manifest.files, *map(_entry, fresh)]
-    known |= {file.path: len(manifest.files) + i for i, file in enumerate(fresh)}
-    for file in mended:
-        files[known[file.path]] = _entry(file)
+    touched = _touched(output, entries, {known[f.path]: f for f in logs.files if f.path in known and f.path not in anew})
+    new = dict(enumerate(map(_entry, fresh), manifest.registered))
+    known |= {entry.path: number for number, entry in new.items()}
+    new |= {known[file.path]: _entry(file) for file in mended}
     for file in logs.files:  # an older manifest lacks them; and what was touched is told once
         number = known[file.path]
-        files[number] = replace(files[number], digest=file.digest, mtime=file.mtime)
+        old = new.get(number) or entries[number]
+        if (old.digest, old.mtime) != (file.digest, file.mtime):
+            new[number] = replace(old, digest=file.digest, mtime=file.mtime)
+    unsealed = {number: new.pop(number) for number in list(new) if number in entries and number not in manifest.files}
     skipped = {f.uri: f.error or "" for f in logs.unreadable}
-    return Registered(print_now, files, {known[f.path]: f for f in to_score}, touched, skipped)
+    to_score_by_number = {known[f.path]: f for f in to_score}
+    return Registered(print_now, {**manifest.files, **new}, unsealed, to_score_by_number, touched, skipped)
 
 
-def _compare(logs: Logs, output: Folder, manifest: Manifest) -> tuple[dict[str, int], list[LogFile], list[LogFile]]:
-    """Tell the input's files that the manifest knows from new ones, and from those that changed.
+def _compare(
+    logs: Logs, output: Folder, entries: Mapping[int, InputFile]
+) -> tuple[dict[str, int], list[LogFile], list[LogFile]]:
+    """Tell the input's files that are known from new ones, and from those that changed.
+
+    Args:
+        logs: The input.
+        output: The output folder.
+        entries: What is known of them, and may be of others, by number.
 
     Returns:
         Numbers of the known files by path, new files, and files whose entry is to be written anew.
@@ -156,9 +170,8 @@ def _compare(logs: Logs, output: Folder, manifest: Manifest) -> tuple[dict[str, 
     Raises:
         OutputError: A file of which there are scores has changed, or one that is not scored yet has another path now.
     """
-    entries = manifest.files
-    by_path = {f.path: number for number, f in enumerate(entries)}
-    by_place = cache(lambda: {same_place(f.uri): number for number, f in enumerate(entries)})  # slow: only where a path is new
+    by_path = {f.path: number for number, f in entries.items()}
+    by_place = cache(lambda: {same_place(f.uri): n for n, f in entries.items()})  # slow: only where a path is new
     known: dict[str, int] = {}
     fresh, mended = [], []
     for file in [*logs.files, *logs.unreadable]:
@@ -193,9 +206,9 @@ def _is_same(old: InputFile, file: LogFile) -> bool:
     return old.digest is None or file.digest is None or old.digest == file.digest
 
 
-def _touched(output: Folder, manifest: Manifest, files: Mapping[int, LogFile]) -> list[str]:
+def _touched(output: Folder, entries: Mapping[int, InputFile], files: Mapping[int, LogFile]) -> list[str]:
     """Files of which there are scores, and whose time has changed and nothing else: copies, or rows changed in place."""
-    known = ((number, manifest.files[number], file) for number, file in files.items())
+    known = ((number, entries[number], file) for number, file in files.items())
     other = [(number, old, file) for number, old, file in known if old.mtime and file.mtime and old.mtime != file.mtime]
     pending = [number for number, old, _ in other if old.state == PENDING]
     begun = bool(pending) and CommittedRows(output, pending)() > 0
@@ -215,7 +228,7 @@ def refuse_unfinished(output: Folder, manifest: Manifest, paths: Collection[str]
     Raises:
         OutputError: There is one, over other files than these.
     """
-    left = [n for n, f in enumerate(manifest.files) if f.state == PENDING and f.path not in paths]
+    left = [n for n, f in manifest.files.items() if f.state == PENDING and f.path not in paths]
     selector = pafs.FileSelector(output.path(CHECKPOINT), allow_not_found=True)
     if left and output.fs.get_file_info(selector):
         rows = CommittedRows(output, left)()

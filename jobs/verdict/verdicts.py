@@ -23,7 +23,7 @@ from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.pipeline.verdict.rule import Rule
 from ragassay.schemas.calibration import Calibration
 from ragassay.schemas.columns import Status
-from ragassay.schemas.manifest import SCORED, FitRecord, InputFile, Manifest, MemberFit, ThresholdRecord
+from ragassay.schemas.manifest import FitRecord, InputFile, Manifest, MemberFit, ThresholdRecord
 from ragassay.schemas.stats import PartitionStats
 
 NO_SCORE = "none: no row could be scored"
@@ -204,9 +204,7 @@ def write_verdicts(
     target = {p: output.path("/".join(filter(None, ["scored", p, "part-0.parquet"]))) for p in chosen}
     judged = judged_partitions(output, manifest, chosen)
     tasks = {p: remote.remote(output.fs, raw[p], target[p], settings, judged[p]) for p in chosen}
-    rows: Counter[str] = Counter()
-    for file in manifest.files:
-        rows[file.partition] += (file.rows or 0) if file.state == SCORED else 0
+    rows = manifest.scored_rows()
     finished: dict[str, Finalized] = {}
     expect(len(tasks), "partitions")
     for partition, task in tasks.items():
@@ -218,14 +216,14 @@ def write_verdicts(
     return finished
 
 
-def count_rows(files: Sequence[InputFile], done: Iterable[Finalized], scored: Collection[int] | None) -> Written:
+def count_rows(files: Mapping[int, InputFile], done: Iterable[Finalized], scored: Collection[int] | None) -> Written:
     """Count rows as `scored/` has them: of some input files, or of all. A row may have lost its score on the way.
 
     Errors are counted of all rows that were written, and of those alone that had no verdict before (of earlier runs of `score`,
     or of one that died), so that a large partition around them doesn't hide them.
 
     Args:
-        files: The manifest's.
+        files: The manifest's, by number; what it has sealed is judged.
         done: What was written, a partition.
         scored: Numbers of the input files that this run has scored, whose rows it reports; None reports all.
     """
@@ -235,7 +233,8 @@ def count_rows(files: Sequence[InputFile], done: Iterable[Finalized], scored: Co
     for part in done:
         for number, found in part.statuses.items():
             written.update(found)
-            new.update({} if files[number].judged or number in numbers else found)
+            judged = number not in files or files[number].judged
+            new.update({} if judged or number in numbers else found)
             numbers.add(number)
             if scored is None or number in scored:
                 statuses.update(found)

@@ -37,7 +37,7 @@ def test_stats_of_another_version_are_refused() -> None:
 def test_manifest_reads_back() -> None:
     file = InputFile("dt=1/a.parquet", "/logs/dt=1/a.parquet", 12, 3, "dt=1")
     run = Run("r1", "2026-11-20T00:00:00+00:00", rows={"in": 3}, usage={"m": {"prompts": 2.0}}, flagged=1)
-    files = [file, replace(file, rows=None, state="unreadable", error="x")]
+    files = {0: file, 1: replace(file, rows=None, state="unreadable", error="x")}
     manifest = Manifest({"schema": 1}, files, {"dt=1": Verdicts("r1", 2, 1)}, [run])
     assert Manifest.from_json(manifest.to_json()) == manifest
 
@@ -97,7 +97,7 @@ def test_a_manifest_of_before_the_records_were_typed_is_read_and_what_is_empty_s
 
 
 def test_a_manifest_of_before_the_cascade_is_read_and_one_with_it_reads_back() -> None:
-    before = json.loads(Manifest({}, [], {"dt=1": Verdicts("r1", 2, 1)}, [Run("r1", "x")]).to_json())
+    before = json.loads(Manifest({}, {}, {"dt=1": Verdicts("r1", 2, 1)}, [Run("r1", "x")]).to_json())
     for name in ("judge", "escalated"):
         del before[name]
     del before["runs"][0]["escalation"]

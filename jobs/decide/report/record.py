@@ -4,7 +4,7 @@ import json
 from collections import Counter
 
 from ragassay.jobs.decide.text_table import TextTable
-from ragassay.schemas.manifest import Manifest, Run
+from ragassay.schemas.manifest import SCORED, Manifest, Run
 
 LAST_RUNS = 20
 MOST_FILES = 20
@@ -71,9 +71,11 @@ def runs_table(manifest: Manifest) -> TextTable:
 
 def files_text(manifest: Manifest) -> str:
     """How many input files there are, and why some could not be read."""
-    states = Counter(file.state for file in manifest.files)
+    states = Counter(file.state for file in manifest.files.values())
+    states[SCORED] += manifest.sealed.files
+    states = +states
     text = f"Input files: {', '.join(f'{count:,} {state}' for state, count in states.most_common()) or 'none'}."
-    unreadable = [f"{file.path}: {file.error}" for file in manifest.files if file.error]
+    unreadable = [f"{file.path}: {file.error}" for file in manifest.files.values() if file.error]
     if unreadable:
         more = f"; and {len(unreadable) - MOST_FILES:,} more" if len(unreadable) > MOST_FILES else ""
         text += f" Unreadable: {'; '.join(unreadable[:MOST_FILES])}{more}."

@@ -66,13 +66,13 @@ def raw_row(key: int, item: int, label: str, rng: np.random.Generator) -> dict[s
 
 def write_output(folder: Path, rows_of_days: dict[str, list[dict[str, Any]]], settings: Job) -> Path:
     """An output folder whose raw rows are these, finalised."""
-    files = []
+    files = {}
     for number, (day, rows) in enumerate(rows_of_days.items()):
         keyed = [{**row, "row_key": (number << 32) | i} for i, row in enumerate(rows)]
         path = folder / "raw" / day / "part-0.parquet"
         path.parent.mkdir(parents=True)
         pq.write_table(pa.Table.from_pylist(keyed, schema=raw_schema(PASSTHROUGH)), path)
-        files.append(InputFile(f"{day}/in.parquet", f"/logs/{day}/in.parquet", 1, len(rows), hive_path(day), SCORED))
+        files[number] = InputFile(f"{day}/in.parquet", f"/logs/{day}/in.parquet", 1, len(rows), hive_path(day), SCORED)
     detectors = {detector.name: {"kind": detector.kind} for detector in settings.detectors}
     (folder / "manifest.json").write_text(Manifest({"slms": {"a": 1}, "detectors": detectors}, files, {}, []).to_json())
     with tasks_here():

@@ -183,7 +183,7 @@ def test_an_unreadable_file_may_have_another_path_later(tmp_path: Path) -> None:
 
 
 def entries(output: Path) -> list[InputFile]:
-    return Manifest.from_json((output / "manifest.json").read_text()).files
+    return list(Manifest.from_json((output / "manifest.json").read_text()).files.values())
 
 
 def touched(output: Path) -> list[str]:

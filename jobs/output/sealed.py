@@ -1,0 +1,109 @@
+"""Input files that are done with: from the manifest to Parquet files beside it, and found there again."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet as pq
+
+from ragassay.jobs.input import LogFile, same_place
+from ragassay.jobs.storage import Folder, writing
+from ragassay.pipeline.errors import OutputError
+from ragassay.schemas.manifest import SCORED, InputFile, Manifest
+from ragassay.schemas.sealed import SEALED_FILES
+
+FILES = "_files"
+SEAL_AT = 4096
+"""Entries that the manifest may hold of files that are done with: 2 MB."""
+
+SHARD_FILES = 1 << 16
+"""Entries of a Parquet file at most: what of them is in memory at a time."""
+
+
+def seal(output: Folder, manifest: Manifest, run_id: str) -> None:
+    """Move the entries of input files that are scored and judged out of the manifest, where they are many.
+
+    Until the manifest is written nothing has changed: what a run that dies before leaves here is deleted by the next.
+
+    Args:
+        output: The output folder.
+        manifest: Its manifest, to be written afterwards.
+        run_id: Of the run; names the Parquet files.
+    """
+    done = [number for number, file in manifest.files.items() if file.state == SCORED and file.judged]
+    if len(done) < SEAL_AT:
+        return
+    _delete_unnamed(output, manifest)
+    for part, start in enumerate(range(0, len(done), SHARD_FILES)):
+        numbers = done[start : start + SHARD_FILES]
+        name = f"{run_id}-{part}.parquet"
+        rows = [{"number": number, **vars(manifest.files[number])} for number in numbers]
+        columns = {field.name: pa.array([row[field.name] for row in rows], field.type) for field in SEALED_FILES}
+        with writing(output.fs, output.path(f"{FILES}/{name}")) as stream:
+            pq.write_table(pa.table(columns, schema=SEALED_FILES), stream, compression="zstd")
+        manifest.sealed.shards.append(name)
+        for number in numbers:
+            file = manifest.files.pop(number)
+            manifest.sealed.rows[file.partition] = manifest.sealed.rows.get(file.partition, 0) + (file.rows or 0)
+        manifest.sealed.files += len(numbers)
+
+
+def sealed_among(output: Folder, manifest: Manifest, files: Sequence[LogFile]) -> dict[int, InputFile]:
+    """Entries of sealed input files that are among some files, by number.
+
+    By their paths; and where no entry at all has a file's path, by the place where it lies. One Parquet file of entries is in
+    memory at a time.
+
+    Args:
+        output: The output folder.
+        manifest: Its manifest.
+        files: Input files.
+
+    Raises:
+        OutputError: A Parquet file of entries is missing.
+    """
+    if not manifest.sealed.files:
+        return {}
+    paths = pa.array([file.path for file in files], pa.string())
+    found: dict[int, InputFile] = {}
+    for shard in _shards(output, manifest):
+        found |= _entries(shard.filter(pc.is_in(shard["path"], paths)))
+    known = {entry.path for entry in (*manifest.files.values(), *found.values())}
+    places = {same_place(file.uri) for file in files if file.path not in known}
+    if places:
+        for shard in _shards(output, manifest):
+            mine = [same_place(uri) in places for uri in shard["uri"].to_pylist()]
+            found |= _entries(shard.filter(pa.array(mine, pa.bool_())))
+    return found
+
+
+def _shards(output: Folder, manifest: Manifest) -> Iterator[pa.Table]:
+    """The Parquet files, the newest first, without the entries that have another one since."""
+    later = np.array(list(manifest.files), np.int64)
+    for name in reversed(manifest.sealed.shards):
+        path = output.path(f"{FILES}/{name}")
+        try:
+            table = pq.read_table(path, filesystem=output.fs, schema=SEALED_FILES, partitioning=None)
+        except OSError as error:
+            raise OutputError(
+                f"{output.uri}/{FILES}/{name} can't be read ({error}), and with it the names of input files that are scored: "
+                "bring it back from a copy of the output folder"
+            ) from error
+        numbers = table["number"].to_numpy()
+        yield table.filter(pa.array(~np.isin(numbers, later)))
+        if len(later) or len(manifest.sealed.shards) > 1:
+            later = np.union1d(later, numbers)
+
+
+def _entries(table: pa.Table) -> dict[int, InputFile]:
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return {row.pop("number"): InputFile(**row, state=SCORED, judged=True) for row in rows}
+
+
+def _delete_unnamed(output: Folder, manifest: Manifest) -> None:
+    """Delete Parquet files of a run that died before it wrote the manifest."""
+    for info in output.list(FILES, ".parquet"):
+        if info.base_name not in manifest.sealed.shards:
+            output.fs.delete_file(info.path)

@@ -1,0 +1,105 @@
+"""A set of rows by their `row_key`s. It takes memory by what is ragged in it, never more than a bit for each row."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from ragassay.pipeline.arrays import Bools, Ints
+
+Bits = npt.NDArray[np.uint8]
+
+CHUNK = 16
+"""Lower bits of a key that tell its place in a chunk: 65,536 rows of one file."""
+
+
+class RowSet:
+    """A set of `row_key`s, in chunks of neighbouring rows.
+
+    A chunk that holds its first rows and no others, as one that is whole does, is kept as their number; any other as a bit for each
+    of its rows, up to the last that it holds. So rows that were committed block by block take some hundred bytes a chunk that is
+    begun, and 8 KiB at most in whatever order or selection they come.
+    """
+
+    __slots__ = ("_chunks",)
+
+    def __init__(self) -> None:
+        """An empty set."""
+        self._chunks: dict[int, int | Bits] = {}
+
+    def __len__(self) -> int:
+        """How many rows it holds."""
+        return sum(chunk if isinstance(chunk, int) else int(_flags(chunk).sum()) for chunk in self._chunks.values())
+
+    def __bool__(self) -> bool:
+        """Whether it holds any."""
+        return bool(self._chunks)
+
+    def add(self, keys: Ints) -> None:
+        """Add rows.
+
+        Args:
+            keys: Their `row_key`s, >= 0, in any order; a key may be there more than once.
+        """
+        for number, rows in _by_chunk(np.sort(keys)):
+            flags = _flags(self._chunks.get(number, 0), int(rows[-1]) + 1)
+            flags[rows] = True
+            self._chunks[number] = len(flags) if flags.all() else np.packbits(flags)
+
+    def holds(self, keys: Ints) -> Bools:
+        """Which rows it holds.
+
+        Args:
+            keys: Their `row_key`s, in order.
+        """
+        return np.concatenate([np.zeros(0, bool), *(_held(self._chunks.get(n, 0), rows) for n, rows in _by_chunk(keys))])
+
+    def count(self, start: int, stop: int) -> int:
+        """How many of the rows `start <= row_key < stop` it holds."""
+        found = 0
+        for number in range(start >> CHUNK, ((stop - 1) >> CHUNK) + 1):
+            first, chunk = number << CHUNK, self._chunks.get(number, 0)
+            low, high = max(start - first, 0), stop - first
+            found += max(0, min(chunk, high) - low) if isinstance(chunk, int) else int(_flags(chunk)[low:high].sum())
+        return found
+
+    def near(self, start: int, stop: int) -> "RowSet":
+        """What it holds of the chunks around the rows `start <= row_key < stop`; the two share them."""
+        part = RowSet()
+        numbers = range(start >> CHUNK, ((stop - 1) >> CHUNK) + 1)
+        part._chunks = {number: self._chunks[number] for number in numbers if number in self._chunks}
+        return part
+
+
+def joined(parts: Iterable[RowSet]) -> RowSet:
+    """Parts of one set, as `near` gives them, as one."""
+    whole = RowSet()
+    for part in parts:
+        whole._chunks |= part._chunks
+    return whole
+
+
+def _by_chunk(keys: Ints) -> Iterator[tuple[int, Ints]]:
+    """Ordered keys by their chunks: number, and places in it."""
+    if len(keys):
+        numbers = keys >> CHUNK
+        ends = np.flatnonzero(np.diff(numbers)) + 1
+        for rows in np.split(keys, ends):
+            yield int(rows[0] >> CHUNK), rows & ((1 << CHUNK) - 1)
+
+
+def _flags(chunk: int | Bits, length: int = 0) -> Bools:
+    """A flag for each row of a chunk, and for `length` rows at least."""
+    if isinstance(chunk, int):
+        return np.arange(max(chunk, length)) < chunk
+    flags = np.unpackbits(chunk).astype(bool)
+    last = int(np.flatnonzero(flags)[-1]) + 1
+    return np.concatenate([flags[:last], np.zeros(max(0, length - last), bool)])
+
+
+def _held(chunk: int | Bits, rows: Ints) -> Bools:
+    if isinstance(chunk, int):
+        return np.asarray(rows < chunk)
+    inside = rows < 8 * len(chunk)
+    near = np.where(inside, rows, 0)
+    return np.asarray(inside & ((chunk[near >> 3] >> (7 - (near & 7)) & 1) > 0))

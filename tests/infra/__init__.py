@@ -1,0 +1,1 @@
+"""What infra/ holds: each file against what its reader takes."""
