@@ -1,7 +1,7 @@
 """The verdicts as a Dagster asset, every night: `dagster dev -f infra/dagster_assets.py`, or take it among your definitions.
 
-It calls the command, in an environment in which this package is installed and Dagster need not be: `ragassay` is what PATH finds, or
-RAGASSAY names. The job itself says where it runs (`ray_address`).
+It calls the command, in an environment in which this package is installed and Dagster need not be: `ragassay` is what PATH
+finds, or RAGASSAY names. The job itself says where it runs (`ray_address`).
 """
 
 import os
@@ -14,7 +14,7 @@ OUTPUT = os.environ.get("RAGASSAY_OUTPUT", "s3://your-audits/rag/")
 JOB = os.environ.get("RAGASSAY_JOB", "/opt/ragassay/infra/job_gpu.yaml")
 
 
-@dg.asset(
+@dg.asset(  # type: ignore[untyped-decorator]
     description="OUTPUT/scored/: score, verdict and sentences of every response",
     retry_policy=dg.RetryPolicy(max_retries=2, delay=900),  # a retry resumes: finished rows are not scored again
 )
@@ -24,7 +24,7 @@ def ragassay_verdicts(context: dg.AssetExecutionContext) -> dg.MaterializeResult
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     context.log.info(done.stdout)
     if done.returncode:
-        raise dg.Failure(f"ragassay ended with exit code {done.returncode}", metadata={"output": dg.MetadataValue.text(done.stdout)})
+        raise dg.Failure(f"ragassay ended with exit code {done.returncode}")
     return dg.MaterializeResult(
         metadata={"summary": dg.MetadataValue.md(f"```\n{done.stdout}\n```"), "output": dg.MetadataValue.path(OUTPUT)}
     )

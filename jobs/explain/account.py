@@ -9,8 +9,8 @@ from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import BalanceError
 from ragassay.pipeline.explain.config import Reasoner
 from ragassay.pipeline.explain.purse import Purse
-from ragassay.schemas.explanations import Outcome, dataset_of
 from ragassay.schemas.explained import Explained
+from ragassay.schemas.explanations import Outcome, dataset_of
 from ragassay.schemas.manifest import Manifest
 
 AGREED = {True: "consistent", False: "inconsistent", None: "can't tell"}

@@ -34,8 +34,8 @@ from ragassay.pipeline.errors import ConfigError, OutputError
 from ragassay.pipeline.explain.config import Reasoner, settled
 from ragassay.pipeline.explain.strategy import Strategy
 from ragassay.pipeline.stages.explain import Explainer
-from ragassay.schemas.explanations import EXPLANATIONS, dataset_of, explanations_schema, key_name
 from ragassay.schemas.explained import Explained
+from ragassay.schemas.explanations import EXPLANATIONS, dataset_of, explanations_schema, key_name
 from ragassay.schemas.manifest import Manifest
 
 CHECKPOINT = "_explaining"

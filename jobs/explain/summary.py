@@ -9,8 +9,8 @@ from rich.table import Table
 from ragassay.jobs.explain.feedback import Rejected
 from ragassay.jobs.explain.measure import PAPER, Measured, Told
 from ragassay.jobs.lines import print_lines
-from ragassay.schemas.explanations import dataset_of
 from ragassay.schemas.explained import Explained
+from ragassay.schemas.explanations import dataset_of
 
 
 def print_explained(run: Explained, rejected: Sequence[Rejected], output: str, console: Console) -> None:

@@ -86,7 +86,8 @@ def _refuse_twice(uri: str, seen: Counter[str | None] | Counter[str], name: str 
     if twice:
         examples = ", ".join(f"{i!r} ({n} times)" for i, n in list(twice.items())[:5])
         raise InputError(
-            f"input {uri}: {'at least ' if more else ''}{len(twice)} ids in column {name!r} are not unique, such as {examples}: "
+            f"input {uri}: {'at least ' if more else ''}{len(twice)} ids in column {name!r} are not unique, such as "
+            f"{examples}: "
             "name another column in columns.row_id, or set it to null to have ids made from file and row"
         )
 

@@ -3,7 +3,8 @@
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import IO
+from io import BufferedRandom
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +36,8 @@ class Twice:
         self._held = np.empty(0 if bits else expected, np.uint64)
         self._there = 0
         self._open = ExitStack()
-        self._files = [self._open.enter_context(tempfile.TemporaryFile()) for _ in range(1 << bits if bits else 0)]
+        ranges = range(1 << bits if bits else 0)
+        self._files = [cast(BufferedRandom, self._open.enter_context(tempfile.TemporaryFile())) for _ in ranges]  # noqa: SIM115
         self._starts = np.arange(1, len(self._files), dtype=np.uint64) << np.uint64(64 - bits if bits else 0)
 
     def __enter__(self) -> "Twice":
@@ -87,17 +89,18 @@ class Twice:
         for file in self._files:
             yield self._read(file)
 
-    def _read(self, file: IO[bytes]) -> Iterator[Hashes]:
+    def _read(self, file: BufferedRandom) -> Iterator[Hashes]:
         try:
             file.seek(0)
         except OSError as error:  # what was held back is written first
             raise _no_room(self._expected, error) from error
-        while data := file.read(8 * self._in_memory):
-            yield np.frombuffer(bytearray(data), np.uint64)
+        part = np.empty(self._in_memory, np.uint64)
+        while there := file.readinto(part.data.cast("B")):
+            yield part[: there // 8]
 
 
 def _no_room(expected: int, error: OSError) -> InputError:
     return InputError(
-        f"to find row ids that come twice, {8 * expected:,} bytes are needed in {tempfile.gettempdir()}: {error}. Make room, name "
-        "another folder in TMPDIR, or set columns.row_id: null to have ids made"
+        f"to find row ids that come twice, {8 * expected:,} bytes are needed in {tempfile.gettempdir()}: {error}. Make room, "
+        "name another folder in TMPDIR, or set columns.row_id: null to have ids made"
     )

@@ -16,9 +16,9 @@ CHUNK = 16
 class RowSet:
     """A set of `row_key`s, in chunks of neighbouring rows.
 
-    A chunk that holds its first rows and no others, as one that is whole does, is kept as their number; any other as a bit for each
-    of its rows, up to the last that it holds. So rows that were committed block by block take some hundred bytes a chunk that is
-    begun, and 8 KiB at most in whatever order or selection they come.
+    A chunk that holds its first rows and no others, as one that is whole does, is kept as their number; any other as a bit for
+    each of its rows, up to the last that it holds. So rows that were committed block by block take some hundred bytes a chunk
+    that is begun, and 8 KiB at most in whatever order or selection they come.
     """
 
     __slots__ = ("_chunks",)

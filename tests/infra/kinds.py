@@ -1,7 +1,7 @@
-"""Kubernetes objects as their documentation has them: KubeRay's ray.io/v1 (1.6, its API reference) and what they hold of the core.
+"""Kubernetes objects as their documentation has them: KubeRay's ray.io/v1 (1.6, its API reference), what they hold of the core.
 
-Only fields of use here are written down; any other is refused, so that a misspelt one is seen. A field of the documentation that is
-wanted one day is added here first.
+Only fields of use here are written down; any other is refused, so that a misspelt one is seen. A field of the documentation
+that is wanted one day is added here first.
 """
 
 from typing import Annotated, Any, Literal

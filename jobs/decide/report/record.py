@@ -73,8 +73,8 @@ def files_text(manifest: Manifest) -> str:
     """How many input files there are, and why some could not be read."""
     states = Counter(file.state for file in manifest.files.values())
     states[SCORED] += manifest.sealed.files
-    states = +states
-    text = f"Input files: {', '.join(f'{count:,} {state}' for state, count in states.most_common()) or 'none'}."
+    counts = sorted((+states).items(), key=lambda state: (-state[1], state[0]))
+    text = f"Input files: {', '.join(f'{count:,} {state}' for state, count in counts) or 'none'}."
     unreadable = [f"{file.path}: {file.error}" for file in manifest.files.values() if file.error]
     if unreadable:
         more = f"; and {len(unreadable) - MOST_FILES:,} more" if len(unreadable) > MOST_FILES else ""

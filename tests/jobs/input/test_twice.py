@@ -55,6 +55,6 @@ def test_ids_are_checked_the_same_in_memory_and_on_disk(
 
 
 def test_a_disk_without_room_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda: Path("/dev/full").open("r+b", buffering=0))
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda: Path("/dev/full").open("r+b", buffering=0))  # noqa: SIM115
     with Twice(9, in_memory=4) as found, pytest.raises(InputError, match=r"72 bytes are needed in .*No space left.*TMPDIR"):
         found.add(np.arange(9, dtype=np.uint64))

@@ -1,0 +1,205 @@
+"""Input files that are done with leave the manifest, and nothing that depends on them changes."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from ragassay.jobs.decide.report.record import files_text
+from ragassay.jobs.input import find_logs
+from ragassay.jobs.output import sealed
+from ragassay.jobs.output.manifest import read_manifest, write_manifest
+from ragassay.jobs.output.sealed import FILES, seal, sealed_among
+from ragassay.jobs.run import finalize_job
+from ragassay.jobs.storage import Folder, open_folder
+from ragassay.pipeline.errors import OutputError
+from ragassay.schemas.manifest import PENDING, SCORED, UNREADABLE, InputFile, Manifest
+from tests.conftest import example_rows, write_logs
+from tests.jobs.conftest import tasks_here
+from tests.jobs.decide.conftest import job as decide_job
+from tests.jobs.decide.conftest import labelled_days, write_output
+from tests.jobs.score.test_register import night
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seal two files and more, two to a shard."""
+    monkeypatch.setattr(sealed, "SEAL_AT", 2)
+    monkeypatch.setattr(sealed, "SHARD_FILES", 2)
+
+
+def done(output: Path, run_id: str) -> Manifest:
+    """End a night as a run does."""
+    folder = open_folder(str(output))
+    manifest = read_manifest(folder)
+    for file in manifest.files.values():
+        file.judged = file.state == SCORED
+    seal(folder, manifest, run_id)
+    write_manifest(folder, manifest)
+    return manifest
+
+
+def shards(output: Path) -> list[str]:
+    return sorted(path.name for path in (output / FILES).glob("*.parquet"))
+
+
+@pytest.mark.usefixtures("few")
+def test_sealed_files_are_known_by_path_and_by_place_and_numbers_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs, output = tmp_path / "logs", tmp_path / "out"
+    for name in "abcde":
+        write_logs(logs / "dt=1" / f"{name}.parquet", example_rows(2))
+    (tmp_path / "link").symlink_to("logs")
+    assert len(night(logs, output)) == 5
+    manifest = done(output, "r1")
+    assert (manifest.files, manifest.sealed.files, manifest.sealed.rows) == ({}, 5, {"dt=1": 10})
+    assert shards(output) == ["r1-0.parquet", "r1-1.parquet", "r1-2.parquet"] == manifest.sealed.shards
+    named: list[Path | str] = [logs, tmp_path / "link", f"file://{logs}", logs / "dt=1", logs / "dt=1" / "c.parquet"]
+    for place in named:
+        assert night(place, output) == [], place
+    write_logs(logs / "dt=2" / "a.parquet", example_rows(3))
+    assert night(tmp_path / "link", output) == ["dt=2/a.parquet"]
+    assert list(read_manifest(open_folder(str(output))).files) == [5]
+    assert done(output, "r2").sealed.files == 5  # one is not enough for another shard
+    monkeypatch.setattr(sealed, "same_place", pytest.fail)
+    assert night(logs, output) == []  # where every path is known, no link is resolved
+
+
+@pytest.mark.usefixtures("few")
+def test_a_sealed_file_that_changed_is_refused_and_one_that_was_touched_is_told_once(tmp_path: Path) -> None:
+    logs, output = tmp_path / "logs", tmp_path / "out"
+    row = {"question": "q", "context": "c", "response": "It opens at 8."}
+    for name in "abc":
+        write_logs(logs / f"{name}.parquet", [row])
+    night(logs, output)
+    before = done(output, "r1")
+    os.utime(logs / "b.parquet", ns=(10**9, 10**9))
+    assert night(logs, output) == []
+    manifest = read_manifest(open_folder(str(output)))
+    assert manifest.runs[-1].files_touched == [str(logs / "b.parquet")]
+    assert (list(manifest.files), manifest.sealed.files, manifest.scored_rows()) == ([1], 2, before.scored_rows())
+    assert night(logs, output) == []
+    assert read_manifest(open_folder(str(output))).runs[-1].files_touched == []
+    os.utime(logs / "a.parquet", ns=(10**9, 10**9))
+    night(logs, output)
+    assert done(output, "r2").sealed.files == 3 and night(logs, output) == []  # sealed anew: the newer entries count
+    manifest = read_manifest(open_folder(str(output)))
+    assert manifest.runs[-1].files_touched == [] and not manifest.files and manifest.registered == 3
+    write_logs(logs / "a.parquet", [{**row, "response": "It opens at 9."}])
+    with pytest.raises(OutputError, match=r"a.parquet .* holds scores, though as large: give changed logs a new file name"):
+        night(logs, output)
+
+
+@pytest.mark.usefixtures("few")
+def test_a_crash_between_shard_and_manifest_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs, output = tmp_path / "logs", tmp_path / "out"
+    for name in "abc":
+        write_logs(logs / f"{name}.parquet", example_rows(2))
+    night(logs, output)
+
+    def die(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tests.jobs.output.test_sealed.write_manifest", die)
+    with pytest.raises(KeyboardInterrupt):
+        done(output, "r1")
+    monkeypatch.undo()
+    monkeypatch.setattr(sealed, "SEAL_AT", 2)
+    assert shards(output) == ["r1-0.parquet", "r1-1.parquet"]
+    manifest = read_manifest(open_folder(str(output)))
+    assert list(manifest.files) == [0, 1, 2] and manifest.sealed.files == 0
+    assert night(logs, output) == []
+    assert done(output, "r2").sealed.shards == shards(output) == ["r2-0.parquet"]
+    assert night(logs, output) == []
+
+
+@pytest.mark.usefixtures("few")
+def test_a_missing_shard_is_named(tmp_path: Path) -> None:
+    for name in "ab":
+        write_logs(tmp_path / "logs" / f"{name}.parquet", example_rows(2))
+    night(tmp_path / "logs", tmp_path / "out")
+    done(tmp_path / "out", "r1")
+    shutil.rmtree(tmp_path / "out" / FILES)
+    with pytest.raises(OutputError, match=r"_files/r1-0.parquet can't be read .* bring it back from a copy"):
+        night(tmp_path / "logs", tmp_path / "out")
+
+
+files = st.builds(
+    InputFile,
+    path=st.text("abc/=é ", min_size=1, max_size=6),
+    uri=st.text("abc/é ", min_size=1, max_size=6).map("s3://".__add__),
+    size=st.integers(0, 2**62),
+    rows=st.integers(0, 9),
+    partition=st.sampled_from(["", "dt=1", "dt=2"]),
+    state=st.sampled_from([SCORED, SCORED, PENDING, UNREADABLE]),
+    digest=st.none() | st.text("0123456789abcdef", min_size=4, max_size=4),
+    judged=st.booleans(),
+    mtime=st.none() | st.integers(0, 2**62),
+)
+
+
+@settings(deadline=None)
+@given(nights=st.lists(st.lists(files, max_size=6), min_size=1, max_size=4), seal_at=st.integers(1, 4))
+def test_sums_and_entries_are_those_of_a_manifest_that_keeps_all(
+    tmp_path_factory: pytest.TempPathFactory, nights: list[list[InputFile]], seal_at: int
+) -> None:
+    folder = open_folder(str(tmp_path_factory.mktemp("sealed")))
+    plain, manifest = Manifest(), Manifest()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sealed, "SEAL_AT", seal_at)
+        patch.setattr(sealed, "SHARD_FILES", 2)
+        for number, new in enumerate(nights):
+            for file in new:
+                assert manifest.registered == plain.registered
+                manifest.files[manifest.registered] = plain.files[plain.registered] = file
+            seal(folder, manifest, f"r{number}")
+            manifest = Manifest.from_json(manifest.to_json())
+    assert manifest.scored_rows() == plain.scored_rows()
+    assert files_text(manifest) == files_text(plain)
+    back = entries(folder, manifest)
+    assert back | manifest.files == plain.files and not back.keys() & manifest.files.keys()
+
+
+def entries(folder: Folder, manifest: Manifest) -> dict[int, InputFile]:
+    """All that is sealed."""
+    found: dict[int, InputFile] = {}
+    for shard in sealed._shards(folder, manifest):
+        found |= sealed._entries(shard)
+    return found
+
+
+def test_a_manifest_without_shards_is_written_as_before_and_an_older_one_is_read() -> None:
+    file = InputFile("a.parquet", "/a.parquet", 1, 2, "", SCORED, judged=True)
+    manifest = Manifest({"schema": 1}, {0: file, 1: file})
+    written = json.loads(manifest.to_json())
+    assert written["version"] == 2 and "sealed" not in written and [f["path"] for f in written["files"]] == ["a.parquet"] * 2
+    assert Manifest.from_json(manifest.to_json()) == manifest
+
+
+@pytest.mark.usefixtures("few")
+def test_verdicts_are_the_same_before_and_behind_the_seal(tmp_path: Path) -> None:
+    output = write_output(tmp_path / "out", labelled_days(), decide_job())
+    folder = open_folder(str(output))
+    before = read_manifest(folder)
+    assert before.sealed.files == 6 and before.files == {}  # sealed by the run that judged them
+    with tasks_here():
+        run = finalize_job(decide_job(), str(output), Console(quiet=True))
+    assert run.rows["in"] == before.scored_rows().total() == sum(len(rows) for rows in labelled_days().values())
+    assert (run.flagged, run.errors) == (before.runs[-1].flagged, before.runs[-1].errors)
+    assert read_manifest(folder).finalized.keys() == before.finalized.keys()
+
+
+def test_only_what_an_input_names_is_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sealed, "SEAL_AT", 2)
+    for name in "abcd":
+        write_logs(tmp_path / "logs" / f"{name}.parquet", example_rows(1))
+    night(tmp_path / "logs", tmp_path / "out")
+    manifest = done(tmp_path / "out", "r1")
+    asked = find_logs(str(tmp_path / "logs" / "c.parquet")).files
+    found = sealed_among(open_folder(str(tmp_path / "out")), manifest, asked)
+    assert {number: file.path for number, file in found.items()} == {2: "c.parquet"}

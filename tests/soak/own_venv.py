@@ -1,0 +1,23 @@
+"""Environments of their own, under out/venvs, for packages that can't live in ours; made on first use."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+VENVS = Path(__file__).parents[2] / "out" / "venvs"
+
+
+def own_venv(name: str, *packages: str) -> Path:
+    """Folder of commands of an environment with these packages.
+
+    Args:
+        name: Of the environment; one that is there whole is used as it is.
+        packages: As pip takes them.
+    """
+    folder = VENVS / name
+    ready = folder / ".ready"
+    if not ready.exists():
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        subprocess.run([folder / "bin" / "pip", "install", "-q", *packages], check=True, stderr=subprocess.DEVNULL)
+        ready.touch()
+    return folder / "bin"
