@@ -4,13 +4,14 @@ import re
 
 from tests.benchmarks.on_paper import MARK, PAGE, measure, table, tokens
 
-NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e\+\d+)?")
+NUMBER = re.compile(r"(\d[\d,]*(?:\.\d+)?(?:e\+\d+)?)(?: (B|kB|MB|GB)\b)?")
+UNITS = {"": 1, "B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 NEAR = 0.1
 
 
 def split(text: str) -> tuple[str, list[float]]:
-    """Text without its numbers, and these."""
-    return NUMBER.sub("#", text), [float(found.replace(",", "")) for found in NUMBER.findall(text)]
+    """Text without its numbers, and these; sizes in bytes."""
+    return NUMBER.sub("#", text), [float(found.replace(",", "")) * UNITS[unit] for found, unit in NUMBER.findall(text)]
 
 
 def test_the_table_is_that_of_the_code() -> None:

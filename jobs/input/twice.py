@@ -4,7 +4,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from io import BufferedRandom
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +36,7 @@ class Twice:
         self._there = 0
         self._open = ExitStack()
         ranges = range(1 << bits if bits else 0)
-        self._files = [cast(BufferedRandom, self._open.enter_context(tempfile.TemporaryFile())) for _ in ranges]  # noqa: SIM115
+        self._files = [self._open.enter_context(tempfile.TemporaryFile()) for _ in ranges]  # noqa: SIM115
         self._starts = np.arange(1, len(self._files), dtype=np.uint64) << np.uint64(64 - bits if bits else 0)
 
     def __enter__(self) -> "Twice":
@@ -86,15 +85,15 @@ class Twice:
     def _ranges(self) -> Iterator[Iterator[Hashes]]:
         if not self._files:
             yield iter([self._held[: self._there]])
+        part = np.empty(self._in_memory if self._files else 0, np.uint64)
         for file in self._files:
-            yield self._read(file)
+            yield self._read(file, part)
 
-    def _read(self, file: BufferedRandom) -> Iterator[Hashes]:
+    def _read(self, file: BufferedRandom, part: Hashes) -> Iterator[Hashes]:
         try:
             file.seek(0)
         except OSError as error:  # what was held back is written first
             raise _no_room(self._expected, error) from error
-        part = np.empty(self._in_memory, np.uint64)
         while there := file.readinto(part.data.cast("B")):
             yield part[: there // 8]
 

@@ -12,6 +12,12 @@ Bits = npt.NDArray[np.uint8]
 CHUNK = 16
 """Lower bits of a key that tell its place in a chunk: 65,536 rows of one file."""
 
+BIT = np.array([128 >> place for place in range(8)], np.uint8)
+"""The bit of each of the rows of a byte; the first row has the highest."""
+
+FIRST = {256 - (256 >> rows): rows for rows in range(1, 9)}
+"""A byte that has its first rows and no others -> how many these are."""
+
 
 class RowSet:
     """A set of `row_key`s, in chunks of neighbouring rows.
@@ -29,7 +35,7 @@ class RowSet:
 
     def __len__(self) -> int:
         """How many rows it holds."""
-        return sum(chunk if isinstance(chunk, int) else int(_flags(chunk).sum()) for chunk in self._chunks.values())
+        return sum(chunk if isinstance(chunk, int) else int(np.bitwise_count(chunk).sum()) for chunk in self._chunks.values())
 
     def __bool__(self) -> bool:
         """Whether it holds any."""
@@ -42,9 +48,10 @@ class RowSet:
             keys: Their `row_key`s, >= 0, in any order; a key may be there more than once.
         """
         for number, rows in _by_chunk(np.sort(keys)):
-            flags = _flags(self._chunks.get(number, 0), int(rows[-1]) + 1)
-            flags[rows] = True
-            self._chunks[number] = len(flags) if flags.all() else np.packbits(flags)
+            bits = _bits(self._chunks.get(number, 0), int(rows[-1] >> 3) + 1)
+            np.bitwise_or.at(bits, rows >> 3, BIT[rows & 7])
+            first = FIRST.get(int(bits[-1]))
+            self._chunks[number] = 8 * (len(bits) - 1) + first if first and (bits[:-1] == 255).all() else bits
 
     def holds(self, keys: Ints) -> Bools:
         """Which rows it holds.
@@ -60,7 +67,7 @@ class RowSet:
         for number in range(start >> CHUNK, ((stop - 1) >> CHUNK) + 1):
             first, chunk = number << CHUNK, self._chunks.get(number, 0)
             low, high = max(start - first, 0), stop - first
-            found += max(0, min(chunk, high) - low) if isinstance(chunk, int) else int(_flags(chunk)[low:high].sum())
+            found += max(0, min(chunk, high) - low) if isinstance(chunk, int) else int(np.unpackbits(chunk)[low:high].sum())
         return found
 
     def near(self, start: int, stop: int) -> "RowSet":
@@ -88,13 +95,11 @@ def _by_chunk(keys: Ints) -> Iterator[tuple[int, Ints]]:
             yield int(rows[0] >> CHUNK), rows & ((1 << CHUNK) - 1)
 
 
-def _flags(chunk: int | Bits, length: int = 0) -> Bools:
-    """A flag for each row of a chunk, and for `length` rows at least."""
+def _bits(chunk: int | Bits, length: int) -> Bits:
+    """A chunk's bits, of so many bytes at least, to be changed."""
     if isinstance(chunk, int):
-        return np.arange(max(chunk, length)) < chunk
-    flags = np.unpackbits(chunk).astype(bool)
-    last = int(np.flatnonzero(flags)[-1]) + 1
-    return np.concatenate([flags[:last], np.zeros(max(0, length - last), bool)])
+        chunk = np.packbits(np.arange(max(8 * length, chunk)) < chunk)
+    return np.concatenate([chunk, np.zeros(max(0, length - len(chunk)), np.uint8)])
 
 
 def _held(chunk: int | Bits, rows: Ints) -> Bools:
@@ -102,4 +107,4 @@ def _held(chunk: int | Bits, rows: Ints) -> Bools:
         return np.asarray(rows < chunk)
     inside = rows < 8 * len(chunk)
     near = np.where(inside, rows, 0)
-    return np.asarray(inside & ((chunk[near >> 3] >> (7 - (near & 7)) & 1) > 0))
+    return np.asarray(inside & ((chunk[near >> 3] & BIT[near & 7]) > 0))

@@ -38,7 +38,7 @@ def of_python(path: Path, **known: str) -> list[str]:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "command":
             assert isinstance(node.value, ast.List)
-            words = [values[e.id] if isinstance(e, ast.Name) else ast.literal_eval(e) for e in node.value.elts[1:]]  # type: ignore[attr-defined]
+            words = [values[e.id] if isinstance(e, ast.Name) else ast.literal_eval(e) for e in node.value.elts[1:]]
             found.append(shlex.join(["ragassay", *words]))
     return found
 
