@@ -13,6 +13,7 @@ from typing import Any
 
 PUBLIC, SECRET = "pk-lf-test", "sk-lf-test"
 LARGEST = 3_500_000  # bytes of a request to Langfuse
+METHOD = ":method"
 DROP, DROP_BEHIND = "drop", "drop behind"
 """The connection ends without an answer: before the request is looked at, or when its work is done."""
 
@@ -68,14 +69,16 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 body = json.loads(text) if text else None
                 tool.requests.append((self.path, body))
-                reply = tool.answer(self.path, {k.lower(): v for k, v in self.headers.items()}, body)
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                reply = tool.answer(self.path, {**headers, METHOD: self.command}, body)
                 reply = None if wrong == DROP_BEHIND else reply
         if reply is None:
             self.close_connection = True
             return
-        data = json.dumps(reply[1]).encode()
+        is_text = isinstance(reply[1], str)
+        data = reply[1].encode() if is_text else json.dumps(reply[1]).encode()
         self.send_response(reply[0])
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", "text/plain" if is_text else "application/json")
         self.send_header("Content-Length", str(len(data)))
         for name, value in (tool.headers if wrong else {}).items():
             self.send_header(name, value)
@@ -100,6 +103,22 @@ def serving(tool: Tool) -> Iterator[Tool]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def before(url: str) -> Tool:
+    """What stands before a real tool and passes on what it does not spoil."""
+    import httpx2
+
+    client = httpx2.Client(base_url=url, timeout=120, trust_env=False)
+
+    def answer(path: str, headers: Headers, body: Any) -> Reply:
+        found = client.request(headers[METHOD], path, json=body)
+        try:
+            return found.status_code, found.json()
+        except ValueError:
+            return found.status_code, found.text
+
+    return Tool(answer)
 
 
 class Langfuse:
