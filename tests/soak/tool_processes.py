@@ -14,7 +14,7 @@ import httpx2
 from tests.soak.results import REPO
 
 VENVS = REPO / "out" / "venvs"
-PHOENIX, MLFLOW = "arize-phoenix==20.26.1", "mlflow==3.18.0"
+PHOENIX, MLFLOW = "arize-phoenix==20.26.1", "mlflow==3.17.2"
 START_SECONDS = 300.0
 
 
