@@ -17,7 +17,7 @@ from ragassay.pipeline.errors import InputError, OutputError
 OUR_DATA = frozenset(
     {
         "raw", "scored", "stats", "explanations", "escalated", "judge", "manifest.json", "evaluation.json",
-        "evaluation_explanations.json", "frequencies.parquet", "estimate.json",
+        "evaluation_explanations.json", "frequencies.parquet", "estimate.json", "publish",
     }
 )  # fmt: skip
 """What lies in an output folder and is read again, beside names that begin with `_`. A calibration may lie there too."""

@@ -6,6 +6,7 @@ RagassayError              exit code 1; its text names the thing and the way out
 ├── OutputError            the output folder is in use, foreign, or made under another fingerprint
 ├── ModelError             a model can't be found, loaded, or has no single-token yes or no
 ├── FitError               mu and sigma can't be fitted (no scores, or sigma = 0)
+├── PublishError           verdicts can't be sent to a tool, or it would not take some
 ├── RowsError              this program failed on more rows than the job allows; all is written, and says which
 └── BalanceError           rows in are not rows out: never expected, always fatal
 """
@@ -33,6 +34,10 @@ class ModelError(RagassayError):
 
 class FitError(RagassayError):
     """Mean and deviation can't be fitted."""
+
+
+class PublishError(RagassayError):
+    """Verdicts can't be sent to a tool, or it would not take some."""
 
 
 class RowsError(RagassayError):

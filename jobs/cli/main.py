@@ -16,6 +16,7 @@ from ragassay.jobs.cli.explain import app as explain
 from ragassay.jobs.cli.init import app as init
 from ragassay.jobs.cli.options import Config, FailOnDrift, Output
 from ragassay.jobs.cli.plan import app as plan
+from ragassay.jobs.cli.publish import app as publish
 from ragassay.jobs.cli.review import app as review
 from ragassay.jobs.cli.tune import app as tune
 from ragassay.jobs.config import Job, load_job
@@ -33,6 +34,7 @@ app.add_typer(estimate)
 app.add_typer(explain)
 app.add_typer(init)
 app.add_typer(plan)
+app.add_typer(publish)
 app.add_typer(review)
 app.add_typer(tune)
 

@@ -9,7 +9,7 @@ from typing import Any
 from pyarrow import parquet as pq
 from pyarrow.fs import FileType
 
-from ragassay.jobs.decide.review_lines import SUFFIX, Item, last_words, read_lines
+from ragassay.jobs.decide.review_lines import SUFFIX, SUFFIXES, Item, last_words, read_lines
 from ragassay.jobs.output.partitions import hive_path, partitions, read_group
 from ragassay.jobs.progress.task import advance
 from ragassay.jobs.storage import Folder, file_of, open_file, refuse_inside, writing
@@ -50,7 +50,7 @@ def read_reviewers(files: Sequence[str]) -> dict[str, Words]:
     """
     said: list[tuple[str, str, Words]] = []
     for file in files:
-        if not file.lower().endswith(SUFFIX):
+        if not file.lower().endswith(SUFFIXES):
             raise ConfigError(f"{file}: agreement is of reviewers' JSON Lines, as the review page saves them (FILE{SUFFIX})")
         said += [(name or "somebody", file, words) for name, words in last_words(read_lines(file)).items()]
     names = [name for name, _, _ in said]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet as pq
 
-from ragassay.jobs.decide.review_lines import SUFFIX, read_lines, settled
+from ragassay.jobs.decide.review_lines import SUFFIX, SUFFIXES, read_lines, settled
 from ragassay.jobs.storage import open_file
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
@@ -187,8 +187,8 @@ def _drawn(uri: str, table: pa.Table, ids: Sequence[Key]) -> dict[Key, set[Drawn
 
 
 def is_lines(uri: str) -> bool:
-    """Whether a file of labels is JSON Lines, by its name."""
-    return uri.lower().endswith(SUFFIX)
+    """Whether a file of labels says by itself what they mean, by its name: JSON Lines, or an export of Label Studio."""
+    return uri.lower().endswith(SUFFIXES)
 
 
 def _reviewed_lines(uri: str) -> Reviewed:

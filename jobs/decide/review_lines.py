@@ -1,13 +1,17 @@
-"""Reviewers' files: JSON Lines, a line a thing said of a sentence or a response."""
+"""Reviewers' files: JSON Lines, a line a thing said of a sentence or a response; or what Label Studio exports."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
+from ragassay.jobs.decide.label_studio import EXPORT_SUFFIX, lines_of_export
 from ragassay.jobs.storage import open_file
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.review import ReviewLine, Said
 
 SUFFIX = ".jsonl"
+
+SUFFIXES = (SUFFIX, EXPORT_SUFFIX)
+"""By its name a file of labels is one of these; else it is Parquet."""
 
 Item = tuple[str | None, str, int | None, int | None]
 """What a line speaks of: partition, row id, and the characters [start, end) of a sentence; both None for the response."""
@@ -40,6 +44,11 @@ def read_lines(uri: str) -> list[ReviewLine]:
         raise InputError(f"labels {uri} can't be read as JSON Lines: {error}") from error
     if text is None:
         raise InputError(f"labels {uri} can't be read: there is no such file")
+    if name.lower().endswith(EXPORT_SUFFIX):
+        try:
+            return lines_of_export(text.removeprefix("\ufeff"))
+        except ValueError as error:
+            raise InputError(f"labels {uri}: {error}") from error
     found = []
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):  # a text may hold other line breaks
         if line.strip():

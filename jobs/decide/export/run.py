@@ -11,8 +11,9 @@ from pyarrow import fs as pafs
 from ragassay.jobs.decide.export.examples import EXAMPLES, examples, messages
 from ragassay.jobs.decide.export.flagged import REVIEW, flagged
 from ragassay.jobs.decide.export.pairs import pairs
+from ragassay.jobs.decide.export.reviewers import argilla, label_studio
 from ragassay.jobs.decide.export.rows import Options, Read, Row, Tally, rows
-from ragassay.jobs.decide.export.write import write_jsonl, write_parquet
+from ragassay.jobs.decide.export.write import write_json, write_jsonl, write_parquet
 from ragassay.jobs.output.partitions import partitions
 from ragassay.jobs.storage import Folder, open_folder, refuse_inside
 from ragassay.pipeline.errors import ConfigError, OutputError
@@ -25,6 +26,11 @@ class Format(StrEnum):
     PARQUET = "parquet"
     DPO = "dpo"
     FLAGGED = "flagged"
+    LABEL_STUDIO = "label-studio"
+    ARGILLA = "argilla"
+
+
+FOR_REVIEWERS = {Format.FLAGGED, Format.LABEL_STUDIO, Format.ARGILLA}
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,8 @@ def export(
 
     `messages` and `parquet` hold the supported responses. `dpo` holds a pair for each hallucinated response: it is rejected,
     and chosen is the best-scored supported response to the same question over the same context, which the scores trust
-    most. `flagged` holds every flagged sentence, for people to fill in `supported`.
+    most. `flagged` holds every flagged sentence, for people to fill in `supported`; `label-studio` and `argilla` the responses
+    with a flagged sentence, all their sentences as spans with our opinion.
 
     Args:
         output: The output folder, finalised.
@@ -90,8 +97,7 @@ def export(
     first = next(made, None)
     if first is None:
         raise OutputError(_nothing(output, fmt, tally))
-    write = write_jsonl if fmt in (Format.MESSAGES, Format.DPO) else partial(write_parquet, schema=_SCHEMAS[fmt])
-    written = write(target, chain([first], made))
+    written = _WRITERS[fmt](target, chain([first], made))
     return Exported(written, tally.passed, dict(tally.left_out), tally.used)
 
 
@@ -101,7 +107,7 @@ def _check_options(fmt: Format, options: Options) -> None:
         raise ConfigError(f"near duplicates: the similarity must be above 0 and at most 1, not {similarity:g}")
     if similarity is not None and fmt not in (Format.MESSAGES, Format.PARQUET):
         raise ConfigError(f"near duplicates are left out of messages and parquet only, not of {fmt}: drop the option")
-    if fmt is Format.FLAGGED and (options.system is not None or not options.context_in_prompt or options.only_clean):
+    if fmt in FOR_REVIEWERS and (options.system is not None or not options.context_in_prompt or options.only_clean):
         raise ConfigError("flagged sentences have no prompt and are never clean: drop the options on system, context and clean")
 
 
@@ -128,7 +134,7 @@ def _nothing(output: Folder, fmt: Format, tally: Tally) -> str:
     what = {
         Format.DPO: "no pair: that is a supported and a hallucinated response, of different text, to the same question over "
         "the same context",
-        Format.FLAGGED: "no sentence is flagged",
+        **dict.fromkeys(FOR_REVIEWERS, "no sentence is flagged"),
     }.get(fmt, "no row passes")
     return (
         f"output {output.uri}: {what} ({size:,} rows: {why}). Nothing was written; `ragassay finalize` "
@@ -141,5 +147,14 @@ _MAKERS: dict[Format, Callable[[Read, Options, Tally], Iterator[Row]]] = {
     Format.PARQUET: examples,
     Format.DPO: pairs,
     Format.FLAGGED: flagged,
+    Format.LABEL_STUDIO: label_studio,
+    Format.ARGILLA: argilla,
 }
-_SCHEMAS = {Format.PARQUET: EXAMPLES, Format.FLAGGED: REVIEW}
+_WRITERS: dict[Format, Callable[[Folder, Iterator[Row]], int]] = {
+    Format.MESSAGES: write_jsonl,
+    Format.PARQUET: partial(write_parquet, schema=EXAMPLES),
+    Format.DPO: write_jsonl,
+    Format.FLAGGED: partial(write_parquet, schema=REVIEW),
+    Format.LABEL_STUDIO: write_json,
+    Format.ARGILLA: write_json,
+}

@@ -1,4 +1,4 @@
-"""Write a file whole or not at all: JSON lines, or Parquet."""
+"""Write a file whole or not at all: JSON, JSON lines, or Parquet."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -33,6 +33,18 @@ def write_jsonl(target: Folder, rows: Iterable[Row]) -> int:
             text = json.dumps(row, ensure_ascii=False, allow_nan=False).translate(_ESCAPES)
             stream.write(f"{text}\n".encode())
             written += 1
+    return written
+
+
+def write_json(target: Folder, rows: Iterable[Row]) -> int:
+    """Write one JSON array, an object a line; gives their number."""
+    written = 0
+    with _whole(target, "gzip" if target.root.endswith(".gz") else None) as stream:
+        for row in rows:
+            text = json.dumps(row, ensure_ascii=False, allow_nan=False).translate(_ESCAPES)
+            stream.write(f"{',' if written else '['}\n{text}".encode())
+            written += 1
+        stream.write(b"\n]\n" if written else b"[]\n")
     return written
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragassay.jobs.decide.export.run import Exported, Format, export
+from ragassay.jobs.decide.export.run import FOR_REVIEWERS, Exported, Format, export
 from ragassay.jobs.storage import Folder, open_folder
 from ragassay.pipeline.errors import ConfigError, OutputError
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED, scored_schema
@@ -294,7 +294,7 @@ def test_every_row_is_accounted_for(
         row(f"r{i}", score, question=question, response=text, flags=[None if score is None else flag])
         for i, (score, question, text, flag) in enumerate(drawn)
     ]
-    options: dict[str, Any] = {} if fmt is Format.FLAGGED else {"only_clean": clean}
+    options: dict[str, Any] = {} if fmt in FOR_REVIEWERS else {"only_clean": clean}
     if fmt in (Format.MESSAGES, Format.PARQUET):
         options |= {"near_duplicates": similarity, "context_in_prompt": False}
     root = Path(tempfile.mkdtemp())
@@ -311,6 +311,8 @@ def test_every_row_is_accounted_for(
     assert done.passed == sum(r["verdict"] == SUPPORTED for r in rows)
     if fmt in (Format.MESSAGES, Format.DPO):
         assert done.written == written.count(b"\n")
+    elif fmt in (Format.LABEL_STUDIO, Format.ARGILLA):
+        assert done.written == len(json.loads(written))
     else:
         assert done.written == pq.read_metadata(pa.BufferReader(written)).num_rows
     if fmt is not Format.DPO:

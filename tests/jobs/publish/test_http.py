@@ -1,0 +1,49 @@
+"""Requests: how long is waited, how fast, and what is said of a tool's words."""
+
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from ragassay.jobs.publish import http
+from ragassay.jobs.publish.http import Answer, Connection, Http
+from ragassay.pipeline.errors import PublishError
+from tests.jobs.publish.conftest import Serve
+from tests.tool_servers import Tool
+
+
+def test_retry_after_is_a_number_or_a_date(monkeypatch: pytest.MonkeyPatch, serve: Serve) -> None:
+    monkeypatch.setattr(http, "FIRST_WAIT", 0.001)
+    tool = serve(Tool(lambda *_: (200, {})))
+    tool.fault = lambda number: (429, {}) if number == 1 else None
+    for header in ("0.4", format_datetime(datetime.now(UTC) + timedelta(seconds=2))):
+        tool.count, tool.headers = 0, {"Retry-After": header}
+        asked, started = Http(Connection(tool.url), None), time.monotonic()
+        assert asked.trying(lambda asked=asked: asked.once("POST", "/", {})).ok  # type: ignore[misc]
+        assert time.monotonic() - started >= 0.3 and tool.count == 2
+    tool.count, tool.headers = 0, {"Retry-After": "86400"}
+    with pytest.raises(PublishError, match="asks to wait 86400 seconds"):
+        asked.trying(lambda: asked.once("POST", "/", {}))
+
+
+def test_no_faster_than_allowed(serve: Serve) -> None:
+    tool = serve(Tool(lambda *_: (200, {})))
+    asked, started = Http(Connection(tool.url), 20), time.monotonic()
+    for _ in range(7):
+        asked.once("POST", "/", {})
+    assert time.monotonic() - started >= 6 / 20 and asked.requests == tool.count == 7
+
+
+def test_a_tool_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "FIRST_WAIT", 0.001)
+    asked = Http(Connection("http://127.0.0.1:9"), None)
+    with pytest.raises(PublishError, match="ConnectError, 10 times"):
+        asked.trying(lambda: asked.once("GET", "/"))
+
+
+def test_what_a_tool_quotes_of_the_request_is_not_repeated() -> None:
+    fault = {"loc": ["body", "data", 0, "result"], "msg": "Field required", "input": "the secret text"}
+    assert Answer(422, {"detail": [fault]}).reason == "422: body.data.0.result: Field required"
+    assert Answer(404, {"error_code": "NO", "message": "Not there"}).reason == "404: NO: Not there"
+    assert Answer(500, "").reason == "500" and len(Answer(500, "x" * 999).reason) == 300

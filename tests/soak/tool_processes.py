@@ -1,0 +1,135 @@
+"""Real tools on loopback: each in an environment of its own, made on first use, with a data base in a folder of the test."""
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from tests.soak.results import REPO
+
+VENVS = REPO / "out" / "venvs"
+PHOENIX, MLFLOW = "arize-phoenix==20.26.1", "mlflow==3.17.2"
+START_SECONDS = 300.0
+
+
+def venv(name: str, *requirements: str) -> Path:
+    """The `bin` of an environment with some packages."""
+    folder = VENVS / name
+    made = folder / "made"
+    if not made.exists() or made.read_text().split() != list(requirements):
+        subprocess.run(["python3.11", "-m", "venv", folder], check=True)
+        pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements]
+        subprocess.run(list(map(str, pip)), check=True)
+        made.write_text(" ".join(requirements))
+    return folder / "bin"
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+@contextmanager
+def running(command: Sequence[str | Path], url: str, log: Path, **env: str) -> Iterator[str]:
+    """A server as a process, from when it answers until the block ends."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL"))} | env
+    with log.open("wb") as out:
+        process = subprocess.Popen(list(map(str, command)), stdout=out, stderr=out, env=environment, cwd=log.parent)
+        try:
+            end = time.monotonic() + START_SECONDS
+            while True:
+                assert process.poll() is None, log.read_text()[-3000:]
+                assert time.monotonic() < end, f"no answer: {log.read_text()[-3000:]}"
+                try:
+                    if httpx2.get(url, timeout=5, trust_env=False).status_code == 200:
+                        break
+                except httpx2.TransportError:
+                    pass
+                time.sleep(0.3)
+            yield url
+        finally:
+            process.terminate()
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@contextmanager
+def phoenix(folder: Path) -> Iterator[str]:
+    """Phoenix; gives its address."""
+    bin_, port = venv("phoenix", PHOENIX), free_port()
+    env = {
+        "PHOENIX_PORT": str(port), "PHOENIX_GRPC_PORT": str(free_port()), "PHOENIX_HOST": "127.0.0.1",
+        "PHOENIX_WORKING_DIR": str(folder), "PHOENIX_TELEMETRY_ENABLED": "false", "PHOENIX_ALLOW_EXTERNAL_RESOURCES": "false",
+    }  # fmt: skip
+    url = f"http://127.0.0.1:{port}"
+    with running([bin_ / "phoenix", "serve"], f"{url}/healthz", folder / "phoenix.log", **env):
+        yield url
+
+
+@contextmanager
+def mlflow(folder: Path) -> Iterator[str]:
+    """MLflow's tracking server, on sqlite; gives its address."""
+    bin_, port = venv("mlflow", MLFLOW), free_port()
+    store = ["--backend-store-uri", f"sqlite:///{folder}/mlflow.db", "--artifacts-destination", str(folder / "artifacts")]
+    command = [bin_ / "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1", *store]
+    url = f"http://127.0.0.1:{port}"
+    env = {"PATH": f"{bin_}:{os.environ['PATH']}", "MLFLOW_DISABLE_TELEMETRY": "true"}
+    with running(command, f"{url}/health", folder / "mlflow.log", **env):
+        yield url
+
+
+def traces(ids: Sequence[tuple[str, str]]) -> bytes:
+    """A request of OTLP with a trace of one span for each pair of ids (hex digits), as the applications would have sent it."""
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    request = ExportTraceServiceRequest()
+    spans = request.resource_spans.add().scope_spans.add().spans
+    now = time.time_ns()
+    for trace, span in ids:
+        spans.add(
+            trace_id=bytes.fromhex(trace),
+            span_id=bytes.fromhex(span),
+            name="answer",
+            start_time_unix_nano=now - 10**9,
+            end_time_unix_nano=now,
+        )
+    data: bytes = request.SerializeToString()
+    return data
+
+
+def send_traces(url: str, ids: Sequence[tuple[str, str]], **headers: str) -> None:
+    """Send traces to a tool, 200 a request."""
+    for first in range(0, len(ids), 200):
+        found = httpx2.post(
+            f"{url}/v1/traces",
+            content=traces(ids[first : first + 200]),
+            headers={"Content-Type": "application/x-protobuf", **headers},
+            timeout=120,
+            trust_env=False,
+        )
+        assert found.status_code == 200, found.text[:500]
+
+
+def get(url: str, **params: Any) -> Any:
+    """JSON of a GET."""
+    found = httpx2.get(url, params=params, timeout=120, trust_env=False)
+    assert found.status_code == 200, found.text[:500]
+    return found.json()
+
+
+def post(url: str, body: Any) -> Any:
+    """JSON of a POST."""
+    found = httpx2.post(url, json=body, timeout=120, trust_env=False)
+    assert found.status_code == 200, found.text[:500]
+    return found.json()

@@ -1,0 +1,258 @@
+"""Servers that hold to the APIs of tools that verdicts are published to, and have the faults that a test asks for."""
+
+import base64
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+PUBLIC, SECRET = "pk-lf-test", "sk-lf-test"
+LARGEST = 3_500_000  # bytes of a request to Langfuse
+METHOD = ":method"
+DROP, DROP_BEHIND = "drop", "drop behind"
+"""The connection ends without an answer: before the request is looked at, or when its work is done."""
+
+Reply = tuple[int, Any]
+Headers = dict[str, str]
+Fault = Callable[[int], Reply | str | None]
+"""From the number of a request, from 1, to what goes wrong with it: an answer in place of the tool's, DROP or DROP_BEHIND."""
+
+
+@dataclass
+class Tool:
+    """A tool: what it does with a request, and what goes wrong.
+
+    Attributes:
+        answer: From path, headers and body to status and JSON.
+        fault: What goes wrong; nothing, if a test asks for nothing.
+        requests: Path and body of each that was looked at.
+        headers: That faults are sent with.
+    """
+
+    answer: Callable[[str, Headers, Any], Reply]
+    fault: Fault = lambda _: None
+    requests: list[tuple[str, Any]] = field(default_factory=list)
+    headers: Headers = field(default_factory=dict)
+    url: str = ""
+    count: int = 0
+    lock: Any = field(default_factory=threading.Lock)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    tool: Tool
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Who has gone hears no answer."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Server
+
+    def do_POST(self) -> None:
+        tool = self.server.tool
+        text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        with tool.lock:
+            tool.count += 1
+            wrong = tool.fault(tool.count)
+            if wrong == DROP or (wrong is not None and not isinstance(wrong, str)):
+                reply: Reply | None = wrong if isinstance(wrong, tuple) else None
+            else:
+                body = json.loads(text) if text else None
+                tool.requests.append((self.path, body))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                reply = tool.answer(self.path, {**headers, METHOD: self.command}, body)
+                reply = None if wrong == DROP_BEHIND else reply
+        if reply is None:
+            self.close_connection = True
+            return
+        is_text = isinstance(reply[1], str)
+        data = reply[1].encode() if is_text else json.dumps(reply[1]).encode()
+        self.send_response(reply[0])
+        self.send_header("Content-Type", "text/plain" if is_text else "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        for name, value in (tool.headers if wrong else {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_GET = do_PATCH = do_POST
+
+    def log_message(self, *args: Any) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def serving(tool: Tool) -> Iterator[Tool]:
+    """A tool on a free port of this machine; `url` says which."""
+    server = _Server(("127.0.0.1", 0), _Handler)
+    server.tool = tool
+    tool.url = f"http://127.0.0.1:{server.server_address[1]}"
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        yield tool
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def before(url: str) -> Tool:
+    """What stands before a real tool and passes on what it does not spoil."""
+    import httpx2
+
+    client = httpx2.Client(base_url=url, timeout=120, trust_env=False)
+
+    def answer(path: str, headers: Headers, body: Any) -> Reply:
+        found = client.request(headers[METHOD], path, json=body)
+        try:
+            return found.status_code, found.json()
+        except ValueError:
+            return found.status_code, found.text
+
+    return Tool(answer)
+
+
+class Langfuse:
+    """The batch ingestion of Langfuse's public API, of which it takes scores.
+
+    A score is known by its id, its name and the day of its time: what comes with a later time, or the same, holds. An event is
+    known by its id, and looked at once. What is wrong with an event is said of it in an answer of status 207.
+
+    Attributes:
+        scores: (day, name, id) -> time and body of what holds.
+        refuse: From a score's body to why it is refused, status and message; None takes it.
+        taken: How often an event was stored.
+    """
+
+    def __init__(self, refuse: Callable[[dict[str, Any]], tuple[int, str] | None] = lambda _: None) -> None:
+        self.scores: dict[tuple[str, str, str], tuple[datetime, dict[str, Any]]] = {}
+        self.events: set[str] = set()
+        self.refuse, self.taken = refuse, 0
+
+    def tool(self) -> Tool:
+        return Tool(self.answer)
+
+    def answer(self, path: str, headers: Headers, body: Any) -> Reply:
+        if path != "/api/public/ingestion":
+            return 404, {"message": "Not Found"}
+        if headers.get("authorization") != "Basic " + base64.b64encode(f"{PUBLIC}:{SECRET}".encode()).decode():
+            return 401, {"message": "Invalid credentials. Confirm that you've configured the correct host."}
+        if int(headers["content-length"]) > LARGEST:
+            return 413, {"message": "Request body too large"}
+        if not isinstance(body, dict) or set(body) - {"batch", "metadata"} or not isinstance(body.get("batch"), list):
+            return 400, {"message": "Invalid request data"}
+        done: dict[str, list[Any]] = {"successes": [], "errors": []}
+        for event in body["batch"]:
+            status, why = self._take(event)
+            one = {"id": event.get("id"), "status": status}
+            done["errors" if why else "successes"].append({**one, **({"message": why, "error": why} if why else {})})
+        return 207, done
+
+    def _take(self, event: dict[str, Any]) -> tuple[int, str]:
+        if set(event) != {"id", "type", "timestamp", "body"} or event["type"] != "score-create":
+            return 400, "Invalid event"
+        moment = datetime.fromisoformat(event["timestamp"])
+        score = event["body"]
+        known = {"id", "traceId", "observationId", "name", "value", "dataType", "comment", "metadata"}
+        kinds = {"CATEGORICAL": str, "NUMERIC": (int, float)}
+        right = (
+            not set(score) - known
+            and all(isinstance(score.get(name), str) and score[name] for name in ("id", "traceId", "name"))
+            and isinstance(score.get("value"), kinds.get(score.get("dataType"), ()))  # type: ignore[arg-type]
+            and isinstance(score.get("comment", ""), str)
+            and isinstance(score.get("metadata", {}), dict)
+            and moment.tzinfo is not None
+        )
+        if not right:
+            return 400, "Invalid score"
+        refused = self.refuse(score)
+        if refused:
+            return refused
+        if event["id"] not in self.events:
+            self.events.add(event["id"])
+            self.taken += 1
+            place = (str(moment.date()), score["name"], score["id"])
+            if place not in self.scores or moment >= self.scores[place][0]:
+                self.scores[place] = (moment, score)
+        return 201, ""
+
+    def named(self, name: str = "ragassay") -> dict[str, dict[str, Any]]:
+        """Trace -> its score of a name; two of them are a fault."""
+        found: dict[str, dict[str, Any]] = {}
+        for (_, of, _), (_, score) in self.scores.items():
+            if of == name:
+                assert score["traceId"] not in found, "a trace has the score twice"
+                found[score["traceId"]] = score
+        return found
+
+
+class Collector:
+    """A collector of OpenTelemetry's logs, over OTLP/HTTP in JSON; what it takes it has read as the protocol's own messages.
+
+    Attributes:
+        records: What it has taken, as dicts of attributes with the record's own fields among them.
+        refuse: From the attributes of a record to whether it is refused.
+        key: That every request must bear; None wants none.
+    """
+
+    def __init__(self, refuse: Callable[[dict[str, Any]], bool] = lambda _: False, key: str | None = None) -> None:
+        self.records: list[dict[str, Any]] = []
+        self.refuse, self.key = refuse, key
+
+    def tool(self) -> Tool:
+        return Tool(self.answer)
+
+    def answer(self, path: str, headers: Headers, body: Any) -> Reply:
+        from google.protobuf.json_format import Parse, ParseError
+        from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+
+        if path != "/v1/logs":
+            return 404, {"message": "404 page not found"}
+        if self.key is not None and headers.get("x-key") != self.key:
+            return 401, {"code": 16, "message": "Unauthenticated"}
+        try:
+            found = Parse(json.dumps(_ids_as_base64(body)), ExportLogsServiceRequest())
+        except (ParseError, ValueError) as error:
+            return 400, {"code": 3, "message": str(error)[:200]}
+        records = [_plain(r) for a in found.resource_logs for b in a.scope_logs for r in b.log_records]
+        taken = [record for record in records if not self.refuse(record)]
+        self.records += taken
+        refused = len(records) - len(taken)
+        return 200, {"partialSuccess": {"rejectedLogRecords": str(refused), "errorMessage": "too old"}} if refused else {}
+
+
+def _ids_as_base64(body: Any) -> Any:
+    """OTLP's JSON has ids as hex digits, where protobuf's own JSON has bytes in base 64."""
+    for record in [r for a in body["resourceLogs"] for b in a["scopeLogs"] for r in b["logRecords"]]:
+        for name, size in (("traceId", 16), ("spanId", 8)):
+            if name in record:
+                raw = bytes.fromhex(record[name])
+                if len(raw) != size:
+                    raise ValueError(f"{name} must have {size} bytes")
+                record[name] = base64.b64encode(raw).decode()
+    return body
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    attributes = {one.key: _value(one.value) for one in record.attributes}
+    assert len(attributes) == len(record.attributes), "an attribute stands twice"
+    own = {"event": record.event_name, "trace": record.trace_id.hex(), "span": record.span_id.hex()}
+    return {**attributes, **own, "time": record.time_unix_nano, "severity": record.severity_number}
+
+
+def _value(value: Any) -> Any:
+    kind = value.WhichOneof("value")
+    if kind == "array_value":
+        return [_value(one) for one in value.array_value.values]
+    if kind == "kvlist_value":
+        return {one.key: _value(one.value) for one in value.kvlist_value.values}
+    return getattr(value, kind)
