@@ -13,6 +13,9 @@ from ragassay.jobs.config import Job
 from ragassay.jobs.endings import end_at_sigterm, full_message, is_full
 from ragassay.pipeline.errors import ConfigError, OutputError, RagassayError
 
+STARTS = 3
+"""Ray gives its processes half a minute to start, which a busy machine may exceed; so often it is tried."""
+
 WORKERS_A_CPU = 4
 """Worker processes that Ray keeps while they are idle; each takes seconds of CPU to start."""
 
@@ -111,15 +114,26 @@ def start_here(needed_cpus: float, runtime_env: dict[str, Any] | None = None) ->
     """
     import ray
 
-    with _without_dashboard():
-        ray.init(
-            address="local",  # never a cluster that happens to run here, nor what a killed run has left behind
-            num_cpus=max(os.cpu_count() or 1, -int(-needed_cpus // 1)),
-            include_dashboard=False,
-            logging_level=logging.ERROR,
-            log_to_driver=False,
-            runtime_env=runtime_env,
-        )
+    for left in reversed(range(STARTS)):
+        try:
+            with _without_dashboard():
+                ray.init(
+                    address="local",  # never a cluster that happens to run here, nor what a killed run has left behind
+                    num_cpus=max(os.cpu_count() or 1, -int(-needed_cpus // 1)),
+                    include_dashboard=False,
+                    logging_level=logging.ERROR,
+                    log_to_driver=False,
+                    runtime_env=runtime_env,
+                )
+            return
+        except Exception as error:  # it has no class of its own
+            if "timed out during startup" not in str(error):
+                raise
+            ray.shutdown()
+            if not left:
+                raise ConfigError(
+                    f"Ray did not start on this machine within half a minute, {STARTS} times: it is too busy, or short of memory"
+                ) from error
 
 
 @contextmanager

@@ -146,7 +146,7 @@ def _handler(store: Store) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def handle_any(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            body = self._body()
             fate = store.weather.next()
             if fate == "errors":
                 return self._answer(*_error(store.weather.one_of("InternalError", "SlowDown")))
@@ -161,6 +161,17 @@ def _handler(store: Store) -> type[BaseHTTPRequestHandler]:
 
         do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = handle_any
 
+        def _body(self) -> bytes:
+            if "chunked" not in (self.headers.get("Transfer-Encoding") or ""):
+                return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            parts = []
+            while size := int(self.rfile.readline().partition(b";")[0], 16):
+                parts.append(self.rfile.read(size))
+                self.rfile.readline()
+            while self.rfile.readline().strip():  # what stands behind the last one
+                continue
+            return b"".join(parts)
+
         def _forward(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
             server = http.client.HTTPConnection("127.0.0.1", store.direct, timeout=60)
             try:
@@ -169,6 +180,8 @@ def _handler(store: Store) -> type[BaseHTTPRequestHandler]:
                 for name, value in self.headers.items():
                     if name.lower() not in {"expect", "connection", "transfer-encoding"} | passed:
                         server.putheader(name, value)
+                if self.command in {"PUT", "POST"} and not self.headers.get("Content-Length"):
+                    server.putheader("Content-Length", str(len(body)))
                 server.endheaders(body)
                 response = server.getresponse()
                 return response.status, response.getheaders(), response.read()

@@ -37,7 +37,7 @@ def store(server: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 @pytest.fixture
 def folder(store: Store, request: pytest.FixtureRequest) -> Folder:
-    return open_folder(store.uri(request.node.name))
+    return open_folder(store.uri(request.node.name.replace("[", ".").rstrip("]")))
 
 
 def race(folder: Folder, runs: int) -> tuple[int, list[str]]:
