@@ -86,8 +86,8 @@ class Guard:
             return ModelError(f"the process of a worker ended again and again: {reason}. {again}")
         name, replicas = self._pools[known]
         return ModelError(
-            f"{name}: the process of a replica ended {replicas.restarts + 1} times (replicas.restarts: {replicas.restarts}), at "
-            f"last since {reason}. {again}"
+            f"{name}: the process of a replica ended {replicas.restarts + 1} times (replicas.restarts: {replicas.restarts}), "
+            f"at last since {reason}. {again}"
         )
 
     def forget(self) -> None:
@@ -102,8 +102,8 @@ def _reason(text: str) -> str:
     """What Ray says of the end of a process, in our words."""
     if "memory monitor" in text or "running low on memory" in text or "OutOfMemory" in text:
         return (
-            "the memory of its machine was used up, and Ray ended it: lower replicas.max, block_mib, or what its engine may hold "
-            "(max_num_batched_tokens, kv_cache_gib)"
+            "the memory of its machine was used up, and Ray ended it: lower replicas.max, block_mib, or what its engine may "
+            "hold (max_num_batched_tokens, kv_cache_gib)"
         )
     return "it crashed or was killed from outside; the log of Ray on its machine may say more"
 

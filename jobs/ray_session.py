@@ -11,6 +11,7 @@ from typing import Any
 
 from ragassay.jobs.config import Job
 from ragassay.jobs.endings import end_at_sigterm, full_message, is_full
+from ragassay.jobs.object_store import gave_way, gave_way_message
 from ragassay.pipeline.errors import ConfigError, OutputError, RagassayError
 
 STARTS = 3
@@ -74,7 +75,7 @@ def set_ray_environment() -> None:
 
 
 def our_error(error: BaseException | None) -> RagassayError | None:
-    """The RagassayError inside what Ray raises for a failed worker, or one for a full disk; None where there is neither."""
+    """The RagassayError inside what Ray raises for a worker, or one for a full disk or a store; None where there is none."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         if isinstance(error, RagassayError):
@@ -84,6 +85,8 @@ def our_error(error: BaseException | None) -> RagassayError | None:
             return type(ours)(str(ours).partition("\nFailed to apply UDF transform")[0])
         if isinstance(error, OSError) and is_full(error):
             return OutputError(full_message(error))
+        if gave_way(error):
+            return OutputError(gave_way_message(error))
         seen.add(id(error))
         error = getattr(error, "cause", None) or error.__cause__ or error.__context__
     return None
@@ -132,7 +135,7 @@ def start_here(needed_cpus: float, runtime_env: dict[str, Any] | None = None) ->
             ray.shutdown()
             if not left:
                 raise ConfigError(
-                    f"Ray did not start on this machine within half a minute, {STARTS} times: it is too busy, or short of memory"
+                    f"Ray did not start on this machine within half a minute, {STARTS} times: too busy, or short of memory"
                 ) from error
 
 

@@ -1,4 +1,4 @@
-"""A process that ends itself where its work stands still: a thread can't be ended, and an engine that hangs never comes back."""
+"""A process that ends itself where its work stands still: a thread can't be ended, and a hung engine never comes back."""
 
 import faulthandler
 import os
@@ -37,13 +37,13 @@ while True:
 """
 """Runs beside the process that it looks after: it counts on while that one is stopped, or holds Python's lock for ever.
 
-It reads `w` (there is work, or an answer came) and `i` (there is none). Where nothing comes for too long while there is work, it
-says so, and after that kills. It ends when its input does.
+It reads `w` (there is work, or an answer came) and `i` (there is none). Where nothing comes for too long while there is work,
+it says so, and after that kills. It ends when its input does.
 """
 
 
 class Watchdog:
-    """Ends this process where work is under way and nothing has been heard of it for too long; a listener of the model in it."""
+    """Ends this process where work is under way and nothing is heard of it for too long; a listener of the model in it."""
 
     def __init__(self, seconds: float, say: Callable[[], None]) -> None:
         """Start the clock.

@@ -23,8 +23,8 @@ RENEW_SECONDS = 60.0
 LEASE_SECONDS = 600.0
 
 NO_CONDITIONS = (
-    f"the lock of OUTPUT: this store, or this installation (pip install ragassay[s3]), has no put on a condition; two runs that "
-    f"start within {CLAIM_SECONDS} s of each other could both get in: schedule one at a time"
+    "the lock of OUTPUT: this store, or this installation (pip install ragassay[s3]), has no put on a condition; two runs "
+    f"that start within {CLAIM_SECONDS} s of each other could both get in: schedule one at a time"
 )
 """Said where the lock leaves a gap."""
 
@@ -81,8 +81,8 @@ def _leased(folder: Folder) -> Iterator[str | None]:
         keeper.release()
     if keeper.lost:
         raise OutputError(
-            f"output {folder.uri}: this run's claim was not renewed for {LEASE_SECONDS / 60:.0f} minutes, or another run has taken "
-            "it over, so this one has stopped; when no other is at work there, the same command goes on where it stopped"
+            f"output {folder.uri}: this run's claim was not renewed for {LEASE_SECONDS / 60:.0f} minutes, or another run has "
+            "taken it over, so this one has stopped; when no other is at work there, the same command goes on where it stopped"
         ) from None
 
 

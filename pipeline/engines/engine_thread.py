@@ -80,5 +80,5 @@ class EngineThread:
 def _way_out(error: Exception) -> str:
     """What to do where memory was short: an engine can't say which of its settings took it."""
     if isinstance(error, MemoryError) or "memory" in str(error).lower():
-        return ". Lower replicas.max, max_model_len or, for vllm, max_num_batched_tokens and kv_cache_gib; or give it more memory"
+        return ". Lower replicas.max, max_model_len or, for vllm, max_num_batched_tokens and kv_cache_gib; or add memory"
     return ""

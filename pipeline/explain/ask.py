@@ -12,8 +12,8 @@ from ragassay.pipeline.explain.answer import Explanation, read_answer
 from ragassay.pipeline.explain.config import Reasoner
 from ragassay.pipeline.explain.prompt import chat_of, request_of
 from ragassay.pipeline.explain.purse import Purse
-from ragassay.pipeline.listener import answered
 from ragassay.pipeline.explain.strategy import Strategy
+from ragassay.pipeline.listener import answered
 from ragassay.schemas.explanations import ASKED_AGAIN, Outcome
 
 

@@ -21,9 +21,7 @@ with dog.working():
 
 
 def ended(hang: str) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [sys.executable, "-c", HANGS.format(hang)], capture_output=True, text=True, timeout=120, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", HANGS.format(hang)], capture_output=True, text=True, timeout=120, check=False)
     return done.returncode, done.stdout, done.stderr
 
 

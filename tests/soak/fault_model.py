@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-CODE = '''
+CODE = """
 import ctypes, glob, os, resource, time
 from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -47,7 +47,7 @@ class Faulty(LlamaForCausalLM):
     def forward(self, *args, **kwargs):
         fault("step", self.config.faults)
         return super().forward(*args, **kwargs)
-'''
+"""
 
 
 def faulty_model(tiny: str, folder: Path) -> tuple[str, Path]:

@@ -224,8 +224,10 @@ def _handler(store: Store) -> type[BaseHTTPRequestHandler]:
 
 def _error(code: str) -> tuple[int, list[tuple[str, str]], bytes]:
     status = {"InternalError": 500, "SlowDown": 503}[code]
-    return status, [("Content-Type", "application/xml"), ("Date", format_datetime(datetime.now(UTC), usegmt=True))], (
-        REFUSED.format(code).encode()
+    return (
+        status,
+        [("Content-Type", "application/xml"), ("Date", format_datetime(datetime.now(UTC), usegmt=True))],
+        (REFUSED.format(code).encode()),
     )
 
 

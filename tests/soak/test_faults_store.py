@@ -50,7 +50,8 @@ def test_rows_are_whole_and_once(store: Store, tmp_path: Path, kind: str) -> Non
             if well:
                 break
             assert done.stderr.startswith("error: ") and f"{BUCKET}" in done.stderr, done.stderr
-        tries.notes.append(f"{store.weather.seen.total() - store.weather.seen['fine']} of {store.weather.seen.total()} requests")
+        seen = store.weather.seen
+        tries.notes.append(f"{seen.total() - seen['fine']} of {seen.total()} requests")
         store.weather = Weather()
         rows = pq.read_table(f"{BUCKET}/{place}/out/scored", filesystem=store.fs).to_pylist()
         found = {row["row_id"]: {name: value for name, value in row.items() if name not in ("run_id", "dt")} for row in rows}
