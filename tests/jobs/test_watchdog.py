@@ -1,5 +1,6 @@
 """A process that hangs ends itself, and one that works does not."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -38,7 +39,7 @@ def test_one_that_holds_pythons_lock_or_is_stopped_is_killed(hang: str) -> None:
 def test_work_that_is_heard_of_and_idle_time_end_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchdog, "TOLD_SECONDS", 0.05)
     barks: list[str] = []
-    monkeypatch.setattr(watchdog.os, "_exit", lambda code: barks.append(str(code)))
+    monkeypatch.setattr(os, "_exit", lambda code: barks.append(str(code)))
     dog = Watchdog(0.6, lambda: barks.append("said"))
     with dog.working():
         for _ in range(10):
