@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from ragassay.pipeline.errors import RagassayError
+
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Errors of a disk without room, of a user without any left, and of a file that may not grow."""
 
@@ -16,7 +18,10 @@ class Terminated(KeyboardInterrupt):
 
 
 def interruption(error: BaseException) -> KeyboardInterrupt | None:
-    """Ctrl-C or SIGTERM behind an error: itself, what it was raised from, or what was being handled when it was raised."""
+    """Ctrl-C or SIGTERM behind an error: itself, what it was raised from, or what was being handled when it was raised.
+
+    Behind an error of ours that was raised `from None` there is none: it says itself why the run was stopped.
+    """
     seen: set[int] = set()
     left: list[BaseException | None] = [error]
     while left:
@@ -25,7 +30,8 @@ def interruption(error: BaseException) -> KeyboardInterrupt | None:
             return one
         if one is not None and id(one) not in seen:
             seen.add(id(one))
-            left += [one.__cause__, one.__context__]
+            told = isinstance(one, RagassayError) and one.__suppress_context__
+            left += [one.__cause__, None if told else one.__context__]
     return None
 
 

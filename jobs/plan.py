@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ragassay.jobs.guard import Guard
 from ragassay.jobs.progress.meter import CountedActor, count_batch
 from ragassay.jobs.resources import LIGHT_CPUS
 from ragassay.jobs.storage import Folder
@@ -87,8 +88,9 @@ def run_plan(source: Any, stages: Sequence[Stage], sink: Sink, block_mib: float)
     _settle(context, stages, block_mib)
     context.checkpoint_config = _commits(sink)
     dataset = ray.data.read_datasource(source, num_cpus=LIGHT_CPUS)
+    guard = Guard()
     for stage in stages:
-        dataset = dataset.map_batches(**how(stage))
+        dataset = dataset.map_batches(**how(stage, guard))
     try:
         dataset.write_parquet(
             sink.output.path(sink.name),
@@ -98,8 +100,14 @@ def run_plan(source: Any, stages: Sequence[Stage], sink: Sink, block_mib: float)
             schema=sink.schema,
             compression="zstd",
         )
+    except Exception as error:
+        ended = guard.ended(error)
+        if ended is not None:
+            raise ended from error
+        raise
     finally:
         context.checkpoint_config = None
+        guard.forget()
 
 
 def counted(stage: Stage, place: str) -> Stage:
@@ -142,8 +150,8 @@ def _settle(context: Any, stages: Sequence[Stage], block_mib: float) -> None:
     )
 
 
-def how(stage: Stage) -> dict[str, Any]:
-    """Arguments of Ray Data's `map_batches` for a stage."""
+def how(stage: Stage, guard: Guard | None = None) -> dict[str, Any]:
+    """Arguments of Ray Data's `map_batches` for a stage; its actors are looked after by a guard, if there is one."""
     from ray.data import ActorPoolStrategy
 
     whole_blocks = {"batch_size": None, "batch_format": "pyarrow", "zero_copy_batch": True}
@@ -156,10 +164,14 @@ def how(stage: Stage) -> dict[str, Any]:
         max_concurrent_calls_per_actor=2,  # one tokenises while the engine is busy with the other
         enable_true_multi_threading=True,
     )
+    made = {"fn": stage.call, "fn_constructor_kwargs": dict(stage.arguments)}
+    if guard is not None:
+        made = guard.actor(stage.name, stage.call, stage.arguments, stage.replicas)
     return {
-        "fn": stage.call,
-        "fn_constructor_kwargs": dict(stage.arguments),
+        **made,
         "compute": pool,
+        "max_restarts": stage.replicas.restarts,
+        "max_task_retries": -1,  # a block waits for the next process; how many there may be is said above
         **whole_blocks,
         **_actor_options(stage, stage.replicas),
     }

@@ -11,7 +11,11 @@ from typing import Any
 
 from ragassay.jobs.config import Job
 from ragassay.jobs.endings import end_at_sigterm, full_message, is_full
+from ragassay.jobs.object_store import gave_way, gave_way_message
 from ragassay.pipeline.errors import ConfigError, OutputError, RagassayError
+
+STARTS = 3
+"""Ray gives its processes half a minute to start, which a busy machine may exceed; so often it is tried."""
 
 WORKERS_A_CPU = 4
 """Worker processes that Ray keeps while they are idle; each takes seconds of CPU to start."""
@@ -71,7 +75,7 @@ def set_ray_environment() -> None:
 
 
 def our_error(error: BaseException | None) -> RagassayError | None:
-    """The RagassayError inside what Ray raises for a failed worker, or one for a full disk; None where there is neither."""
+    """The RagassayError inside what Ray raises for a worker, or one for a full disk or a store; None where there is none."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         if isinstance(error, RagassayError):
@@ -81,6 +85,8 @@ def our_error(error: BaseException | None) -> RagassayError | None:
             return type(ours)(str(ours).partition("\nFailed to apply UDF transform")[0])
         if isinstance(error, OSError) and is_full(error):
             return OutputError(full_message(error))
+        if gave_way(error):
+            return OutputError(gave_way_message(error))
         seen.add(id(error))
         error = getattr(error, "cause", None) or error.__cause__ or error.__context__
     return None
@@ -111,15 +117,26 @@ def start_here(needed_cpus: float, runtime_env: dict[str, Any] | None = None) ->
     """
     import ray
 
-    with _without_dashboard():
-        ray.init(
-            address="local",  # never a cluster that happens to run here, nor what a killed run has left behind
-            num_cpus=max(os.cpu_count() or 1, -int(-needed_cpus // 1)),
-            include_dashboard=False,
-            logging_level=logging.ERROR,
-            log_to_driver=False,
-            runtime_env=runtime_env,
-        )
+    for left in reversed(range(STARTS)):
+        try:
+            with _without_dashboard():
+                ray.init(
+                    address="local",  # never a cluster that happens to run here, nor what a killed run has left behind
+                    num_cpus=max(os.cpu_count() or 1, -int(-needed_cpus // 1)),
+                    include_dashboard=False,
+                    logging_level=logging.ERROR,
+                    log_to_driver=False,
+                    runtime_env=runtime_env,
+                )
+            return
+        except Exception as error:  # it has no class of its own
+            if "timed out during startup" not in str(error):
+                raise
+            ray.shutdown()
+            if not left:
+                raise ConfigError(
+                    f"Ray did not start on this machine within half a minute, {STARTS} times: too busy, or short of memory"
+                ) from error
 
 
 @contextmanager

@@ -103,7 +103,9 @@ def _job(
     output = open_folder(output_uri) if logs is not None else existing_output(output_uri)
     if logs is not None:
         refuse_overlap(logs, output)
-    with locked(output):
+    with locked(output) as note:
+        if note:
+            console.print(note, markup=False)
         now = datetime.now(UTC)
         run = Run(run_id=f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", started=now.isoformat(timespec="seconds"))
         manifest = read_manifest(output)

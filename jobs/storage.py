@@ -12,6 +12,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyarrow import fs as pafs
 
+from ragassay.jobs.object_store import patient
 from ragassay.pipeline.errors import InputError, OutputError
 
 OUR_DATA = frozenset(
@@ -139,6 +140,7 @@ def open_folder(uri: str) -> Folder:
         return Folder(pafs.LocalFileSystem(), path, path)
     try:
         fs, root = pafs.FileSystem.from_uri(uri)
+        fs = patient(fs)
     except (ValueError, OSError) as error:
         raise InputError(f"{uri!r} is no path or URI that can be opened: {error}") from error
     return Folder(fs, root.rstrip("/"), uri.rstrip("/"))

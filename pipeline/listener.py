@@ -17,6 +17,7 @@ class Listener(Protocol):
 
 
 _listener: list[Listener] = []
+_watchers: list[Listener] = []
 
 
 def listen(listener: Listener) -> None:
@@ -24,15 +25,20 @@ def listen(listener: Listener) -> None:
     _listener[:] = [listener]
 
 
+def watch(watcher: Listener) -> None:
+    """Tell this one as well from now on, and no other watcher: it wants to know whether anything is done at all."""
+    _watchers[:] = [watcher]
+
+
 def loaded() -> None:
     """See `Listener.loaded`."""
-    for listener in _listener:
+    for listener in (*_listener, *_watchers):
         with suppress(Exception):  # no score waits for it, or fails by it
             listener.loaded()
 
 
 def answered(prompts: int, tokens: int) -> None:
     """See `Listener.answered`."""
-    for listener in _listener:
+    for listener in (*_listener, *_watchers):
         with suppress(Exception):
             listener.answered(prompts, tokens)

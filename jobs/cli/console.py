@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from ragassay.jobs.endings import Terminated, end_at_sigterm, full_message, interruption, is_full, sigterm_restored
+from ragassay.jobs.object_store import gave_way, gave_way_message
 from ragassay.jobs.progress.show import LogFormat, log_as
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.visible import VisibleText
@@ -60,6 +61,9 @@ def our_errors() -> Iterator[Console]:
             sys.exit(128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT))
         if isinstance(error, OSError) and is_full(error):
             said.print(f"error: {full_message(error)}")
+            sys.exit(1)
+        if gave_way(error):
+            said.print(f"error: {gave_way_message(error)}")
             sys.exit(1)
         if isinstance(error, RagassayError):
             said.print(f"error: {error}")

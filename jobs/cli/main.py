@@ -14,7 +14,7 @@ from ragassay.jobs.cli.decide import app as decide
 from ragassay.jobs.cli.estimate import app as estimate
 from ragassay.jobs.cli.explain import app as explain
 from ragassay.jobs.cli.init import app as init
-from ragassay.jobs.cli.options import Config, FailOnDrift, Output
+from ragassay.jobs.cli.options import Address, Config, FailOnDrift, Output
 from ragassay.jobs.cli.plan import app as plan
 from ragassay.jobs.cli.publish import app as publish
 from ragassay.jobs.cli.review import app as review
@@ -81,6 +81,7 @@ def run(
     config: Config = None,
     on_bad_file: OnBadFile = None,
     fail_on_drift: FailOnDrift = False,
+    address: Address = None,
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Score what is new, fit, and finalise: logs in, verdicts out."""
@@ -89,7 +90,7 @@ def run(
         from ragassay.jobs.run import run_job
         from ragassay.jobs.verdict.error_share import refuse_too_many_errors
 
-        job = _job(config, on_bad_file)
+        job = _job(config, address, on_bad_file)
         done = run_job(job, input_uri, output, console)
         print_summary(done, output, console)
         refuse_too_many_errors(job, done, output)
@@ -99,7 +100,12 @@ def run(
 
 @app.command()
 def score(
-    input_uri: Input, output: Output, config: Config = None, on_bad_file: OnBadFile = None, log_format: Log = LogFormat.TEXT
+    input_uri: Input,
+    output: Output,
+    config: Config = None,
+    on_bad_file: OnBadFile = None,
+    address: Address = None,
+    log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Score what is new into OUTPUT/raw; resumes where a broken run stopped."""
     with our_errors() as console:
@@ -107,25 +113,29 @@ def score(
         from ragassay.jobs.run import score_job
         from ragassay.jobs.verdict.error_share import refuse_too_many_errors
 
-        job = _job(config, on_bad_file)
+        job = _job(config, address, on_bad_file)
         done = score_job(job, input_uri, output, console)
         print_summary(done, output, console)
         refuse_too_many_errors(job, done, output)
 
 
 @app.command()
-def fit(output: Output, config: Config = None, log_format: Log = LogFormat.TEXT) -> None:
+def fit(output: Output, config: Config = None, address: Address = None, log_format: Log = LogFormat.TEXT) -> None:
     """Bring OUTPUT/stats up to date and print mu and sigma of every member."""
     with our_errors() as console:
         from ragassay.jobs.cli.summary import print_fit
         from ragassay.jobs.run import fit_job
 
-        print_fit(fit_job(load_job(config), output, console), console)
+        print_fit(fit_job(_job(config, address), output, console), console)
 
 
 @app.command()
 def finalize(
-    output: Output, config: Config = None, calibration: CalibrationFile = None, log_format: Log = LogFormat.TEXT
+    output: Output,
+    config: Config = None,
+    calibration: CalibrationFile = None,
+    address: Address = None,
+    log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Give every row of OUTPUT/raw a verdict under the job file's settings, or a calibration's; needs no model."""
     with our_errors() as console:
@@ -133,7 +143,7 @@ def finalize(
         from ragassay.jobs.run import finalize_job
         from ragassay.jobs.verdict.error_share import refuse_too_many_errors
 
-        job = load_job(config)
+        job = _job(config, address)
         job = job.model_copy(update={"calibration": calibration}) if calibration else job
         done = finalize_job(job, output, console)
         print_summary(done, output, console)
@@ -141,13 +151,13 @@ def finalize(
 
 
 @app.command()
-def escalate(output: Output, config: Config = None, log_format: Log = LogFormat.TEXT) -> None:
+def escalate(output: Output, config: Config = None, address: Address = None, log_format: Log = LogFormat.TEXT) -> None:
     """Put the most doubtful responses of OUTPUT to a larger judge, which decides them; so does `run`, if the job says so."""
     with our_errors() as console:
         from ragassay.jobs.cli.summary import print_summary
         from ragassay.jobs.run import escalate_job
 
-        print_summary(escalate_job(load_job(config), output, console), output, console)
+        print_summary(escalate_job(_job(config, address), output, console), output, console)
 
 
 @app.command()
@@ -171,9 +181,10 @@ def demo_logs() -> None:
     typer.echo(Path(__file__).parents[1] / "handbook" / "demo")
 
 
-def _job(config: str | None, on_bad_file: BadFile | None) -> Job:
-    job = load_job(config)
-    return job.model_copy(update={"on_bad_file": on_bad_file.value}) if on_bad_file else job
+def _job(config: str | None, address: str | None, on_bad_file: BadFile | None = None) -> Job:
+    """The job of a file, with what the command line says in its place."""
+    said = {"ray_address": address, "on_bad_file": on_bad_file and on_bad_file.value}
+    return load_job(config).model_copy(update={name: value for name, value in said.items() if value})
 
 
 if __name__ == "__main__":

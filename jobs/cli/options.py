@@ -23,6 +23,9 @@ class Verdict(StrEnum):
 
 Output = Annotated[str, typer.Argument(help="Output folder or URI: raw/, stats/, scored/ and manifest.json.")]
 Config = Annotated[str | None, typer.Option("--config", help="Job file (YAML); every setting has a default.")]
+Address = Annotated[
+    str | None, typer.Option("--address", help="Ray cluster to join (auto, or its address), in place of the job's ray_address.")
+]
 FailOnDrift = Annotated[
     bool, typer.Option("--fail-on-drift", help=f"End with exit code {DRIFT_EXIT} where tonight has drifted from its history.")
 ]

@@ -11,7 +11,9 @@ from pyarrow import fs as pafs
 
 from ragassay.jobs.input.files import Format, LogFile, Reader
 from ragassay.jobs.input.parquet import PARQUET
+from ragassay.jobs.object_store import OF_THE_FILE, gave_way, gave_way_message
 from ragassay.jobs.storage import READERS
+from ragassay.pipeline.errors import InputError
 
 FORMATS = (PARQUET,)
 """A new one is a line here."""
@@ -52,4 +54,6 @@ def _look_at(fs: pafs.FileSystem, file: LogFile) -> LogFile:
         list(found.schema.names if found.schema is not None else ())  # a name that is no UTF-8 fails here
         return found
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        if gave_way(error) and not any(code in str(error) for code in OF_THE_FILE):
+            raise InputError(gave_way_message(error)) from error
         return replace(file, error=(str(error).splitlines() or [type(error).__name__])[0])

@@ -11,6 +11,7 @@ from ragassay.jobs.input.files import LogFile, unreadable_message
 from ragassay.jobs.input.formats import open_log
 from ragassay.jobs.input.text import as_lists, id_texts, mended, texts
 from ragassay.jobs.input.types import is_list, plain
+from ragassay.jobs.object_store import gave_way, gave_way_message
 from ragassay.jobs.sections import Columns
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import LOGS, Status, logs_schema, passthrough_name
@@ -44,7 +45,7 @@ def read_logs(
         Tables of the schema `logs_schema(passthrough)`, in file order.
 
     Raises:
-        InputError: A data page can't be read, and `keep_bad` is not set.
+        InputError: A data page can't be read, and `keep_bad` is not set; or the object store gave way.
     """
     with open_log(fs, file.fs_path) as log:
         starts = list(accumulate(log.sizes, initial=0))
@@ -55,6 +56,8 @@ def read_logs(
                     yield to_logs(batch, file, number, row, columns, passthrough)
                     row += batch.num_rows
             except (OSError, pa.ArrowException) as error:
+                if gave_way(error):  # that is no fault of the file
+                    raise InputError(gave_way_message(error)) from error
                 if not keep_bad:
                     raise InputError(unreadable_message([file.uri], str(error))) from error
                 for start in range(row, end, READ_ROWS):

@@ -20,16 +20,20 @@ class EngineThread:
     Its outputs say how long the call took, and how long the engine had stood idle before it.
     """
 
-    def __init__(self, load: Callable[[], Engine], tell: Callable[[EngineOutput], None] | None = None) -> None:
+    def __init__(
+        self, load: Callable[[], Engine], tell: Callable[[EngineOutput], None] | None = None, who: str = "the model"
+    ) -> None:
         """Load the engine on its thread.
 
         Args:
             load: Loads it.
             tell: Told of every output, for metrics.
+            who: Whose it is, for messages.
 
         Raises:
             ModelError: What `load` raised.
         """
+        self._who = who
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
         self._engine = self._thread.submit(load).result()
         self._ended: float | None = None
@@ -70,4 +74,11 @@ class EngineThread:
         try:
             return self._engine.label_logprobs(prompts, labels)
         except Exception as error:  # no row's fault: it must end the run, not pass for a row's
-            raise ModelError(f"the engine failed: {type(error).__name__}: {error}") from error
+            raise ModelError(f"{self._who}: the engine failed: {type(error).__name__}: {error}{_way_out(error)}") from error
+
+
+def _way_out(error: Exception) -> str:
+    """What to do where memory was short: an engine can't say which of its settings took it."""
+    if isinstance(error, MemoryError) or "memory" in str(error).lower():
+        return ". Lower replicas.max, max_model_len or, for vllm, max_num_batched_tokens and kv_cache_gib; or add memory"
+    return ""

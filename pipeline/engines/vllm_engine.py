@@ -80,7 +80,13 @@ class Vllm(LocalSettings):
 
     def load_text(self, model: Model, *, gpus: float, threads: int) -> TextEngine:
         """See `EngineSettings.load_text`."""
-        return VllmText(model, lambda: start_vllm(model, self, labels=0, gpus=gpus, threads=threads))
+
+        def start() -> Any:
+            llm = start_vllm(model, self, labels=0, gpus=gpus, threads=threads)
+            _tell_of_steps(llm.llm_engine)
+            return llm
+
+        return VllmText(model, start)
 
 
 def engine_args(slm: Model, settings: Vllm, model: str, *, cpu: bool, window: int, labels: int, gpus: float) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from ragassay.pipeline.explain.config import Reasoner
 from ragassay.pipeline.explain.prompt import chat_of, request_of
 from ragassay.pipeline.explain.purse import Purse
 from ragassay.pipeline.explain.strategy import Strategy
+from ragassay.pipeline.listener import answered
 from ragassay.schemas.explanations import ASKED_AGAIN, Outcome
 
 
@@ -147,6 +148,7 @@ class Questions:
             return True
 
         def done(i: int, completion: Completion) -> None:
+            answered(1, completion.prompt_tokens)
             if completion.outcome not in ASKED_AGAIN:
                 self._answers.put(requests[i], completion)
             if self._purse and i in reserved:

@@ -59,6 +59,10 @@ class Replicas(BaseModel):
         max: Replicas that it may grow to.
         num_cpus: Logical CPUs that one replica reserves in Ray; a fraction is fine.
         num_gpus: GPUs that one replica reserves; 0.25 puts four replicas on a card.
+        hang_minutes: A replica whose engine gives no answer for so long, while it loads or has work (a step of the engine that
+            ends no prompt is an answer too), is ended, and another is started; null waits for ever.
+        restarts: How often a replica is started anew in one run, where its process was ended so, or ended otherwise; then the
+            run ends with an error.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -67,6 +71,8 @@ class Replicas(BaseModel):
     max: int = Field(1, ge=1)
     num_cpus: float = Field(0.5, ge=0)
     num_gpus: float = Field(0, ge=0)
+    hang_minutes: float | None = Field(60, gt=0)
+    restarts: int = Field(5, ge=0)
 
     @model_validator(mode="after")
     def _ordered(self) -> "Replicas":

@@ -52,7 +52,7 @@ class SlmScorer:
         self._keep = keep
         self._fault: ModelError | None = None
         try:
-            self._engine = EngineThread(lambda: slm.load_engine(threads), metrics and metrics(slm.name))
+            self._engine = EngineThread(lambda: slm.load_engine(threads), metrics and metrics(slm.name), f"SLM {slm.name!r}")
             self._builder = PromptBuilder(slm, self._engine.tokenizer)
             self._engine.warm_up([*self._builder.yes, *self._builder.no])
         except ModelError as error:

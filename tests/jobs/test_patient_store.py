@@ -1,0 +1,78 @@
+"""An object store that fails at times: it is asked again, in workers too, and no row is to blame where that does not help."""
+
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import fs as pafs
+
+from ragassay.jobs.input import find_logs, formats, read
+from ragassay.jobs.object_store import PatientS3
+from ragassay.jobs.sections import Columns
+from ragassay.jobs.storage import open_folder
+from ragassay.pipeline.errors import InputError
+from tests.conftest import example_rows, write_logs
+from tests.soak.fault_store import KEYS, Weather, s3_store
+
+SLOW = "When reading information for key 'a' in bucket 'b': AWS Error SLOW_DOWN during HeadObject operation: slow down"
+
+
+def test_a_worker_asks_as_often_as_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    with s3_store() as store:
+        folder = open_folder(store.uri("out"))
+        folder.write("a", "text")
+        there = pickle.loads(pickle.dumps(folder.fs))
+        assert isinstance(there, PatientS3) and there.equals(folder.fs) and there.type_name == "s3"
+        store.weather = Weather(dropped=0.5, seed=3)  # pyarrow's own, asking 3 times, fails in one of eight
+        for _ in range(12):
+            with there.open_input_stream(folder.path("a")) as stream:
+                assert bytes(stream.read()) == b"text"
+        assert store.weather.seen["dropped"] > 8
+
+
+class Fails:
+    """A reader whose store gives way in the second row group."""
+
+    sizes = [1, 1]
+
+    def batches(self, group: int, rows: int, columns: Any = None) -> Iterator[pa.RecordBatch]:
+        if group:
+            raise OSError(SLOW)
+        yield from pa.Table.from_pylist(example_rows(1)).to_batches()
+
+
+def test_rows_that_a_store_does_not_give_are_not_unreadable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = find_logs(str(write_logs(tmp_path / "a.parquet", example_rows(2), row_group_size=1)))
+
+    @contextmanager
+    def failing(*_: object) -> Iterator[Fails]:
+        yield Fails()
+
+    monkeypatch.setattr(read, "open_log", failing)
+    tables = read.read_logs(logs.fs, logs.files[0], 0, [0, 1], Columns(), pa.schema([]), keep_bad=True)
+    assert next(tables).num_rows == 1
+    with pytest.raises(InputError, match="the object store gave way: .*SLOW_DOWN.*goes on where it stopped"):
+        next(tables)
+
+
+@pytest.mark.parametrize(("code", "skipped"), [("SLOW_DOWN", False), ("EXPIRED_TOKEN", False), ("ACCESS_DENIED", True)])
+def test_a_footer_that_a_store_does_not_give_is_no_bad_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, skipped: bool
+) -> None:
+    logs = find_logs(str(write_logs(tmp_path / "a.parquet", example_rows(1))))
+
+    def look(*_: object) -> Any:
+        raise OSError(SLOW.replace("SLOW_DOWN", code))
+
+    monkeypatch.setattr(formats, "format_of", lambda _: type("Format", (), {"look": staticmethod(look)}))
+    if skipped:
+        assert code in str(formats.look_at(pafs.LocalFileSystem(), logs.files)[0].error)
+    else:
+        with pytest.raises(InputError, match="the object store gave way"):
+            formats.look_at(pafs.LocalFileSystem(), logs.files)

@@ -1,0 +1,238 @@
+"""A real S3 server (moto's), behind a proxy on loopback that breaks what passes: a store as it is on a bad day."""
+
+import http.client
+import random
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime, parsedate_to_datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from pyarrow import fs as pafs
+
+from tests.conftest import free_port
+
+KEYS = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+BUCKET = "audit"
+HOP = {"connection", "transfer-encoding", "content-length", "keep-alive"}
+REFUSED = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{}</Code><Message>injected</Message></Error>'
+
+
+@dataclass
+class Weather:
+    """What the proxy does to requests, each with a probability.
+
+    Attributes:
+        errors: Answer 500 InternalError or 503 SlowDown, and don't ask the store.
+        dropped: Send a part of the answer's body, then close the connection.
+        unanswered: Have the store do it, and close the connection without an answer.
+        slow: Send the body in parts, with pauses.
+        skew: Seconds by which the store's clock is off.
+        conditions: Whether it looks at the conditions of a put; older stores pass over them.
+        seed: Of the dice.
+    """
+
+    errors: float = 0.0
+    dropped: float = 0.0
+    unanswered: float = 0.0
+    slow: float = 0.0
+    skew: float = 0.0
+    conditions: bool = True
+    seed: int = 0
+    seen: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._dice = random.Random(self.seed)
+        self._lock = threading.Lock()
+
+    def next(self) -> str:
+        """What happens to the next request."""
+        with self._lock:
+            throw = self._dice.random()
+            for kind in ("errors", "dropped", "unanswered", "slow"):
+                chance = getattr(self, kind)
+                if throw < chance:
+                    self.seen[kind] += 1
+                    return kind
+                throw -= chance
+            self.seen["fine"] += 1
+            return "fine"
+
+    def one_of(self, *choices: str) -> str:
+        """One of them."""
+        with self._lock:
+            return self._dice.choice(choices)
+
+
+@dataclass
+class Store:
+    """The server.
+
+    Attributes:
+        direct: Port of the server itself.
+        port: Port of the proxy.
+        weather: What the proxy does; may be set at any time.
+    """
+
+    direct: int
+    port: int
+    weather: Weather = field(default_factory=Weather)
+
+    def uri(self, path: str, scheme: str = "http") -> str:
+        """URI of a path in the bucket, by way of the proxy."""
+        return f"s3://{BUCKET}/{path}?endpoint_override={scheme}://127.0.0.1:{self.port}&region=us-east-1"
+
+    @property
+    def fs(self) -> pafs.FileSystem:
+        """The store, past the proxy."""
+        return pafs.S3FileSystem(
+            access_key="test", secret_key="test", endpoint_override=f"http://127.0.0.1:{self.direct}", region="us-east-1"
+        )
+
+    def client(self) -> Any:
+        """boto3's client of the store, past the proxy."""
+        import boto3
+
+        return boto3.client(
+            "s3",
+            endpoint_url=f"http://127.0.0.1:{self.direct}",
+            region_name="us-east-1",
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
+
+
+@contextmanager
+def s3_store() -> Iterator[Store]:
+    """A server with an empty bucket, and the proxy before it."""
+    store = Store(free_port(), free_port())
+    script = Path(sys.executable).with_name("moto_server")
+    server = subprocess.Popen([script, "-p", str(store.direct)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    proxy = ThreadingHTTPServer(("127.0.0.1", store.port), _handler(store))
+    proxy.daemon_threads = True
+    threading.Thread(target=proxy.serve_forever, daemon=True).start()
+    try:
+        for _ in range(600):
+            with suppress(Exception):
+                store.client().create_bucket(Bucket=BUCKET)
+                break
+            time.sleep(0.2)
+        yield store
+    finally:
+        proxy.shutdown()
+        proxy.server_close()
+        server.terminate()
+        server.wait()
+
+
+def _handler(store: Store) -> type[BaseHTTPRequestHandler]:
+    one_by_one = threading.Lock()
+    """S3 looks at a condition and puts in one step; moto, in two."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def handle_any(self) -> None:
+            body = self._body()
+            fate = store.weather.next()
+            if fate == "errors":
+                return self._answer(*_error(store.weather.one_of("InternalError", "SlowDown")))
+            if self.headers.get("If-None-Match") or self.headers.get("If-Match"):
+                with one_by_one:
+                    answer = self._forward(body)
+            else:
+                answer = self._forward(body)
+            if fate == "unanswered":
+                return self._hang_up()
+            return self._answer(*answer, fate=fate)
+
+        do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = handle_any
+
+        def _body(self) -> bytes:
+            if "chunked" not in (self.headers.get("Transfer-Encoding") or ""):
+                return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            parts = []
+            while size := int(self.rfile.readline().partition(b";")[0], 16):
+                parts.append(self.rfile.read(size))
+                self.rfile.readline()
+            while self.rfile.readline().strip():  # what stands behind the last one
+                continue
+            return b"".join(parts)
+
+        def _forward(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+            server = http.client.HTTPConnection("127.0.0.1", store.direct, timeout=60)
+            try:
+                server.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+                passed = set() if store.weather.conditions else {"if-match", "if-none-match"}
+                for name, value in self.headers.items():
+                    if name.lower() not in {"expect", "connection", "transfer-encoding"} | passed:
+                        server.putheader(name, value)
+                if self.command in {"PUT", "POST"} and not self.headers.get("Content-Length"):
+                    server.putheader("Content-Length", str(len(body)))
+                server.endheaders(body)
+                response = server.getresponse()
+                return response.status, response.getheaders(), response.read()
+            finally:
+                server.close()
+
+        def _answer(self, status: int, headers: list[tuple[str, str]], body: bytes, fate: str = "fine") -> None:
+            length = next((value for name, value in headers if name.lower() == "content-length"), None)
+            self.send_response_only(status)
+            for name, value in headers:
+                if name.lower() not in HOP:
+                    self.send_header(name, _skewed(name, value, store.weather.skew))
+            self.send_header("Content-Length", length if self.command == "HEAD" and length else str(len(body)))
+            self.end_headers()
+            if self.command == "HEAD":
+                return
+            if fate == "dropped":
+                self.wfile.write(body[: len(body) // 2])
+                return self._hang_up()
+            for start in range(0, len(body), 1 + (len(body) // 4 if fate == "slow" else len(body))):
+                if fate == "slow":
+                    time.sleep(0.3)
+                self.wfile.write(body[start : start + 1 + (len(body) // 4 if fate == "slow" else len(body))])
+
+        def _hang_up(self) -> None:
+            self.close_connection = True
+            self.wfile.flush()
+            with suppress(OSError):
+                self.connection.shutdown(socket.SHUT_RDWR)
+
+        def handle(self) -> None:
+            with suppress(ConnectionError, TimeoutError):
+                super().handle()
+
+        def log_message(self, *_: Any) -> None:
+            return
+
+    return Handler
+
+
+def _error(code: str) -> tuple[int, list[tuple[str, str]], bytes]:
+    status = {"InternalError": 500, "SlowDown": 503}[code]
+    return (
+        status,
+        [("Content-Type", "application/xml"), ("Date", format_datetime(datetime.now(UTC), usegmt=True))],
+        (REFUSED.format(code).encode()),
+    )
+
+
+def _skewed(name: str, value: str, seconds: float) -> str:
+    """A time in a header as a store tells it whose clock is off."""
+    if not seconds or name.lower() not in {"date", "last-modified"}:
+        return value
+    return format_datetime(parsedate_to_datetime(value) + timedelta(seconds=seconds), usegmt=True)

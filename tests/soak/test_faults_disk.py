@@ -1,0 +1,69 @@
+"""A disk that is full while raw, statistics, verdicts or the manifest are written: one error, and the same command goes on."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.jobs.conftest import read_rows
+from tests.soak.fault_runs import Tries, content, finished, ids, same, two_days, without_slm
+
+pytestmark = pytest.mark.soak
+
+ROWS = 600
+
+
+@contextmanager
+def small_disk(place: Path) -> Iterator[Path]:
+    """A disk of 64 MiB."""
+    place.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", str(place)], capture_output=True, check=False)
+    if made.returncode:
+        pytest.skip(f"no disk can be mounted here: {made.stderr.decode()}")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def leave(disk: Path, kib: int) -> Path:
+    """Fill a disk but for so much."""
+    ballast = disk / "ballast"
+    with ballast.open("wb") as file:
+        file.write(b"\0" * (shutil.disk_usage(disk).free - kib * 1024))
+    return ballast
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "sizes"),
+    [
+        ("raw", None, (24, 48, 96, 160, 224)),
+        ("verdicts", "score", (16, 32, 64, 96, 128)),
+        ("the manifest", "score", (0, 4)),
+        ("the manifest, in a new folder", None, (0, 4)),
+    ],
+)
+def test_one_error_and_on(tmp_path: Path, name: str, before: str | None, sizes: tuple[int, ...]) -> None:
+    logs, job = two_days(tmp_path, ROWS), without_slm(tmp_path)
+    assert finished("run", logs, tmp_path / "out", "--config", job).returncode == 0
+    wanted = content(tmp_path / "out")
+    tries = Tries(f"the disk is full while {name} {'is' if name == 'raw' or 'manifest' in name else 'are'} written")
+    for kib in sizes:
+        with small_disk(tmp_path / f"disk{kib}") as disk:
+            output = disk / "out"
+            if before:
+                assert finished(before, logs, output, "--config", job).returncode == 0
+            ballast = leave(disk, kib)
+            failed = finished("run", logs, output, "--config", job)
+            assert failed.returncode == 1, f"{kib} KiB were enough"
+            assert failed.stderr.count("error: no room left to write") == 1 and str(disk) in failed.stderr, failed.stderr
+            ballast.unlink()
+            done = finished("run", logs, output, "--config", job)
+            rows = content(output)
+            equal = rows.keys() == wanted.keys() and all(same(rows[row_id], row) for row_id, row in wanted.items())
+            found = [row["row_id"] for row in read_rows(output)]
+            tries.count(ids(ROWS), found, well=done.returncode == 0 and equal)
+    tries.done(f"tmpfs with {', '.join(map(str, sizes))} KiB left")
