@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 from rich.console import Console
 
@@ -96,7 +97,8 @@ def _job(
 ) -> Run:
     job = with_dtypes(job)
     with task(console, "checking", "logs"):
-        logs = find_logs(input_uri) if input_uri is not None else None
+        known = partial(_runs_of, output_uri)
+        logs = find_logs(input_uri, job.input, known) if input_uri is not None else None
         if logs is not None:
             check_input(job, logs)
     output = open_folder(output_uri) if logs is not None else existing_output(output_uri)
@@ -109,6 +111,7 @@ def _job(
         manifest.runs.append(run)
         pending: dict[int, LogFile] = {}
         if logs is not None:
+            run.source = logs.source
             clear_pending(output)  # before anything reads raw/: a file of it may be cut off
             with task(console, "checking", "output"):
                 pending = _register(job, logs, output, manifest, run)
@@ -129,6 +132,11 @@ def _job(
         write_manifest(output, manifest)
         finished("run", run.sentences, "sentences")
         return run
+
+
+def _runs_of(output_uri: str) -> Sequence[Run]:
+    """The runs that an output folder knows, if it is there."""
+    return read_manifest(open_folder(output_uri)).runs
 
 
 @contextmanager

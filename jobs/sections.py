@@ -37,7 +37,23 @@ class Columns(Section):
 
 
 class Input(Section):
-    """What INPUT is, where it is more than Parquet files with a row a response."""
+    """What INPUT is, where it is more than files with a row a response.
+
+    Attributes:
+        version: Of a table, the version that is read (Delta, Lance) or the id of the snapshot (Iceberg); None is the latest.
+        since: Version or snapshot after which rows came in that are read; None goes on behind what OUTPUT holds, and reads all
+            rows where it holds nothing of the table.
+        catalog: Of Iceberg: properties of the catalog, beside pyiceberg's own configuration.
+    """
+
+    version: int | None = Field(None, ge=0)
+    since: int | None = Field(None, ge=0)
+    catalog: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def of_tables(self) -> list[str]:
+        """Settings that only a table has, of those given."""
+        return [name for name in ("version", "since", "catalog") if getattr(self, name) not in (None, {})]
 
 
 class Splitter(Section):

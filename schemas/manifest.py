@@ -228,6 +228,27 @@ class Escalation:
     seconds: float = 0.0
 
 
+@dataclass(frozen=True)
+class Source:
+    """The table whose rows a run read.
+
+    Attributes:
+        kind: delta, iceberg or lance.
+        table: Its place, or its name in a catalog.
+        version: Version, or id of the snapshot; None where an Iceberg table has none yet.
+        since: Version after which rows came in that the run read; None where it read all rows of a version.
+        partitioned_by: Names of its partition columns, in order.
+    """
+
+    __pydantic_config__ = RECORD
+
+    kind: str
+    table: str
+    version: int | None
+    since: int | None = None
+    partitioned_by: list[str] = field(default_factory=list)
+
+
 def _none_if_empty(value: Any) -> Any:
     return value or None
 
@@ -257,6 +278,7 @@ class Run:
         partitions: The partitions it wrote.
         files_skipped: Unreadable files that were left out, with the reason.
         files_touched: Files that were written anew since they were scored, and whose size and footer are the same.
+        source: The table that it read; None where it read files, or none.
     """
 
     __pydantic_config__ = RECORD
@@ -280,6 +302,7 @@ class Run:
     partitions: list[str] = field(default_factory=list)
     files_skipped: dict[str, str] = field(default_factory=dict)
     files_touched: list[str] = field(default_factory=list)
+    source: Source | None = None
 
 
 @dataclass

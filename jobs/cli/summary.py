@@ -7,7 +7,7 @@ from rich.table import Table
 
 from ragassay.jobs.lines import print_lines
 from ragassay.pipeline.verdict.normalize import Fit
-from ragassay.schemas.manifest import DriftCheck, Escalation, Run, Shift
+from ragassay.schemas.manifest import DriftCheck, Escalation, Run, Shift, Source
 
 _NAMED = 5  # files that a line names
 
@@ -51,6 +51,13 @@ def _touched_text(uris: Sequence[str]) -> str:
     )
 
 
+def _source_text(source: Source) -> str:
+    what = "snapshot" if source.kind == "iceberg" else "version"
+    since = f", what came in since {what} {source.since}" if source.since is not None else ""
+    keys = f", partitioned by {', '.join(source.partitioned_by)}" if source.partitioned_by else ""
+    return f"{source.kind} {source.table}, {what} {source.version}{since}{keys}"
+
+
 def _busy(used: Mapping[str, float]) -> float:
     """Share of the time between its first and its last call in which an engine was not waiting for rows."""
     total = used["engine_seconds"] + used["idle_seconds"]
@@ -85,6 +92,8 @@ def _lines(run: Run, output: str) -> list[tuple[str, str]]:
             f"{rows['in']:,} in = {rows['scored']:,} scored + {rows['failed']:,} failed + {rows['skipped']:,} skipped",
         )
     ]
+    if run.source is not None:
+        lines.insert(0, ("table", _source_text(run.source)))
     failed = {status: n for status, n in run.statuses.items() if status != "ok"}
     if failed:
         lines.append(("failed", ", ".join(f"{n:,} {status}" for status, n in sorted(failed.items()))))

@@ -9,11 +9,13 @@ from functools import partial
 import pyarrow as pa
 from pyarrow import fs as pafs
 
+from ragassay.jobs.input.arrow import ARROW
 from ragassay.jobs.input.files import Format, LogFile, Reader
-from ragassay.jobs.input.parquet import PARQUET
+from ragassay.jobs.input.jsonl import JSON_LINES
+from ragassay.jobs.input.parquet import PARQUET, open_parquet
 from ragassay.jobs.storage import READERS
 
-FORMATS = (PARQUET,)
+FORMATS = (PARQUET, *JSON_LINES, ARROW)
 """A new one is a line here."""
 
 
@@ -22,9 +24,16 @@ def format_of(path: str) -> Format | None:
     return next((kind for kind in FORMATS if path.lower().endswith(kind.suffix)), None)
 
 
-def open_log(fs: pafs.FileSystem, path: str) -> AbstractContextManager[Reader]:
+def open_log(fs: pafs.FileSystem, file: LogFile) -> AbstractContextManager[Reader]:
     """Open a file of logs, in whichever format it is."""
-    return _format_of(path).open(fs, path)
+    if file.view is not None:
+        return file.view.open(fs, file.fs_path)
+    return (_format_of(file.fs_path).open or open_parquet)(fs, file.fs_path)
+
+
+def parquet_file(path: str) -> LogFile:
+    """A Parquet file of ours, to be opened as logs are."""
+    return LogFile(path, path, path, 0, ())
 
 
 def look_at(fs: pafs.FileSystem, files: Sequence[LogFile]) -> list[LogFile]:
@@ -37,7 +46,7 @@ def look_at(fs: pafs.FileSystem, files: Sequence[LogFile]) -> list[LogFile]:
 
 def group_sizes(fs: pafs.FileSystem, file: LogFile) -> list[int]:
     """Rows of each row group of a file."""
-    with open_log(fs, file.fs_path) as log:
+    with open_log(fs, file) as log:
         return log.sizes
 
 
