@@ -13,6 +13,7 @@ from rich.console import Console
 from ragassay.jobs.config import Job, with_dtypes
 from ragassay.jobs.escalate.run import escalate_output, judge_stages, not_escalated
 from ragassay.jobs.input import LogFile, Logs, find_logs, refuse_overlap
+from ragassay.jobs.lineage.events import told
 from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import existing_output, read_manifest, write_manifest
 from ragassay.jobs.output.partitions import hive_path, partitions
@@ -104,9 +105,10 @@ def _job(
     output = open_folder(output_uri) if logs is not None else existing_output(output_uri)
     if logs is not None:
         refuse_overlap(logs, output)
-    with locked(output):
-        now = datetime.now(UTC)
-        run = Run(run_id=f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", started=now.isoformat(timespec="seconds"))
+    now = datetime.now(UTC)
+    run = Run(run_id=f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", started=now.isoformat(timespec="seconds"))
+    step = "score" if not (finalize or escalate) else "run" if logs is not None else "finalize" if finalize else "escalate"
+    with locked(output), told(job.openlineage, step, logs, output, run, console):
         manifest = read_manifest(output)
         manifest.runs.append(run)
         pending: dict[int, LogFile] = {}

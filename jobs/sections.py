@@ -56,6 +56,20 @@ class Input(Section):
         return [name for name in ("version", "since", "catalog") if getattr(self, name) not in (None, {})]
 
 
+class OpenLineage(Section):
+    """The OpenLineage server that runs are told to.
+
+    Attributes:
+        url: Its address; None takes OPENLINEAGE_URL, and tells nobody where that is not set either.
+        namespace: Of the job.
+        job: Its name, before `.run`, `.score`, `.finalize` or `.escalate`; None is `ragassay.` and the last name of OUTPUT.
+    """
+
+    url: str | None = None
+    namespace: str = "ragassay"
+    job: str | None = None
+
+
 class Splitter(Section):
     """How responses are split: spaCy's rules (`sentencizer`), or any installed spaCy pipeline by name."""
 

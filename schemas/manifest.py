@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from ragassay.schemas.source import Source
 from ragassay.schemas.versioned import RECORD, from_json, to_json
 
 MANIFEST_VERSION = 2
@@ -226,27 +227,6 @@ class Escalation:
     usage: dict[str, int | float] = field(default_factory=dict)
     dollars: float | None = None
     seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class Source:
-    """The table whose rows a run read.
-
-    Attributes:
-        kind: delta, iceberg or lance.
-        table: Its place, or its name in a catalog.
-        version: Version, or id of the snapshot; None where an Iceberg table has none yet.
-        since: Version after which rows came in that the run read; None where it read all rows of a version.
-        partitioned_by: Names of its partition columns, in order.
-    """
-
-    __pydantic_config__ = RECORD
-
-    kind: str
-    table: str
-    version: int | None
-    since: int | None = None
-    partitioned_by: list[str] = field(default_factory=list)
 
 
 def _none_if_empty(value: Any) -> Any:

@@ -7,7 +7,8 @@ from rich.table import Table
 
 from ragassay.jobs.lines import print_lines
 from ragassay.pipeline.verdict.normalize import Fit
-from ragassay.schemas.manifest import DriftCheck, Escalation, Run, Shift, Source
+from ragassay.schemas.manifest import DriftCheck, Escalation, Run, Shift
+from ragassay.schemas.source import Source
 
 _NAMED = 5  # files that a line names
 

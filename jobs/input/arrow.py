@@ -89,9 +89,7 @@ def _look(fs: pafs.FileSystem, file: LogFile) -> LogFile:
             "with `dataset.flatten_indices().save_to_disk(…)`, and name that folder"
         )
     digest.update(repr(view).encode())
-    return replace(
-        file, rows=sum(view.sizes), schema=schema, row_groups=len(view.sizes), digest=digest.hexdigest(), view=view
-    )
+    return replace(file, rows=sum(view.sizes), schema=schema, row_groups=len(view.sizes), digest=digest.hexdigest(), view=view)
 
 
 def _footed(source: pa.NativeFile) -> tuple[pa.Schema, Batches]:

@@ -10,7 +10,7 @@ from typing import Protocol
 import pyarrow as pa
 from pyarrow import fs as pafs
 
-from ragassay.schemas.manifest import Source
+from ragassay.schemas.source import Source
 
 FAULT = "\0fault"
 """Column that a reader adds, where it has rows that can't be read: why a row can't, null where it can."""
@@ -155,7 +155,8 @@ def same_place(uri: str) -> str:
 
 def unreadable_message(uris: Sequence[str], reason: str) -> str:
     """What to say of files that can't be read, and the way out."""
+    kind = "logs" if uris[0].lower().endswith((".jsonl", ".ndjson", ".gz", ".arrow")) else "Parquet"
     return (
-        f"{', '.join(uris)} can't be read: {reason.splitlines()[0]}. Mend or remove it, or score the rest with "
+        f"{', '.join(uris)} can't be read as {kind}: {reason.splitlines()[0]}. Mend or remove it, or score the rest with "
         "--on-bad-file skip"
     )

@@ -11,6 +11,7 @@ from ragassay.jobs.input.arrow import SPLITS, without_caches
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.formats import FORMATS, format_of, look_at
 from ragassay.jobs.input.glob import WILDCARD, glob_pattern, split_glob
+from ragassay.jobs.input.jsonl import agreed
 from ragassay.jobs.input.tables.kinds import find_table
 from ragassay.jobs.input.tables.since import Runs
 from ragassay.jobs.input.walk import Found, walk
@@ -65,11 +66,12 @@ def _find(uri: str) -> Logs:
     found = mine if named.type == pafs.FileType.File else [info for info in mine if format_of(info.path)]
     if not found:
         raise InputError(
-            f"input {uri!r} holds no {' or '.join(kind.suffix for kind in FORMATS)} file{_others([info.path for info in mine])}"
+            f"input {uri!r} holds no {FORMATS[0].suffix} file, nor one of {', '.join(kind.suffix for kind in FORMATS[1:])}"
+            f"{_others([info.path for info in mine])}"
         )
     roots = [base, real_path(fs, base)]
     rows = set(without_caches(fs, [info.path for info in found], beside)) if beside else {info.path for info in found}
-    files = look_at(fs, [_log_file(info, roots, uri, beside) for info in found if info.path in rows])
+    files = agreed(look_at(fs, [_log_file(info, roots, uri, beside) for info in found if info.path in rows]))
     readable = [f for f in files if f.error is None]
     return Logs(uri, fs, readable, [f for f in files if f.error is not None], folders, pattern, any_name)
 
@@ -113,7 +115,9 @@ def _refuse_tables(uri: str, below: Found) -> None:
     """A table's folder holds files that are no longer part of it: as files they are not its rows."""
     if below.tables:
         more = f" and {len(below.tables) - 1} more" if len(below.tables) > 1 else ""
-        raise InputError(f"input {uri!r} holds a table, {below.tables[0]}{more}: name the table itself as the input, one at a time")
+        raise InputError(
+            f"input {uri!r} holds a table, {below.tables[0]}{more}: name the table itself as the input, one at a time"
+        )
 
 
 def _json_names(files: Sequence[pafs.FileInfo]) -> dict[str, set[str]]:

@@ -2,10 +2,11 @@
 
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import islice
 from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
@@ -45,27 +46,24 @@ class Lines:
     @contextmanager
     def open(self, fs: pafs.FileSystem, path: str) -> Iterator["_Reader"]:
         """Open it."""
-        with _stream(fs, path) as stream:
-            yield _Reader(stream, self)
+        yield _Reader(fs, path, self)
 
 
 class _Reader:
-    def __init__(self, stream: IO[bytes], lines: Lines) -> None:
-        self._stream, self._lines = stream, lines
+    def __init__(self, fs: pafs.FileSystem, path: str, lines: Lines) -> None:
+        self._fs, self._path, self._lines = fs, path, lines
         self.sizes = [stretch.rows for stretch in lines.stretches]
 
     def batches(self, group: int, rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         stretch, schema = self._lines.stretches[group], self._lines.schema
         if columns is not None:
             schema = pa.schema([schema.field(name) for name in columns if name in schema.names])
-        if self._stream.tell() != stretch.offset:
-            self._stream.seek(stretch.offset)
-        left = stretch.rows
-        numbered = _rows(self._stream, stretch.line)
-        while left:
-            batch = [next(numbered) for _ in range(min(rows, left))]
-            left -= len(batch)
-            yield _batch([parsed(number, line) for number, line in batch], schema)
+        with _stream(self._fs, self._path) as stream:
+            if stretch.offset:
+                stream.seek(stretch.offset)
+            numbered = islice(_rows(stream, stretch.line), stretch.rows)
+            while batch := list(islice(numbered, rows)):
+                yield _batch([parsed(number, line) for number, line in batch], schema)
 
 
 def parsed(number: int, line: bytes) -> tuple[dict[str, Any], str | None]:
@@ -152,6 +150,25 @@ def _look(fs: pafs.FileSystem, file: LogFile) -> LogFile:
         digest=digest.hexdigest(),
         view=Lines(schema, tuple(stretches)),
     )
+
+
+def agreed(files: Sequence[LogFile]) -> list[LogFile]:
+    """Files of an input, where columns of JSON Lines that no type holds in all of them are JSON text in each."""
+    mine = [file.schema for file in files if isinstance(file.view, Lines) and file.schema is not None]
+    texts = set()
+    for name in dict.fromkeys(name for schema in mine for name in schema.names):
+        kinds = [pa.schema([schema.field(name)]) for schema in dict.fromkeys(mine) if name in schema.names]
+        try:
+            pa.unify_schemas(kinds, promote_options="permissive")
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            texts.add(name)
+    return [_as_text(file, texts) if isinstance(file.view, Lines) and texts else file for file in files]
+
+
+def _as_text(file: LogFile, names: Collection[str]) -> LogFile:
+    assert isinstance(file.view, Lines) and file.schema is not None
+    schema = pa.schema([pa.field(f.name, pa.string()) if f.name in names else f for f in file.schema])
+    return replace(file, schema=schema, view=replace(file.view, schema=schema))
 
 
 JSON_LINES = tuple(Format("JSON Lines", suffix, _look) for suffix in (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz"))

@@ -78,7 +78,9 @@ def schema_of(output: Folder, parts: list[Part]) -> pa.Schema:
     added = [pa.field(name, pa.string()) for name in (*keys, PARTITION, OUTPUT)]
     clash = [column.name for column in added if column.name in merged.names]
     if clash:
-        raise OutputError(f"output {output.uri}: {clash[0]!r} is a column and a partition's key: rename one of them in the logs")
+        raise OutputError(
+            f"output {output.uri}: {clash[0]!r} is a column and a partition's key: rename one of them in the logs"
+        )
     return storable_schema(pa.schema([*merged, *added]))
 
 

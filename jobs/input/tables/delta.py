@@ -17,10 +17,11 @@ from ragassay.jobs.input.parquet import open_parquet
 from ragassay.jobs.input.tables.places import library, location, storage_options
 from ragassay.jobs.input.tables.projected import CHANGE, INSERT, Projected, projected
 from ragassay.jobs.input.tables.since import AsOf, Growth, Runs, begin_of
+from ragassay.jobs.input.types import plain
 from ragassay.jobs.sections import Input
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import InputError
-from ragassay.schemas.manifest import Source
+from ragassay.schemas.source import Source
 
 LOG = "_delta_log"
 NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -256,7 +257,10 @@ def _inserts(fs: pafs.FileSystem, file: LogFile, wanted: pa.Schema) -> LogFile:
         return file
     with open_parquet(fs, file.fs_path) as parquet:
         counts = tuple(
-            sum(int(pc.sum(pc.equal(batch[CHANGE], INSERT)).as_py() or 0) for batch in parquet.batches(group, 1 << 16, [CHANGE]))
+            sum(
+                int(pc.sum(pc.equal(plain(batch[CHANGE]), INSERT)).as_py() or 0)
+                for batch in parquet.batches(group, 1 << 16, [CHANGE])
+            )
             for group in range(len(parquet.sizes))
         )
     found = projected(file, wanted, _name_in)

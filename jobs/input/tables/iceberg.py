@@ -17,7 +17,7 @@ from ragassay.jobs.input.tables.projected import projected
 from ragassay.jobs.input.tables.since import AsOf, Growth, Runs, begin_of
 from ragassay.jobs.sections import Input
 from ragassay.pipeline.errors import InputError
-from ragassay.schemas.manifest import Source
+from ragassay.schemas.source import Source
 
 SCHEME = "iceberg://"
 _ID = b"PARQUET:field_id"
@@ -246,7 +246,9 @@ class _Tasks:
     def file_system(self) -> pafs.FileSystem:
         """The file system that all files lie on."""
         if len(self._places) > 1:
-            raise InputError(f"Iceberg table {self._name} has files in several places, {sorted(self._places)}: one is read here")
+            raise InputError(
+                f"Iceberg table {self._name} has files in several places, {sorted(self._places)}: one is read here"
+            )
         if not self._places or next(iter(self._places))[0] == "file":
             return pafs.LocalFileSystem()
         return self._table.io.fs_by_scheme(*next(iter(self._places)))

@@ -16,7 +16,7 @@ from ragassay.jobs.input.tables.since import Growth, Runs, begin_of
 from ragassay.jobs.sections import Input
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import InputError
-from ragassay.schemas.manifest import Source
+from ragassay.schemas.source import Source
 
 VERSIONS = "_versions"
 _NO_NEW_ROWS = ("Rewrite", "Delete", "Restore")
@@ -110,9 +110,10 @@ class _Versions:
             return self._lance.dataset(location(self._folder), version=version, storage_options=self._options or None)
         except (ValueError, OSError) as error:
             at = "" if version is None else f" at version {version} (cleaned up?)"
+            said = str(error).splitlines()[0].partition(", /")[0]  # its own source files come behind
             raise InputError(
-                f"Lance dataset {self._folder.uri} can't be read{at}: {str(error).splitlines()[0].partition(", /")[0]}. Another version can be named "
-                "with input.version, or the one to go on behind with input.since"
+                f"Lance dataset {self._folder.uri} can't be read{at}: {said}. Another version can be named with input.version, or "
+                "the one to go on behind with input.since"
             ) from error
 
     def operation(self, version: int) -> str:

@@ -25,7 +25,9 @@ def library(name: str, what: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise InputError(f"{what} needs a library that is not installed ({error.name}): pip install ragassay[tables]") from error
+        raise InputError(
+            f"{what} needs a library that is not installed ({error.name}): pip install ragassay[tables]"
+        ) from error
 
 
 def location(folder: Folder) -> str:

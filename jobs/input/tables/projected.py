@@ -11,6 +11,7 @@ from pyarrow import fs as pafs
 
 from ragassay.jobs.input.files import LogFile, Reader
 from ragassay.jobs.input.parquet import open_parquet
+from ragassay.jobs.input.types import plain
 
 CHANGE = "_change_type"
 INSERT = "insert"
@@ -58,6 +59,8 @@ class _Reader:
         for batch in self._parquet.batches(group, rows, theirs or None):
             places = np.arange(row, row + batch.num_rows)
             row += batch.num_rows
+            if view.inserts is not None or len(self._deleted):  # views, which change feeds are written with, can't be filtered
+                batch = pa.RecordBatch.from_arrays([plain(column) for column in batch.columns], names=batch.schema.names)
             if view.inserts is not None:
                 batch = batch.filter(pc.equal(batch[CHANGE], INSERT))
             if len(self._deleted):

@@ -144,7 +144,9 @@ def refuse_rewrite(table: str, kind: str, version: int, what: str) -> None:
     Raises:
         InputError: Always.
     """
-    feed = "With delta.enableChangeDataFeed set before such a version, inserted rows are told apart. " if kind == "Delta" else ""
+    feed = (
+        "With delta.enableChangeDataFeed set before such a version, inserted rows are told apart. " if kind == "Delta" else ""
+    )
     raise InputError(
         f"{kind} table {table}: version {version} ({what}) replaced files that may be scored already, and nothing tells which of "
         f"its rows are new: a row would be scored twice. {feed}To go on without the rows that it "

@@ -39,7 +39,7 @@ def test_missing_columns(tmp_path: Path) -> None:
 
 def test_unreadable_file(tmp_path: Path, logs: Path) -> None:
     (logs.parent / "b.parquet").write_text("no parquet")
-    assert "b.parquet can't be read:" in fails("run", logs.parent, tmp_path / "out")
+    assert "b.parquet can't be read as Parquet" in fails("run", logs.parent, tmp_path / "out")
 
 
 def test_only_unreadable_files(tmp_path: Path) -> None:
