@@ -88,13 +88,12 @@ def _escalation_lines(done: Escalation | None) -> list[tuple[str, str]]:
 def _lines(run: Run, output: str) -> list[tuple[str, str]]:
     rows = run.rows
     lines = [
+        *([("table", _source_text(run.source))] if run.source else []),
         (
             "rows",
             f"{rows['in']:,} in = {rows['scored']:,} scored + {rows['failed']:,} failed + {rows['skipped']:,} skipped",
-        )
+        ),
     ]
-    if run.source is not None:
-        lines.insert(0, ("table", _source_text(run.source)))
     failed = {status: n for status, n in run.statuses.items() if status != "ok"}
     if failed:
         lines.append(("failed", ", ".join(f"{n:,} {status}" for status, n in sorted(failed.items()))))

@@ -47,9 +47,9 @@ def walk(fs: pafs.FileSystem, root: str) -> Found:
         InputError: A name is no UTF-8.
     """
     if isinstance(fs, pafs.LocalFileSystem):
-        files, folders = _walk_disk(root)
+        paths, folders = _walk_disk(root)
         deltas = [folder for folder in folders.values() if Path(f"{folder}{_DELTA}").is_dir()]
-        return Found(fs.get_file_info(files), folders, _tables(files, deltas))
+        return Found(fs.get_file_info(paths), folders, _tables(paths, deltas))
     infos = fs.get_file_info(pafs.FileSelector(root, recursive=True))
     wanted = (info for info in infos if info.type == pafs.FileType.File and not is_hidden(info.path[len(root) + 1 :]))
     files = sorted(wanted, key=lambda info: info.path)

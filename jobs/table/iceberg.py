@@ -28,7 +28,9 @@ class IcebergTarget:
         """
         self.uri = f"iceberg:{name}"
         self._catalog, self._identifier = catalog_table(name, catalog)
-        self._errors = library("pyiceberg.exceptions", self.uri)
+        kinds = vars(library("pyiceberg.exceptions", self.uri)).values()
+        theirs = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception)]
+        self._failures: tuple[type[Exception], ...] = (*theirs, pa.ArrowException, OSError, ValueError)
         self._table: Any = None
 
     def prepare(self, schema: pa.Schema, keys: list[str]) -> None:
@@ -50,7 +52,7 @@ class IcebergTarget:
                 with self._table.update_spec() as spec:
                     for key in keys:
                         spec.add_identity(key)
-        except (*self._failures(), ValueError) as error:
+        except self._failures as error:
             raise OutputError(f"Iceberg table {self.uri} can't be made ready: {_first_line(error)}") from error
 
     def version_of(self, app: str) -> int | None:
@@ -85,13 +87,9 @@ class IcebergTarget:
                 transaction.append(table)
             transaction.set_properties({_property(app): str(version)})
             transaction.commit_transaction()
-        except (*self._failures(), ValueError) as error:
+        except self._failures as error:
             raise OutputError(f"Iceberg table {self.uri} can't be written: {_first_line(error)}") from error
         self._table = self._catalog.load_table(self._identifier)
-
-    def _failures(self) -> tuple[type[Exception], ...]:
-        kinds = vars(self._errors).values()
-        return (*(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception)), pa.ArrowException, OSError)
 
 
 def _property(app: str) -> str:

@@ -71,8 +71,8 @@ def schema_of(output: Folder, parts: list[Part]) -> pa.Schema:
         merged = merge_schemas(schemas)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise OutputError(
-            f"output {output.uri}: a column has types in different partitions that no type of a table holds: {error}. Rename it "
-            "in the logs, or score them into another OUTPUT"
+            f"output {output.uri}: a column has types in different partitions that no type of a table holds: {error}. Rename "
+            "it in the logs, or score them into another OUTPUT"
         ) from error
     keys = dict.fromkeys(key for part in parts for key in hive_keys(part.place))
     added = [pa.field(name, pa.string()) for name in (*keys, PARTITION, OUTPUT)]
@@ -96,6 +96,6 @@ def rows_of(output: Folder, part: Part, schema: pa.Schema, name: str) -> Iterato
     keys = {key: None if value == NULL else value for key, value in hive_keys(part.place).items()}
     values = {**keys, PARTITION: part.name, OUTPUT: name}
     for batch in batches(output.fs, part.files):
-        for key, value in values.items():
-            batch = batch.append_column(key, pa.array([value] * batch.num_rows, pa.string()))
-        yield stored(batch, schema)
+        added = [pa.array([value] * batch.num_rows, pa.string()) for value in values.values()]
+        names = [*batch.schema.names, *values]
+        yield stored(pa.RecordBatch.from_arrays([*batch.columns, *added], names=names), schema)

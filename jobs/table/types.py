@@ -16,6 +16,7 @@ _WIDER = {
     pa.large_string(): pa.string(),
     pa.large_binary(): pa.binary(),
     pa.date64(): pa.date32(),
+    **{pa.duration(unit): pa.int64() for unit in ("s", "ms", "us", "ns")},
 }
 
 
@@ -25,20 +26,21 @@ def storable(kind: pa.DataType) -> pa.DataType:
     Times keep microseconds, and with a time zone become UTC. Times of day and durations are text and int64.
     """
     kind = plain_type(kind)
+    if pa.types.is_nested(kind):
+        return _storable_nested(kind)
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC" if kind.tz else None)
+    if pa.types.is_time(kind) or pa.types.is_decimal256(kind):
+        return pa.string()
+    return _WIDER.get(kind, pa.binary() if pa.types.is_fixed_size_binary(kind) else kind)
+
+
+def _storable_nested(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(part.name, storable(part.type)) for part in kind])
     if pa.types.is_map(kind):
         return pa.map_(storable(kind.key_type), storable(kind.item_type))
-    if is_list(kind):
-        return pa.list_(storable(kind.value_type))
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", "UTC" if kind.tz else None)
-    if pa.types.is_fixed_size_binary(kind):
-        return pa.binary()
-    if pa.types.is_duration(kind):
-        return pa.int64()
-    kind = _WIDER.get(kind, kind)
-    return pa.string() if pa.types.is_time(kind) or pa.types.is_decimal256(kind) else kind
+    return pa.list_(storable(kind.value_type)) if is_list(kind) else kind
 
 
 def storable_schema(schema: pa.Schema) -> pa.Schema:

@@ -229,7 +229,7 @@ def _refuse_gone(folder: Folder, files: Sequence[LogFile]) -> None:
 
 def _name_in(column: pa.Field, file: pa.Schema) -> str | None:
     """A column's name in a file: its physical one, where columns are mapped."""
-    name = (column.metadata or {}).get(_PHYSICAL, column.name.encode()).decode()
+    name: str = (column.metadata or {}).get(_PHYSICAL, column.name.encode()).decode()
     if name not in file.names:
         return None
     if _nested_names(column.type) - _nested_names(file.field(name).type) and _mapped(column):

@@ -45,8 +45,8 @@ def catalog_table(name: str, properties: Mapping[str, str]) -> tuple[Any, str]:
         return loading.load_catalog(catalog or None, **{**_ARROW_IO, **properties}), identifier
     except Exception as error:  # whatever its database or server says
         raise InputError(
-            f"the Iceberg catalog {catalog!r} can't be opened: {_said(error)}. Its properties come from pyiceberg's configuration "
-            "(.pyiceberg.yaml, PYICEBERG_CATALOG__…), or from `input: {catalog: {…}}`"
+            f"the Iceberg catalog {catalog!r} can't be opened: {_said(error)}. Its properties come from pyiceberg's "
+            "configuration (.pyiceberg.yaml, PYICEBERG_CATALOG__…), or from `input: {catalog: {…}}`"
         ) from error
 
 
@@ -165,8 +165,9 @@ def _steps(table: Any, name: str, since: int, last: Any) -> list[Any]:
         at = table.snapshot_by_id(at.parent_snapshot_id) if at.parent_snapshot_id is not None else None
     if at is None and steps:
         raise InputError(
-            f"Iceberg table {name}: snapshot {since} is none of those before {last.snapshot_id} (expired, or rolled back), so "
-            "nothing tells what came in since: go on behind another one with input.since, or score the table into another OUTPUT"
+            f"Iceberg table {name}: snapshot {since} is none of those before {last.snapshot_id} (expired, or rolled back), "
+            "so nothing tells what came in since: go on behind another one with input.since, or score the table into another "
+            "OUTPUT"
         )
     return steps[::-1]
 
@@ -176,7 +177,7 @@ class _Tasks:
 
     def __init__(self, table: Any, name: str) -> None:
         self._table, self._name = table, name
-        self._columns = pa.schema([f for f in library("pyiceberg.io.pyarrow", name).schema_to_pyarrow(table.schema())])
+        self._columns = pa.schema(library("pyiceberg.io.pyarrow", name).schema_to_pyarrow(table.schema()))
         self._places: set[tuple[str, str]] = set()
         self.as_of = cache(self._as_of)
 
@@ -187,8 +188,8 @@ class _Tasks:
         except (ValueError, NotImplementedError) as error:
             if "equality" in str(error):
                 raise InputError(
-                    f"Iceberg table {self._name}: snapshot {snapshot} has equality deletes, which can't be read here: have them "
-                    "applied (rewrite_data_files), or read a snapshot before them with input.version"
+                    f"Iceberg table {self._name}: snapshot {snapshot} has equality deletes, which can't be read here: have "
+                    "them applied (rewrite_data_files), or read a snapshot before them with input.version"
                 ) from error
             raise
         files = (self._file(task.file, snapshot if task.delete_files else None) for task in tasks)

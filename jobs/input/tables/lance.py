@@ -112,8 +112,8 @@ class _Versions:
             at = "" if version is None else f" at version {version} (cleaned up?)"
             said = str(error).splitlines()[0].partition(", /")[0]  # its own source files come behind
             raise InputError(
-                f"Lance dataset {self._folder.uri} can't be read{at}: {said}. Another version can be named with input.version, or "
-                "the one to go on behind with input.since"
+                f"Lance dataset {self._folder.uri} can't be read{at}: {said}. Another version can be named with input.version, "
+                "or the one to go on behind with input.since"
             ) from error
 
     def operation(self, version: int) -> str:

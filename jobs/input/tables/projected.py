@@ -12,6 +12,7 @@ from pyarrow import fs as pafs
 from ragassay.jobs.input.files import LogFile, Reader
 from ragassay.jobs.input.parquet import open_parquet
 from ragassay.jobs.input.types import plain
+from ragassay.pipeline.arrays import Ints
 
 CHANGE = "_change_type"
 INSERT = "insert"
@@ -56,19 +57,24 @@ class _Reader:
         theirs = [name for _, name in names] + ([CHANGE] if view.inserts is not None else [])
         # A batch of no columns has no rows, so one is read at least.
         row = int(self._starts[group])
-        for batch in self._parquet.batches(group, rows, theirs or None):
-            places = np.arange(row, row + batch.num_rows)
-            row += batch.num_rows
-            if view.inserts is not None or len(self._deleted):  # views, which change feeds are written with, can't be filtered
-                batch = pa.RecordBatch.from_arrays([plain(column) for column in batch.columns], names=batch.schema.names)
-            if view.inserts is not None:
-                batch = batch.filter(pc.equal(batch[CHANGE], INSERT))
-            if len(self._deleted):
-                batch = batch.filter(pa.array(~np.isin(places, self._deleted)))
+        for read in self._parquet.batches(group, rows, theirs or None):
+            batch = self._live(read, np.arange(row, row + read.num_rows))
+            row += read.num_rows
             arrays = [batch[name] for _, name in names] + [pa.nulls(batch.num_rows, f.type) for f in missing]
             fields = [batch.schema.field(name).with_name(mine) for mine, name in names] + list(missing)
             if batch.num_rows:
                 yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+    def _live(self, batch: pa.RecordBatch, places: Ints) -> pa.RecordBatch:
+        """The rows of a batch that are to be read; `places` are their numbers in the file."""
+        if self._view.inserts is None and not len(self._deleted):
+            return batch
+        live = ~np.isin(places, self._deleted)
+        if self._view.inserts is not None:
+            live &= pc.fill_null(pc.equal(plain(batch[CHANGE]), INSERT), False).to_numpy(zero_copy_only=False)
+        # Views, with which change feeds are written, can't be filtered.
+        whole = pa.RecordBatch.from_arrays([plain(column) for column in batch.columns], names=batch.schema.names)
+        return whole.filter(pa.array(live))
 
 
 def projected(file: LogFile, table: pa.Schema, name_in: Callable[[pa.Field, pa.Schema], str | None]) -> LogFile:

@@ -148,8 +148,8 @@ def refuse_rewrite(table: str, kind: str, version: int, what: str) -> None:
         "With delta.enableChangeDataFeed set before such a version, inserted rows are told apart. " if kind == "Delta" else ""
     )
     raise InputError(
-        f"{kind} table {table}: version {version} ({what}) replaced files that may be scored already, and nothing tells which of "
-        f"its rows are new: a row would be scored twice. {feed}To go on without the rows that it "
-        f"brought, score up to the version before it (input.version), then go on behind it with `input: {{since: {version}}}`; to "
-        "have them all, score the table into another OUTPUT"
+        f"{kind} table {table}: version {version} ({what}) replaced files that may be scored already, and nothing tells which "
+        f"of its rows are new: a row would be scored twice. {feed}To go on without the rows that it "
+        f"brought, score up to the version before it (input.version), then go on behind it with `input: {{since: {version}}}`; "
+        "to have them all, score the table into another OUTPUT"
     )
