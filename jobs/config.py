@@ -7,7 +7,18 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from ragassay.jobs.job_text import faults, parse
-from ragassay.jobs.sections import Aggregate, Columns, Drift, History, Input, Normalize, Section, Splitter, Threshold
+from ragassay.jobs.sections import (
+    Aggregate,
+    Columns,
+    Drift,
+    History,
+    Input,
+    Normalize,
+    OpenLineage,
+    Section,
+    Splitter,
+    Threshold,
+)
 from ragassay.pipeline.detectors.config import Detector
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.escalate.config import Escalate
@@ -60,6 +71,7 @@ class Job(Section):
         cluster_mib: Rows are gathered over so much text and put in the order of their contexts, before they are cut into
             blocks: for logs in which a context comes back after many rows. Each read task holds that much; 0 keeps the order.
         ray_address: A Ray cluster to join (`auto`, or its address); None starts Ray on this machine.
+        openlineage: The server that runs are told to.
     """
 
     input: Input = Input()
@@ -84,6 +96,7 @@ class Job(Section):
     block_mib: float = Field(0.5, gt=0)
     cluster_mib: float = Field(0, ge=0, le=1024)
     ray_address: str | None = None
+    openlineage: OpenLineage = OpenLineage()
 
     @model_validator(mode="before")
     @classmethod

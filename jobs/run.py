@@ -6,12 +6,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 from rich.console import Console
 
 from ragassay.jobs.config import Job, with_dtypes
 from ragassay.jobs.escalate.run import escalate_output, judge_stages, not_escalated
 from ragassay.jobs.input import LogFile, Logs, find_logs, refuse_overlap
+from ragassay.jobs.lineage.events import told
 from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import existing_output, read_manifest, write_manifest
 from ragassay.jobs.output.partitions import hive_path, partitions
@@ -97,21 +99,24 @@ def _job(
 ) -> Run:
     job = with_dtypes(job)
     with task(console, "checking", "logs"):
-        logs = find_logs(input_uri) if input_uri is not None else None
+        known = partial(_runs_of, output_uri)
+        logs = find_logs(input_uri, job.input, known) if input_uri is not None else None
         if logs is not None:
             check_input(job, logs)
     output = open_folder(output_uri) if logs is not None else existing_output(output_uri)
     if logs is not None:
         refuse_overlap(logs, output)
-    with locked(output) as note:
+    now = datetime.now(UTC)
+    run = Run(run_id=f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", started=now.isoformat(timespec="seconds"))
+    step = "score" if not (finalize or escalate) else "run" if logs is not None else "finalize" if finalize else "escalate"
+    with locked(output) as note, told(job.openlineage, step, logs, output, run, console):
         if note:
             console.print(note, markup=False)
-        now = datetime.now(UTC)
-        run = Run(run_id=f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", started=now.isoformat(timespec="seconds"))
         manifest = read_manifest(output)
         manifest.runs.append(run)
         pending: dict[int, LogFile] = {}
         if logs is not None:
+            run.source = logs.source
             clear_pending(output)  # before anything reads raw/: a file of it may be cut off
             with task(console, "checking", "output"):
                 pending = _register(job, logs, output, manifest, run)
@@ -133,6 +138,11 @@ def _job(
         write_manifest(output, manifest)
         finished("run", run.sentences, "sentences")
         return run
+
+
+def _runs_of(output_uri: str) -> Sequence[Run]:
+    """The runs that an output folder knows, if it is there."""
+    return read_manifest(open_folder(output_uri)).runs
 
 
 @contextmanager

@@ -37,7 +37,37 @@ class Columns(Section):
 
 
 class Input(Section):
-    """What INPUT is, where it is more than Parquet files with a row a response."""
+    """What INPUT is, where it is more than files with a row a response.
+
+    Attributes:
+        version: Of a table, the version that is read (Delta, Lance) or the id of the snapshot (Iceberg); None is the latest.
+        since: Version or snapshot after which rows came in that are read; None goes on behind what OUTPUT holds, and reads all
+            rows where it holds nothing of the table.
+        catalog: Of Iceberg: properties of the catalog, beside pyiceberg's own configuration.
+    """
+
+    version: int | None = Field(None, ge=0)
+    since: int | None = Field(None, ge=0)
+    catalog: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def of_tables(self) -> list[str]:
+        """Settings that only a table has, of those given."""
+        return [name for name in ("version", "since", "catalog") if getattr(self, name) not in (None, {})]
+
+
+class OpenLineage(Section):
+    """The OpenLineage server that runs are told to.
+
+    Attributes:
+        url: Its address; None takes OPENLINEAGE_URL, and tells nobody where that is not set either.
+        namespace: Of the job.
+        job: Its name, before `.run`, `.score`, `.finalize` or `.escalate`; None is `ragassay.` and the last name of OUTPUT.
+    """
+
+    url: str | None = None
+    namespace: str = "ragassay"
+    job: str | None = None
 
 
 class Splitter(Section):

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator
 
 from ragassay.schemas.explained import Explained
 from ragassay.schemas.sealed import Sealed
+from ragassay.schemas.source import Source
 from ragassay.schemas.versioned import RECORD, from_data, to_json
 
 MANIFEST_VERSION = 3
@@ -263,6 +264,7 @@ class Run:
         partitions: The partitions it wrote.
         files_skipped: Unreadable files that were left out, with the reason.
         files_touched: Files that were written anew since they were scored, and whose size and footer are the same.
+        source: The table that it read; None where it read files, or none.
     """
 
     __pydantic_config__ = RECORD
@@ -286,6 +288,7 @@ class Run:
     partitions: list[str] = field(default_factory=list)
     files_skipped: dict[str, str] = field(default_factory=dict)
     files_touched: list[str] = field(default_factory=list)
+    source: Source | None = None
 
 
 @dataclass

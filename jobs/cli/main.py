@@ -18,6 +18,7 @@ from ragassay.jobs.cli.options import Address, Config, FailOnDrift, Output
 from ragassay.jobs.cli.plan import app as plan
 from ragassay.jobs.cli.publish import app as publish
 from ragassay.jobs.cli.review import app as review
+from ragassay.jobs.cli.table import app as table
 from ragassay.jobs.cli.tune import app as tune
 from ragassay.jobs.config import Job, load_job
 from ragassay.jobs.progress.show import LogFormat
@@ -36,9 +37,12 @@ app.add_typer(init)
 app.add_typer(plan)
 app.add_typer(publish)
 app.add_typer(review)
+app.add_typer(table)
 app.add_typer(tune)
 
-Input = Annotated[str, typer.Argument(help="Parquet file, folder, glob or object-store URI of logs.")]
+Input = Annotated[
+    str, typer.Argument(help="Logs: file, folder, glob or object-store URI; Delta or Lance table; iceberg://CATALOG/NS.TABLE.")
+]
 
 
 class BadFile(StrEnum):

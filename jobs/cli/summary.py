@@ -8,6 +8,7 @@ from rich.table import Table
 from ragassay.jobs.lines import print_lines
 from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.manifest import DriftCheck, Escalation, Run, Shift
+from ragassay.schemas.source import Source
 
 _NAMED = 5  # files that a line names
 
@@ -51,6 +52,13 @@ def _touched_text(uris: Sequence[str]) -> str:
     )
 
 
+def _source_text(source: Source) -> str:
+    what = "snapshot" if source.kind == "iceberg" else "version"
+    since = f", what came in since {what} {source.since}" if source.since is not None else ""
+    keys = f", partitioned by {', '.join(source.partitioned_by)}" if source.partitioned_by else ""
+    return f"{source.kind} {source.table}, {what} {source.version}{since}{keys}"
+
+
 def _busy(used: Mapping[str, float]) -> float:
     """Share of the time between its first and its last call in which an engine was not waiting for rows."""
     total = used["engine_seconds"] + used["idle_seconds"]
@@ -80,10 +88,11 @@ def _escalation_lines(done: Escalation | None) -> list[tuple[str, str]]:
 def _lines(run: Run, output: str) -> list[tuple[str, str]]:
     rows = run.rows
     lines = [
+        *([("table", _source_text(run.source))] if run.source else []),
         (
             "rows",
             f"{rows['in']:,} in = {rows['scored']:,} scored + {rows['failed']:,} failed + {rows['skipped']:,} skipped",
-        )
+        ),
     ]
     failed = {status: n for status, n in run.statuses.items() if status != "ok"}
     if failed:

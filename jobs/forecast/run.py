@@ -70,7 +70,7 @@ def plan(
     """
     job = with_dtypes(job)
     with task(progress, "checking", "logs"):
-        logs = find_logs(input_uri)
+        logs = find_logs(input_uri, job.input)
         check_input(job, logs)
         check_types(logs, logs.files, logs.passthrough)
     checked_seconds = time.perf_counter() - began

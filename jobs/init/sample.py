@@ -95,7 +95,7 @@ def _batches(logs: Logs, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     for file, group in places:
         mine = [name for name in names if file.schema is not None and file.schema.names.count(name) == 1]
         try:
-            with open_log(logs.fs, file.fs_path) as log:
+            with open_log(logs.fs, file) as log:
                 yield from _first(log.batches(group, -(-ROWS // len(places)), mine))
         except (OSError, pa.ArrowException):
             continue

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import fs as pafs
 
-from ragassay.jobs.input.files import LogFile, Logs, Reader, by_schema, unreadable_message
+from ragassay.jobs.input.files import FAULT, LogFile, Logs, Reader, by_schema, unreadable_message
 from ragassay.jobs.input.formats import open_log
 from ragassay.jobs.input.text import id_texts
 from ragassay.jobs.input.twice import Twice
@@ -112,19 +113,19 @@ def check_types(logs: Logs, files: Sequence[LogFile], wanted: pa.Schema) -> None
             if always_fits(field.type, kind):
                 continue
             for file in alike:
-                if not column_fits(logs.fs, file.fs_path, field, kind):
+                if not column_fits(logs.fs, file, field, kind):
                     raise InputError(
                         f"input {logs.uri}: column {field.name!r} is {field.type} in {file.path} and has another type in other "
                         f"files, and values that {kind}, which would hold both, can't hold: give it one type in all files"
                     )
 
 
-def column_fits(fs: pafs.FileSystem, path: str, field: pa.Field, kind: pa.DataType) -> bool:
+def column_fits(fs: pafs.FileSystem, file: LogFile, field: pa.Field, kind: pa.DataType) -> bool:
     """Whether all values of a file's column can be cast to a type, and nothing of them is lost."""
     known = always_fits(field.type, kind)
     if known is not None:
         return known
-    with open_log(fs, path) as log:
+    with open_log(fs, file) as log:
         for group in range(len(log.sizes)):
             for array in _arrays_of(log, group, field.name):
                 try:
@@ -147,15 +148,20 @@ def _arrays_of(log: Reader, group: int, name: str) -> Iterator[pa.Array]:
         yield batch[name]
 
 
+def _readable(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows of a batch that can be read."""
+    return batch.filter(pc.is_null(batch[FAULT])) if FAULT in batch.schema.names else batch
+
+
 def _ids(logs: Logs, file: LogFile, name: str) -> Iterator["pl.Series"]:
     """The ids of a file as strings, some at a time."""
     import polars as pl
 
     try:
-        with open_log(logs.fs, file.fs_path) as log:
+        with open_log(logs.fs, file) as log:
             for group in range(len(log.sizes)):
                 for batch in log.batches(group, COLUMN_ROWS, [name]):
-                    yield pl.Series(name, id_texts(batch[name])[0], dtype=pl.String)
+                    yield pl.Series(name, id_texts(_readable(batch)[name])[0], dtype=pl.String)
     except (OSError, pa.ArrowException) as error:
         reason = f"column {name!r}: {error}"
         raise InputError(unreadable_message([file.uri], reason)) from error

@@ -10,6 +10,11 @@ from typing import Protocol
 import pyarrow as pa
 from pyarrow import fs as pafs
 
+from ragassay.schemas.source import Source
+
+FAULT = "\0fault"
+"""Column that a reader adds, where it has rows that can't be read: why a row can't, null where it can."""
+
 
 @dataclass(frozen=True)
 class LogFile:
@@ -28,6 +33,7 @@ class LogFile:
             None where it can't be read.
         error: Why it can't be read.
         mtime: When it was last written, nanoseconds since 1970; None where the store doesn't tell.
+        view: How it is read, where that takes more than its path; None goes by the end of its name.
     """
 
     path: str
@@ -41,6 +47,7 @@ class LogFile:
     digest: str | None = None
     error: str | None = None
     mtime: int | None = None
+    view: "View | None" = None
 
     @property
     def partition_path(self) -> str:
@@ -71,6 +78,19 @@ class Reader(Protocol):
         ...
 
 
+class View(Protocol):
+    """How one file is read, as something found out when it was looked at: it travels to where the file is read."""
+
+    def open(self, fs: pafs.FileSystem, path: str) -> AbstractContextManager[Reader]:
+        """Open the file.
+
+        Args:
+            fs: The input's file system.
+            path: The file's path on it.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Format:
     """A format that logs may be written in: one file each beside this, and a line in `formats`.
@@ -78,14 +98,15 @@ class Format:
     Attributes:
         name: Its name, for messages.
         suffix: End of the names of its files, in small letters.
-        look: Number of rows, schema, number of row groups and digest of a file, put into its entry.
-        open: Opens a file for reading.
+        look: Number of rows, schema, number of row groups and digest of a file, put into its entry; and its view, where
+            there is no `open`.
+        open: Opens a file for reading by its path alone; None where each file has a view.
     """
 
     name: str
     suffix: str
     look: Callable[[pafs.FileSystem, LogFile], LogFile]
-    open: Callable[[pafs.FileSystem, str], AbstractContextManager[Reader]]
+    open: Callable[[pafs.FileSystem, str], AbstractContextManager[Reader]] | None = None
 
 
 @dataclass
@@ -102,6 +123,7 @@ class Logs:
         any_name: What a path of a file whose name isn't known yet would have to match.
         passthrough: Schema of the columns that are carried along, partition keys included, under the names they get.
         partition_keys: Names of the hive keys, in order.
+        source: Which version of which table they are; None for files.
     """
 
     uri: str
@@ -113,6 +135,7 @@ class Logs:
     any_name: re.Pattern[str] | None = None
     passthrough: pa.Schema = field(default_factory=lambda: pa.schema([]))
     partition_keys: list[str] = field(default_factory=list)
+    source: Source | None = None
 
 
 def by_schema(files: Iterable[LogFile]) -> dict[pa.Schema, list[LogFile]]:
@@ -132,7 +155,8 @@ def same_place(uri: str) -> str:
 
 def unreadable_message(uris: Sequence[str], reason: str) -> str:
     """What to say of files that can't be read, and the way out."""
+    kind = "logs" if uris[0].lower().endswith((".jsonl", ".ndjson", ".gz", ".arrow")) else "Parquet"
     return (
-        f"{', '.join(uris)} can't be read as Parquet: {reason.splitlines()[0]}. Mend or remove it, or score the rest with "
+        f"{', '.join(uris)} can't be read as {kind}: {reason.splitlines()[0]}. Mend or remove it, or score the rest with "
         "--on-bad-file skip"
     )

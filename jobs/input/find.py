@@ -1,16 +1,21 @@
-"""Find the Parquet files that an input names, and read their footers."""
+"""Find the files, or the table, that an input names, and what they hold."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePosixPath
 from urllib.parse import unquote
 
 from pyarrow import fs as pafs
 
+from ragassay.jobs.input.arrow import SPLITS, without_caches
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.formats import FORMATS, format_of, look_at
 from ragassay.jobs.input.glob import WILDCARD, glob_pattern, split_glob
-from ragassay.jobs.input.walk import walk
+from ragassay.jobs.input.jsonl import agreed
+from ragassay.jobs.input.tables.kinds import find_table
+from ragassay.jobs.input.tables.since import Runs
+from ragassay.jobs.input.walk import Found, walk
+from ragassay.jobs.sections import Input
 from ragassay.jobs.storage import open_folder, real_path
 from ragassay.pipeline.errors import InputError
 
@@ -18,20 +23,22 @@ _HIVE = re.compile(r"^([^=/]+)=([^/]*)$")
 _NAMED = 5  # files that a message names
 
 
-def find_logs(uri: str) -> Logs:
-    """Find the Parquet files of an input and read their footers.
+def find_logs(uri: str, source: Input = Input(), runs: Runs = tuple) -> Logs:  # noqa: B008
+    """Find the files of an input, and look at each: rows, columns.
 
     Args:
-        uri: A file, a folder (searched below), a glob, on a disk or an object store.
+        uri: A file, a folder (searched below), a glob, on a disk or an object store; or a table (`tables`).
+        source: The job's `input`.
+        runs: Gives the runs that OUTPUT knows: of a table, what came in behind them is read.
 
     Returns:
         The files, readable or not; columns are not checked yet.
 
     Raises:
-        InputError: There is nothing, or no Parquet file, at that place, or it can't be read.
+        InputError: There is nothing, or no file of logs, at that place, or it can't be read.
     """
     try:
-        return _find(uri)
+        return find_table(uri, source, runs) or _find(uri)
     except OSError as error:
         raise InputError(f"input {uri!r} can't be read: {error}") from error
 
@@ -45,21 +52,26 @@ def _find(uri: str) -> Logs:
     folders: dict[str, str] = {}
     named = fs.get_file_info(base)
     mine: list[pafs.FileInfo] = []
+    beside: dict[str, set[str]] = {}
     if named.type == pafs.FileType.File:
         mine, base = [named], base.rpartition("/")[0]
     elif named.type == pafs.FileType.Directory:
         below = walk(fs, base)
         folders = below.folders
+        _refuse_tables(uri, below)
+        beside = _json_names(below.files)
         mine = [info for info in below.files if pattern is None or pattern.fullmatch(info.path)]
     else:
         raise InputError(f"input {uri!r}: the folder {base} does not exist" if rest else f"input {uri!r} does not exist")
     found = mine if named.type == pafs.FileType.File else [info for info in mine if format_of(info.path)]
     if not found:
         raise InputError(
-            f"input {uri!r} holds no {' or '.join(kind.suffix for kind in FORMATS)} file{_others([info.path for info in mine])}"
+            f"input {uri!r} holds no {FORMATS[0].suffix} file, nor one of {', '.join(kind.suffix for kind in FORMATS[1:])}"
+            f"{_others([info.path for info in mine])}"
         )
     roots = [base, real_path(fs, base)]
-    files = look_at(fs, [_log_file(info, roots, uri) for info in found])
+    rows = set(without_caches(fs, [info.path for info in found], beside)) if beside else {info.path for info in found}
+    files = agreed(look_at(fs, [_log_file(info, roots, uri, beside) for info in found if info.path in rows]))
     readable = [f for f in files if f.error is None]
     return Logs(uri, fs, readable, [f for f in files if f.error is not None], folders, pattern, any_name)
 
@@ -94,11 +106,31 @@ def _others(names: Sequence[str]) -> str:
         return "; files and folders whose names begin with _ or a dot are passed over"
     shown = ", ".join(repr(PurePosixPath(name).name) for name in names[:_NAMED])
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    kinds, ends = (" or ".join(said) for said in zip(*((kind.name, kind.suffix) for kind in FORMATS), strict=True))
+    kinds = " or ".join(dict.fromkeys(kind.name for kind in FORMATS))
+    ends = " or ".join(kind.suffix for kind in FORMATS)
     return f"; it holds {shown}{more}: write logs as {kinds}, and let their names end in {ends}"
 
 
-def _log_file(info: pafs.FileInfo, roots: Sequence[str], uri: str) -> LogFile:
+def _refuse_tables(uri: str, below: Found) -> None:
+    """A table's folder holds files that are no longer part of it: as files they are not its rows."""
+    if below.tables:
+        more = f" and {len(below.tables) - 1} more" if len(below.tables) > 1 else ""
+        raise InputError(
+            f"input {uri!r} holds a table, {below.tables[0]}{more}: name the table itself as the input, one at a time"
+        )
+
+
+def _json_names(files: Sequence[pafs.FileInfo]) -> dict[str, set[str]]:
+    """Folder -> the JSON files in it, by which Hugging Face datasets are known."""
+    found: dict[str, set[str]] = {}
+    for info in files:
+        folder, _, name = info.path.rpartition("/")
+        if name.endswith(".json"):
+            found.setdefault(folder, set()).add(name)
+    return found
+
+
+def _log_file(info: pafs.FileInfo, roots: Sequence[str], uri: str, beside: Mapping[str, Collection[str]]) -> LogFile:
     """A file, before its footer is read."""
     path = _stable_path(info.path, roots)
     hive = [match.groups() for match in map(_HIVE.match, path.split("/")[:-1]) if match]
@@ -106,6 +138,9 @@ def _log_file(info: pafs.FileInfo, roots: Sequence[str], uri: str) -> LogFile:
     size = info.size if info.type == pafs.FileType.File else 0  # a link can lead nowhere
     # A key stays as it is written: so it is written and read below OUTPUT too, where values alone are encoded.
     partition = tuple((key, unquote(value)) for key, value in hive)
+    above, _, folder = info.path.rpartition("/")[0].rpartition("/")
+    if SPLITS in beside.get(above, ()):
+        partition = (*partition, ("split", folder))
     return LogFile(path, scheme + info.path, info.path, size, partition, mtime=info.mtime_ns)
 
 

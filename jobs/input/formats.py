@@ -9,13 +9,16 @@ from functools import partial
 import pyarrow as pa
 from pyarrow import fs as pafs
 
+from ragassay.jobs.input.arrow import ARROW
 from ragassay.jobs.input.files import Format, LogFile, Reader
+from ragassay.jobs.input.jsonl import JSON_LINES
+from ragassay.jobs.input.parquet import PARQUET, open_parquet
 from ragassay.jobs.input.parquet import PARQUET
 from ragassay.jobs.object_store import OF_THE_FILE, gave_way, gave_way_message
 from ragassay.jobs.storage import READERS
 from ragassay.pipeline.errors import InputError
 
-FORMATS = (PARQUET,)
+FORMATS = (PARQUET, *JSON_LINES, ARROW)
 """A new one is a line here."""
 
 
@@ -24,9 +27,16 @@ def format_of(path: str) -> Format | None:
     return next((kind for kind in FORMATS if path.lower().endswith(kind.suffix)), None)
 
 
-def open_log(fs: pafs.FileSystem, path: str) -> AbstractContextManager[Reader]:
+def open_log(fs: pafs.FileSystem, file: LogFile) -> AbstractContextManager[Reader]:
     """Open a file of logs, in whichever format it is."""
-    return _format_of(path).open(fs, path)
+    if file.view is not None:
+        return file.view.open(fs, file.fs_path)
+    return (_format_of(file.fs_path).open or open_parquet)(fs, file.fs_path)
+
+
+def parquet_file(path: str) -> LogFile:
+    """A Parquet file of ours, to be opened as logs are."""
+    return LogFile(path, path, path, 0, ())
 
 
 def look_at(fs: pafs.FileSystem, files: Sequence[LogFile]) -> list[LogFile]:
@@ -39,7 +49,7 @@ def look_at(fs: pafs.FileSystem, files: Sequence[LogFile]) -> list[LogFile]:
 
 def group_sizes(fs: pafs.FileSystem, file: LogFile) -> list[int]:
     """Rows of each row group of a file."""
-    with open_log(fs, file.fs_path) as log:
+    with open_log(fs, file) as log:
         return log.sizes
 
 

@@ -47,9 +47,10 @@ class _Reader:
 
 
 @contextmanager
-def _open(fs: pafs.FileSystem, path: str) -> Iterator[_Reader]:
+def open_parquet(fs: pafs.FileSystem, path: str) -> Iterator[_Reader]:
+    """Open a Parquet file for reading."""
     with pq.ParquetFile(path, filesystem=fs, page_checksum_verification=True, pre_buffer=False) as parquet:
         yield _Reader(parquet)
 
 
-PARQUET = Format("Parquet", ".parquet", _look, _open)
+PARQUET = Format("Parquet", ".parquet", _look, open_parquet)

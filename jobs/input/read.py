@@ -5,9 +5,10 @@ from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import fs as pafs
 
-from ragassay.jobs.input.files import LogFile, unreadable_message
+from ragassay.jobs.input.files import FAULT, LogFile, unreadable_message
 from ragassay.jobs.input.formats import open_log
 from ragassay.jobs.input.text import as_lists, id_texts, mended, texts
 from ragassay.jobs.input.types import is_list, plain
@@ -30,7 +31,7 @@ def read_logs(
 ) -> Iterator[pa.Table]:
     """Read row groups of a file as rows of the `logs` schema.
 
-    A row with bytes that are no UTF-8 in a column of text has the status unreadable.
+    A row with bytes that are no UTF-8 in a column of text has the status unreadable, and so has a line that is no JSON.
 
     Args:
         fs: File system.
@@ -47,7 +48,7 @@ def read_logs(
     Raises:
         InputError: A data page can't be read, and `keep_bad` is not set; or the object store gave way.
     """
-    with open_log(fs, file.fs_path) as log:
+    with open_log(fs, file) as log:
         starts = list(accumulate(log.sizes, initial=0))
         for group in groups:
             row, end = starts[group], starts[group + 1]
@@ -89,13 +90,14 @@ def to_logs(
     def text(name: str) -> pa.Array:
         return without_faults(name, texts(batch[name])) if name in names else pa.nulls(size, pa.string())
 
+    made = pa.array([f"{file.path}#{row}" for row in rows], pa.string())
     context = text(columns.context)
     data: dict[str, Any] = {
         "row_key": pa.array([number << 32 | row for row in rows], type=pa.int64()),
         "row_id": (
             without_faults(columns.row_id, id_texts(batch[columns.row_id]))
             if columns.row_id is not None and columns.row_id in names
-            else pa.array([f"{file.path}#{row}" for row in rows])
+            else made
         ),
         "question": text(columns.question),
         "context": context if is_list(context.type) else as_lists(context),
@@ -110,10 +112,12 @@ def to_logs(
             data[f.name] = without_faults(source[f.name], mended(plain(batch[source[f.name]]).cast(f.type)))
         else:
             data[f.name] = pa.nulls(size, f.type)
-    data["status"] = pa.array([Status.UNREADABLE.value if row in faults else Status.OK.value for row in range(size)])
-    data["error"] = pa.array(
-        [f"column {faults[row]!r} holds bytes that are no UTF-8" if row in faults else None for row in range(size)], pa.string()
-    )
+    said = {row: f"column {name!r} holds bytes that are no UTF-8" for row, name in faults.items()}
+    if FAULT in names:
+        said |= {row: why for row, why in enumerate(batch[FAULT].to_pylist()) if why is not None}
+        data["row_id"] = pc.coalesce(data["row_id"], made)  # where a line can't be read, its id can't; others have theirs
+    data["status"] = pa.array([Status.UNREADABLE.value if row in said else Status.OK.value for row in range(size)])
+    data["error"] = pa.array([said.get(row) for row in range(size)], pa.string())
     return pa.table(data, schema=logs_schema(passthrough))
 
 

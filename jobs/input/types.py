@@ -38,7 +38,8 @@ def plain(array: pa.Array) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         return plain(array.storage)
     if pa.types.is_dictionary(kind):
-        return plain(array.dictionary_decode())
+        values = plain(array.dictionary)  # first: there is no decoding to views
+        return pa.DictionaryArray.from_arrays(array.indices, values).dictionary_decode()
     if kind in _PLAIN_VIEWS:
         return array.cast(_PLAIN_VIEWS[kind])
     return array if plain_type(kind) == kind else rebuilt(array, plain)

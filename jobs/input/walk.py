@@ -1,7 +1,9 @@
 """Every file below a folder, once."""
 
 import os
+import re
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,10 +20,16 @@ class Found:
     Attributes:
         files: Sorted by path.
         folders: Real path -> path by which it was reached.
+        tables: Folders among them that hold a Delta or Iceberg table, sorted.
     """
 
     files: list[pafs.FileInfo]
     folders: dict[str, str] = field(default_factory=dict)
+    tables: list[str] = field(default_factory=list)
+
+
+_DELTA = "/_delta_log/"
+_ICEBERG = re.compile(r"(.*)/metadata/[^/]+\.metadata\.json")
 
 
 def walk(fs: pafs.FileSystem, root: str) -> Found:
@@ -39,11 +47,19 @@ def walk(fs: pafs.FileSystem, root: str) -> Found:
         InputError: A name is no UTF-8.
     """
     if isinstance(fs, pafs.LocalFileSystem):
-        files, folders = _walk_disk(root)
-        return Found(fs.get_file_info(files), folders)
+        paths, folders = _walk_disk(root)
+        deltas = [folder for folder in folders.values() if Path(f"{folder}{_DELTA}").is_dir()]
+        return Found(fs.get_file_info(paths), folders, _tables(paths, deltas))
     infos = fs.get_file_info(pafs.FileSelector(root, recursive=True))
     wanted = (info for info in infos if info.type == pafs.FileType.File and not is_hidden(info.path[len(root) + 1 :]))
-    return Found(sorted(wanted, key=lambda info: info.path), {root: root})
+    files = sorted(wanted, key=lambda info: info.path)
+    deltas = [info.path.partition(_DELTA)[0] for info in infos if _DELTA in info.path]
+    return Found(files, {root: root}, _tables([info.path for info in files], deltas))
+
+
+def _tables(files: Iterable[str], deltas: Iterable[str]) -> list[str]:
+    iceberg = (match[1] for match in map(_ICEBERG.fullmatch, files) if match)
+    return sorted({*deltas, *iceberg})
 
 
 def _check_name(path: str) -> None:

@@ -16,6 +16,7 @@ from ragassay.jobs.input import (
     check_row_ids,
     check_types,
     column_fits,
+    parquet_file,
     same_place,
     unreadable_message,
 )
@@ -47,7 +48,9 @@ def check_input(job: Job, logs: Logs) -> None:
     """
     if logs.unreadable and job.on_bad_file == "stop":
         raise InputError(unreadable_message([f.uri for f in logs.unreadable], logs.unreadable[0].error or ""))
-    if not logs.files:
+    if logs.source is not None and logs.source.since is not None and not (logs.files or logs.unreadable):
+        return  # nothing came in
+    if not logs.files and logs.unreadable:
         raise InputError(f"input {logs.uri}: none of its {len(logs.unreadable)} files can be read")
     if sum(f.rows or 0 for f in logs.files) == 0:
         raise InputError(f"input {logs.uri} holds no rows")
@@ -259,7 +262,7 @@ def _refuse_other_types(output: Folder, logs: Logs, files: Sequence[LogFile]) ->
         for path, schema in zip(raw, schemas, strict=True):
             for field in schema:
                 kind = both.field(field.name).type
-                if not column_fits(output.fs, path, field, kind):
+                if not column_fits(output.fs, parquet_file(path), field, kind):
                     mine = (
                         f"{extra.field(field.name).type} in the logs"
                         if field.name in extra.names

@@ -104,7 +104,7 @@ def test_what_is_passed_over_is_named_where_there_is_nothing_else(tmp_path: Path
     with pytest.raises(InputError, match="begin with _ or a dot are passed over"):
         write_logs(tmp_path / "_x" / "a.parquet", example_rows(1))
         find_logs(str(tmp_path))
-    for name in ("a.parq", "b.pq", "c.csv", "d.parquet.gz", "e.json", "f.jsonl", "g.orc"):
+    for name in ("a.parq", "b.pq", "c.csv", "d.parquet.gz", "e.json", "f.tsv", "g.orc"):
         (tmp_path / name).touch()
     for place in (tmp_path, tmp_path / "*"):
         with pytest.raises(InputError, match=r"holds 'a.parq', 'b.pq', .* and 2 more: write .* end in .parquet"):

@@ -1,0 +1,57 @@
+"""Where a table lies, as the libraries of the formats want it said."""
+
+import importlib
+import os
+from typing import Any
+from urllib.parse import parse_qsl
+
+from ragassay.jobs.storage import Folder
+from ragassay.pipeline.errors import InputError
+
+_OPTIONS = {"endpoint_override": "aws_endpoint", "region": "aws_region", "access_key": "aws_access_key_id",
+            "secret_key": "aws_secret_access_key", "session_token": "aws_session_token"}  # fmt: skip
+
+
+def library(name: str, what: str) -> Any:
+    """A library of a table format.
+
+    Args:
+        name: Its module.
+        what: What is read or written with it, for the message.
+
+    Raises:
+        InputError: It is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise InputError(
+            f"{what} needs a library that is not installed ({error.name}): pip install ragassay[tables]"
+        ) from error
+
+
+def location(folder: Folder) -> str:
+    """Path or URI of a folder without the options behind a `?`."""
+    return folder.root if folder.is_local else folder.uri.partition("?")[0]
+
+
+def storage_options(folder: Folder) -> dict[str, str]:
+    """The options of a folder's URI under the names that the Rust object stores of Delta and Lance know them by."""
+    if folder.is_local:
+        return {}
+    given = dict(parse_qsl(folder.uri.partition("?")[2]))
+    options = {_OPTIONS[key]: value for key, value in given.items() if key in _OPTIONS}
+    if (scheme := given.get("scheme")) and "aws_endpoint" in options and "://" not in options["aws_endpoint"]:
+        options["aws_endpoint"] = f"{scheme}://{options['aws_endpoint']}"
+    endpoint = options.get("aws_endpoint", os.environ.get("AWS_ENDPOINT_URL", ""))
+    if endpoint.startswith("http://"):
+        options["allow_http"] = "true"
+    return options
+
+
+def iceberg_properties(query: str) -> dict[str, str]:
+    """The options of a URI under the names that pyiceberg knows them by."""
+    given = dict(parse_qsl(query))
+    names = {"endpoint_override": "s3.endpoint", "region": "s3.region", "access_key": "s3.access-key-id",
+             "secret_key": "s3.secret-access-key", "session_token": "s3.session-token"}  # fmt: skip
+    return {names[key]: value for key, value in given.items() if key in names}

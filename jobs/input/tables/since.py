@@ -1,0 +1,155 @@
+"""From which version of a table on an output folder wants its rows: no row is scored twice, and none is left out."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from ragassay.jobs.input.files import LogFile
+from ragassay.jobs.sections import Input
+from ragassay.pipeline.errors import InputError
+from ragassay.schemas.manifest import Run
+
+Runs = Callable[[], Sequence[Run]]
+"""Gives the runs that an output folder knows, oldest first; called where the input is a table."""
+
+
+@dataclass(frozen=True)
+class Begin:
+    """Where a run begins in a table.
+
+    Attributes:
+        whole: Version whose rows are all read; None reads none so.
+        since: Version after which rows that came in are read.
+        registered: Versions that runs have begun to score since, and not ended: their files are known to the output folder.
+    """
+
+    whole: int | None
+    since: int
+    registered: frozenset[int] = frozenset()
+
+
+def begin_of(kind: str, table: str, version: int, source: Input, runs: Runs) -> Begin:
+    """Where a run over a table begins: behind the last version whose rows an earlier run has all scored.
+
+    A run that broke off, or left unreadable files out, is gone over again: what it has scored is known by its files.
+
+    Args:
+        kind: delta, iceberg or lance.
+        table: Its name or place, as runs record it.
+        version: Version that is to be read.
+        source: The job's `input`; its `since` comes before what runs recorded.
+        runs: Of the output folder.
+    """
+    if source.since is not None:
+        return Begin(None, source.since)
+    mine = [run for run in runs() if run.source is not None and (run.source.kind, run.source.table) == (kind, table)]
+    done = [run.source for run in mine if run.source is not None and run.rows and not run.files_skipped]
+    begun = frozenset(run.source.version for run in mine if run.source is not None and run.source.version is not None)
+    if done and done[-1].version is not None:
+        return Begin(None, done[-1].version, begun)
+    first = next((run.source for run in mine if run.source is not None), None)
+    if first is None or first.version is None:
+        return Begin(version, version)
+    return Begin(None, first.since, begun) if first.since is not None else Begin(first.version, first.version, begun)
+
+
+AsOf = Callable[[LogFile], LogFile]
+"""A file as some version has it: less what is deleted from it there."""
+
+
+def _as_it_is(file: LogFile) -> LogFile:
+    return file
+
+
+class Growth:
+    """The files that hold the rows which came into a table, version by version.
+
+    A file that is replaced stays, if rows that are scored already went into what replaced it, or a run knows it; else what
+    replaced it takes its place.
+    """
+
+    def __init__(self, table: str, kind: str) -> None:
+        """Begin with none.
+
+        Args:
+            table: Its name or place, for messages.
+            kind: Delta, Iceberg or Lance, likewise.
+        """
+        self._table, self._kind = table, kind
+        self._kept: dict[str, LogFile] = {}
+        self._fresh: dict[str, LogFile] = {}
+
+    @property
+    def files(self) -> list[LogFile]:
+        """All of them, each once, sorted by path."""
+        found = {**self._fresh, **self._kept}
+        return [found[path] for path in sorted(found)]
+
+    def keep(self, files: Iterable[LogFile] = (), as_of: AsOf = _as_it_is) -> None:
+        """From here on what there is stays as it is.
+
+        Args:
+            files: Files that are added to it.
+            as_of: A file as the version has it: what is fresh is taken so.
+        """
+        fresh = {path: as_of(file) for path, file in self._fresh.items()}
+        self._kept |= fresh | {file.path: file for file in files}
+        self._fresh = {}
+
+    def step(
+        self,
+        version: int,
+        what: str,
+        added: Iterable[LogFile],
+        removed: Collection[str],
+        *,
+        new_rows: bool,
+        before: AsOf = _as_it_is,
+    ) -> bool:
+        """Take in a version.
+
+        Args:
+            version: Its number or id.
+            what: Its operation, for messages.
+            added: Files that it added.
+            removed: Paths of those that it took away.
+            new_rows: Whether its files may hold rows that none of those it took away held.
+            before: A file as the version before has it.
+
+        Returns:
+            Whether its files are among those now; else they hold nothing that is not there already.
+
+        Raises:
+            InputError: They may, and rows that are scored already.
+        """
+        files = {file.path: file for file in added}
+        gone = set(removed)
+        if gone <= self._fresh.keys():
+            self._fresh = {path: file for path, file in self._fresh.items() if path not in gone} | files
+            return True
+        if new_rows and files:
+            refuse_rewrite(self._table, self._kind, version, what)
+        self._kept |= {path: before(self._fresh.pop(path)) for path in gone & self._fresh.keys()}
+        return False
+
+
+def refuse_rewrite(table: str, kind: str, version: int, what: str) -> None:
+    """Refuse a version that replaced rows.
+
+    Args:
+        table: The table.
+        kind: Its kind.
+        version: The version.
+        what: What it did, such as MERGE.
+
+    Raises:
+        InputError: Always.
+    """
+    feed = (
+        "With delta.enableChangeDataFeed set before such a version, inserted rows are told apart. " if kind == "Delta" else ""
+    )
+    raise InputError(
+        f"{kind} table {table}: version {version} ({what}) replaced files that may be scored already, and nothing tells which "
+        f"of its rows are new: a row would be scored twice. {feed}To go on without the rows that it "
+        f"brought, score up to the version before it (input.version), then go on behind it with `input: {{since: {version}}}`; "
+        "to have them all, score the table into another OUTPUT"
+    )

@@ -1,0 +1,1 @@
+"""OpenLineage: a run tells a server what it read and wrote."""

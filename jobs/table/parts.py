@@ -1,0 +1,101 @@
+"""What is written: partitions of `scored/`, each with the number of the verdicts that it holds."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyarrow import parquet as pq
+
+from ragassay.jobs.input.types import merge_schemas
+from ragassay.jobs.output.partitions import batches, hive_keys, hive_path, partitions
+from ragassay.jobs.storage import Folder
+from ragassay.jobs.table.types import storable_schema, stored
+from ragassay.pipeline.errors import OutputError
+from ragassay.schemas.manifest import Manifest
+
+OUTPUT = "ragassay_output"
+"""Column with the name of the output folder that a row is of."""
+
+PARTITION = "ragassay_partition"
+"""Column with the hive path of its partition."""
+
+NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A partition of `scored/`.
+
+    Attributes:
+        place: Its hive path on disk.
+        files: Its files.
+        version: Which verdicts: grows where they are written anew.
+    """
+
+    place: str
+    files: list[str]
+    version: int
+
+    @property
+    def name(self) -> str:
+        """Its hive path, with plain values."""
+        return hive_path(self.place)
+
+
+def parts_of(output: Folder, manifest: Manifest) -> list[Part]:
+    """The partitions with verdicts, in order.
+
+    Raises:
+        OutputError: There are none.
+    """
+    numbers = {run.run_id: number for number, run in enumerate(manifest.runs, start=1)}
+    found = []
+    for place, files in sorted(partitions(output, "scored").items()):
+        verdicts = manifest.finalized.get(hive_path(place))
+        if verdicts is not None:  # else a run is about to write it, or broke off
+            runs = (verdicts.run_id, manifest.escalated.get(hive_path(place), ""))
+            found.append(Part(place, files, max(numbers.get(run, 1) for run in runs)))
+    if not found:
+        raise OutputError(f"output {output.uri} has no verdicts yet: run `ragassay finalize {output.uri}` first")
+    return found
+
+
+def schema_of(output: Folder, parts: list[Part]) -> pa.Schema:
+    """Columns of the table: those of `scored/` in all partitions, with the partitions' keys, and which partition a row is of.
+
+    Raises:
+        OutputError: A column has types that nothing holds, or the name of one of those added.
+    """
+    schemas = {pq.read_schema(path, filesystem=output.fs): part.name for part in parts for path in part.files}
+    try:
+        merged = merge_schemas(schemas)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise OutputError(
+            f"output {output.uri}: a column has types in different partitions that no type of a table holds: {error}. Rename "
+            "it in the logs, or score them into another OUTPUT"
+        ) from error
+    keys = dict.fromkeys(key for part in parts for key in hive_keys(part.place))
+    added = [pa.field(name, pa.string()) for name in (*keys, PARTITION, OUTPUT)]
+    clash = [column.name for column in added if column.name in merged.names]
+    if clash:
+        raise OutputError(
+            f"output {output.uri}: {clash[0]!r} is a column and a partition's key: rename one of them in the logs"
+        )
+    return storable_schema(pa.schema([*merged, *added]))
+
+
+def rows_of(output: Folder, part: Part, schema: pa.Schema, name: str) -> Iterator[pa.RecordBatch]:
+    """Rows of a partition with these columns, batch by batch.
+
+    Args:
+        output: The output folder.
+        part: The partition.
+        schema: As `schema_of` gave it.
+        name: What the table calls the output folder.
+    """
+    keys = {key: None if value == NULL else value for key, value in hive_keys(part.place).items()}
+    values = {**keys, PARTITION: part.name, OUTPUT: name}
+    for batch in batches(output.fs, part.files):
+        added = [pa.array([value] * batch.num_rows, pa.string()) for value in values.values()]
+        names = [*batch.schema.names, *values]
+        yield stored(pa.RecordBatch.from_arrays([*batch.columns, *added], names=names), schema)
