@@ -13,7 +13,6 @@ from ragassay.jobs.input.arrow import ARROW
 from ragassay.jobs.input.files import Format, LogFile, Reader
 from ragassay.jobs.input.jsonl import JSON_LINES
 from ragassay.jobs.input.parquet import PARQUET, open_parquet
-from ragassay.jobs.input.parquet import PARQUET
 from ragassay.jobs.object_store import OF_THE_FILE, gave_way, gave_way_message
 from ragassay.jobs.storage import READERS
 from ragassay.pipeline.errors import InputError
