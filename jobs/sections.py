@@ -55,7 +55,15 @@ class Columns(Section):
 
 
 class Input(Section):
-    """What INPUT is, where it is more than Parquet files with a row a response."""
+    """What INPUT is, where it is more than Parquet files with a row a response.
+
+    Attributes:
+        preset: INPUT is an export of traces by this tool; None for logs.
+        hold_days: A trace that has not ended, or has no response, is taken as it is when there is data so much newer.
+    """
+
+    preset: Literal["langfuse", "langsmith", "phoenix", "mlflow", "otel"] | None = None
+    hold_days: float = Field(2, ge=0)
 
 
 class Splitter(Section):

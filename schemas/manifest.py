@@ -257,6 +257,7 @@ class Run:
         partitions: The partitions it wrote.
         files_skipped: Unreadable files that were left out, with the reason.
         files_touched: Files that were written anew since they were scored, and whose size and footer are the same.
+        traces: What was counted where an export of traces was read (docs/traces.md); empty for other logs, or if nothing was new.
     """
 
     __pydantic_config__ = RECORD
@@ -280,6 +281,7 @@ class Run:
     partitions: list[str] = field(default_factory=list)
     files_skipped: dict[str, str] = field(default_factory=dict)
     files_touched: list[str] = field(default_factory=list)
+    traces: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass

@@ -77,6 +77,14 @@ def _escalation_lines(done: Escalation | None) -> list[tuple[str, str]]:
     return lines
 
 
+def traces_text(counts: Mapping[str, int]) -> str:
+    """What was counted of an export of traces, as a line."""
+    main = ("traces", "open traces", "late traces", "new files", "changed files", "records", "other records", "unreadable")
+    notes = ", ".join(f"{n:,} {note}" for note, n in sorted(counts.items()) if note not in main and n)
+    more = [f"{counts[name]:,} {name}" for name in main[1:] if counts.get(name)]
+    return f"{counts.get('traces', 0):,} staged" + (f" ({notes})" if notes else "") + f"; {', '.join(more)}"
+
+
 def _lines(run: Run, output: str) -> list[tuple[str, str]]:
     rows = run.rows
     lines = [
@@ -85,6 +93,8 @@ def _lines(run: Run, output: str) -> list[tuple[str, str]]:
             f"{rows['in']:,} in = {rows['scored']:,} scored + {rows['failed']:,} failed + {rows['skipped']:,} skipped",
         )
     ]
+    if run.traces:
+        lines.append(("traces", traces_text(run.traces)))
     failed = {status: n for status, n in run.statuses.items() if status != "ok"}
     if failed:
         lines.append(("failed", ", ".join(f"{n:,} {status}" for status, n in sorted(failed.items()))))

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 from urllib.parse import unquote
 
 from pyarrow import fs as pafs
 
 from ragassay.jobs.input.files import LogFile, Logs
-from ragassay.jobs.input.formats import FORMATS, format_of, look_at
+from ragassay.jobs.input.formats import FORMATS, look_at
 from ragassay.jobs.input.glob import WILDCARD, glob_pattern, split_glob
 from ragassay.jobs.input.walk import walk
 from ragassay.jobs.storage import open_folder, real_path
@@ -16,6 +17,26 @@ from ragassay.pipeline.errors import InputError
 
 _HIVE = re.compile(r"^([^=/]+)=([^/]*)$")
 _NAMED = 5  # files that a message names
+
+
+def find_files(uri: str, suffixes: tuple[str, ...], advice: str) -> Logs:
+    """Find the files that an input names, whatever is in them.
+
+    Args:
+        uri: A file, a folder (searched below), a glob, on a disk or an object store.
+        suffixes: Ends of the names of those that are meant, in small letters; a file that is named itself always is.
+        advice: What to say where there are others alone.
+
+    Returns:
+        The files, none of which was opened.
+
+    Raises:
+        InputError: There is nothing, or no such file, at that place, or it can't be read.
+    """
+    try:
+        return _find(uri, suffixes, advice)
+    except OSError as error:
+        raise InputError(f"input {uri!r} can't be read: {error}") from error
 
 
 def find_logs(uri: str) -> Logs:
@@ -30,13 +51,15 @@ def find_logs(uri: str) -> Logs:
     Raises:
         InputError: There is nothing, or no Parquet file, at that place, or it can't be read.
     """
-    try:
-        return _find(uri)
-    except OSError as error:
-        raise InputError(f"input {uri!r} can't be read: {error}") from error
+    suffixes = tuple(kind.suffix for kind in FORMATS)
+    kinds = " or ".join(kind.name for kind in FORMATS)
+    found = find_files(uri, suffixes, f"write logs as {kinds}, and let their names end in {' or '.join(suffixes)}")
+    files = look_at(found.fs, found.files)
+    readable = [f for f in files if f.error is None]
+    return replace(found, files=readable, unreadable=[f for f in files if f.error is not None])
 
 
-def _find(uri: str) -> Logs:
+def _find(uri: str, suffixes: tuple[str, ...], advice: str) -> Logs:
     path, mark, options = uri.partition("?") if "://" in uri else (uri, "", "")
     start, rest = split_glob(path, lambda place: _exists(_uri(place) + mark + options))
     folder = open_folder(_uri(start) + mark + options)
@@ -53,15 +76,11 @@ def _find(uri: str) -> Logs:
         mine = [info for info in below.files if pattern is None or pattern.fullmatch(info.path)]
     else:
         raise InputError(f"input {uri!r}: the folder {base} does not exist" if rest else f"input {uri!r} does not exist")
-    found = mine if named.type == pafs.FileType.File else [info for info in mine if format_of(info.path)]
+    found = mine if named.type == pafs.FileType.File else [info for info in mine if info.path.lower().endswith(suffixes)]
     if not found:
-        raise InputError(
-            f"input {uri!r} holds no {' or '.join(kind.suffix for kind in FORMATS)} file{_others([info.path for info in mine])}"
-        )
+        raise InputError(f"input {uri!r} holds no {' or '.join(suffixes)} file{_others([info.path for info in mine], advice)}")
     roots = [base, real_path(fs, base)]
-    files = look_at(fs, [_log_file(info, roots, uri) for info in found])
-    readable = [f for f in files if f.error is None]
-    return Logs(uri, fs, readable, [f for f in files if f.error is not None], folders, pattern, any_name)
+    return Logs(uri, fs, [_log_file(info, roots, uri) for info in found], [], folders, pattern, any_name)
 
 
 def _patterns(base: str, glob: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
@@ -88,14 +107,13 @@ def _exists(uri: str) -> bool:
         return False
 
 
-def _others(names: Sequence[str]) -> str:
+def _others(names: Sequence[str], advice: str) -> str:
     """What to say of files that are passed over for their names."""
     if not names:
         return "; files and folders whose names begin with _ or a dot are passed over"
     shown = ", ".join(repr(PurePosixPath(name).name) for name in names[:_NAMED])
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    kinds, ends = (" or ".join(said) for said in zip(*((kind.name, kind.suffix) for kind in FORMATS), strict=True))
-    return f"; it holds {shown}{more}: write logs as {kinds}, and let their names end in {ends}"
+    return f"; it holds {shown}{more}: {advice}"
 
 
 def _log_file(info: pafs.FileInfo, roots: Sequence[str], uri: str) -> LogFile:

@@ -88,7 +88,9 @@ def _of_structs(array: pa.Array) -> Passages:
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     row_of = np.repeat(np.arange(len(array)), lengths)
     text, bad = _first([texts(pc.struct_field(flat, path)) for path in _text_paths(flat.type)], len(flat))
-    ids, bad_ids = _first([id_texts(pc.struct_field(flat, path)) for path in _paths(flat.type, ID_NAMES, can_be_ids)], len(flat))
+    ids, bad_ids = _first(
+        [id_texts(pc.struct_field(flat, path)) for path in _paths(flat.type, ID_NAMES, can_be_ids)], len(flat)
+    )
     ranks = _ranks(flat)
     if ranks is not None:
         order = pa.array(np.lexsort((np.arange(len(flat)), ranks, row_of)))

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ragassay.jobs.input.documents import Document, documents_in, text_of
+from ragassay.jobs.input.documents import Document, documents_in, text_of, whole
 from ragassay.jobs.input.messages import ROLE_OF
 from ragassay.jobs.traces.content import question_of, response_of
 from ragassay.jobs.traces.fields import first, listed, text, unquoted
@@ -34,11 +34,24 @@ KINDS = {
 """What tools call a kind of span, in small letters; what stands for none of these is `other`."""
 
 _RETRIEVAL = (Kind.RETRIEVER, Kind.RERANKER)
-_NAMED = re.compile(r"\b(retriev(e|er|al|ers)|rerank(er|ing)?)\b")
+_RETRIEVES = re.compile(r"\bretriev(e|er|al|ers)\b")
+_RERANKS = re.compile(r"\bre ?rank(er|ing)?\b")
 
 _OF_KIND = ("openinference.span.kind", "gen_ai.operation.name", "mlflow.spanType", "traceloop.span.kind", "llm.request.type")
-_OF_INPUT = ("gen_ai.input.messages", "input.value", "mlflow.spanInputs", "traceloop.entity.input", "gen_ai.tool.call.arguments")
-_OF_OUTPUT = ("gen_ai.output.messages", "output.value", "mlflow.spanOutputs", "traceloop.entity.output", "gen_ai.tool.call.result")
+_OF_INPUT = (
+    "gen_ai.input.messages",
+    "input.value",
+    "mlflow.spanInputs",
+    "traceloop.entity.input",
+    "gen_ai.tool.call.arguments",
+)
+_OF_OUTPUT = (
+    "gen_ai.output.messages",
+    "output.value",
+    "mlflow.spanOutputs",
+    "traceloop.entity.output",
+    "gen_ai.tool.call.result",
+)
 _OF_MESSAGES = ("llm.input_messages", "gen_ai.prompt")
 _OF_ANSWERS = ("llm.output_messages", "gen_ai.completion")
 _OF_DOCUMENTS = ("reranker.output_documents", "retrieval.documents", "gen_ai.retrieval.documents")
@@ -62,12 +75,14 @@ def kind_and_documents(
         told: Documents that attributes of their own tell.
     """
     kind = KINDS.get(str(said or "").lower(), Kind.OTHER)
-    if kind in _RETRIEVAL:
-        return kind, tuple(told) if told else _put_out(output)
+    words = _spaced(name)
+    named = Kind.RERANKER if kind is Kind.RERANKER or _RERANKS.search(words) else Kind.RETRIEVER
+    if kind in _RETRIEVAL:  # some know retrievals alone
+        return named, tuple(told) if told else _put_out(output)
     if kind in (Kind.OTHER, Kind.TOOL):
-        found = told or (documents_in(unquoted(output)) if _NAMED.search(_spaced(name)) else None)
+        found = told or (documents_in(unquoted(output)) if _RETRIEVES.search(words) or _RERANKS.search(words) else None)
         if found:
-            return Kind.RERANKER if "rerank" in _spaced(name) else Kind.RETRIEVER, tuple(found)
+            return named, tuple(found)
     return kind, None
 
 
@@ -78,7 +93,7 @@ def _put_out(output: Any) -> tuple[Document, ...] | None:
     if found is not None:
         return tuple(found)
     if isinstance(value, str) and value.strip():
-        return (Document(value),)
+        return (Document(whole(value)),)
     return None if value in (None, "") else ()
 
 
@@ -99,7 +114,9 @@ def with_meaning(span: Span, attributes: Mapping[str, Any], events: Sequence[Any
     told = next((found for name in _OF_DOCUMENTS if (found := documents_in(listed(attributes, name)))), None)
     kind, documents = kind_and_documents(said, span.name, _first_of(attributes, _OF_OUTPUT), told)
     asked = _first_of(attributes, (*_OF_MESSAGES, *_OF_INPUT) if kind is Kind.GENERATION else (*_OF_INPUT, *_OF_MESSAGES))
-    said_at_last = _first_of(attributes, (*_OF_ANSWERS, *_OF_OUTPUT) if kind is Kind.GENERATION else (*_OF_OUTPUT, *_OF_ANSWERS))
+    said_at_last = _first_of(
+        attributes, (*_OF_ANSWERS, *_OF_OUTPUT) if kind is Kind.GENERATION else (*_OF_OUTPUT, *_OF_ANSWERS)
+    )
     messages = _event_messages(events)
     if asked is None:
         asked = [m for m in messages if m["role"] != "choice"] or first(attributes, "gen_ai.retrieval.query.text")

@@ -83,7 +83,7 @@ def _in_list(value: Sequence[Any], names: Sequence[str], role: str, depth: int) 
         return True, _last_said(items, role)
     if all(isinstance(item, Mapping) and item.get("type") in ("text", "output_text", "input_text") for item in items):
         return True, text_of(items)
-    if len(items) == 1 or not isinstance(items[0], str):  # a batch of one; of several choices the first is what was shown
+    if len(items) == 1 or isinstance(items[0], Mapping | list):  # a batch of one; of several choices the first is what was shown
         return _look(items[0], names, role, depth - 1)
     return False, None
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
-from ragassay.jobs.input.documents import lenient, plain_name
+from ragassay.jobs.input.documents import lenient, plain_name, whole
 
 _INDEXED = re.compile(r"(\d+)\.?(.*)", re.DOTALL)
 _SCALES = ((10**17, 1000), (10**14, 1))  # larger numbers are nanoseconds, then microseconds
@@ -31,7 +31,7 @@ def text(value: Any) -> str | None:
     """An id or a name as text; bytes, as some write ids, as hexadecimal digits."""
     if value is None or value == "":
         return None
-    return value.hex() if isinstance(value, bytes) else str(value)
+    return value.hex() if isinstance(value, bytes) else whole(str(value))
 
 
 def span_id(value: Any) -> str | None:

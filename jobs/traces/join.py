@@ -42,7 +42,7 @@ ROWS = pa.schema(
 
 UNKNOWN_DAY = "unknown"
 _INSIDE = (Kind.RETRIEVER, Kind.RERANKER, Kind.EVALUATOR, Kind.EMBEDDING)
-"""Kinds of spans whose generations are not the response's: a rewritten query, a judge."""
+"""Kinds of spans that don't respond, and whose generations don't: a rewritten query, a judge."""
 
 
 @dataclass(frozen=True)
@@ -78,17 +78,19 @@ def joined(spans: Sequence[Span]) -> Joined:
     root = _root(roots)
     generation = _generation(real, by_id)
     question = _first(about and about.question, root and root.question, *(span.question for span in roots))
-    response = _first(about and about.response, root and root.response, generation and generation.response)
+    answers = root is not None and root.kind not in _INSIDE
+    response = _first(about and about.response, root.response if root and answers else None, generation and generation.response)
     passages, found = _passages(real, by_id)
     ended = bool(root and certain and root.end is not None) or bool(about and (about.end is not None or about.response))
     failed = bool((root and root.failed) or (about and about.failed))
+    gave_up = not response and any(span.failed for span in real if span.kind is Kind.GENERATION)
     notes = [
         *([] if found else [NO_RETRIEVAL]),
         *(_of_passages(passages) if found else []),
         *([] if question else [NO_QUESTION]),
         *([] if response else [NO_RESPONSE]),
-        *([FAILED] if failed else []),
-        *([SEVERAL_ROOTS] if certain and len(roots) > 1 else []),
+        *([FAILED] if failed or gave_up else []),
+        *([SEVERAL_ROOTS] if certain and len(roots) > 1 and not about else []),
         *([] if certain or about else [NO_ROOT]),
     ]
     return _row(spans, about, root, generation, (question, response, passages), notes, not ended or not (response or failed))
@@ -135,7 +137,9 @@ def _roots(spans: Sequence[Span], by_id: Mapping[str, Span]) -> tuple[list[Span]
 
 def _root(roots: Sequence[Span]) -> Span | None:
     """Of several roots the first that asks and answers, or asks, or is there."""
-    return min(roots, key=lambda span: (not (span.question and span.response), not span.question, *_in_time(span)), default=None)
+    return min(
+        roots, key=lambda span: (not (span.question and span.response), not span.question, *_in_time(span)), default=None
+    )
 
 
 def _ancestors(span: Span, by_id: Mapping[str, Span]) -> list[Span]:

@@ -86,8 +86,17 @@ def test_messages_of_other_libraries() -> None:
     assert row(langchain) == ("Open?", ["At nine."], "Nine.", None)
     sharegpt = [{"from": "human", "value": "Open?"}, {"from": "gpt", "value": "Nine."}]
     assert row(sharegpt) == ("Open?", None, "Nine.", None)
-    responses = [*of(("user", "Open?")), {"type": "function_call", "name": "f"}, {"type": "function_call_output", "output": "At nine."}]
-    assert row([*responses, *of(("assistant", [{"type": "output_text", "text": "Nine."}]))]) == ("Open?", ["At nine."], "Nine.", None)
+    responses = [
+        *of(("user", "Open?")),
+        {"type": "function_call", "name": "f"},
+        {"type": "function_call_output", "output": "At nine."},
+    ]
+    assert row([*responses, *of(("assistant", [{"type": "output_text", "text": "Nine."}]))]) == (
+        "Open?",
+        ["At nine."],
+        "Nine.",
+        None,
+    )
     assert talk_of(turns_of(of(("developer", "Facts."), ("user", "Q?"), ("assistant", "A.")))).documents
 
 
@@ -97,8 +106,15 @@ def test_a_whole_file_of_conversations(tmp_path: Path) -> None:
     write_logs(tmp_path / "a.parquet", [{"messages": text, "question": "mine", "id": i} for i, text in enumerate(texts)])
     rows = rows_of(load(tmp_path, TALKS), TALKS)
     assert [r["status"] for r in rows] == ["ok", "unreadable", "unreadable", "ok", "ok", "unreadable", "ok"]
-    assert rows[0]["context"] == ["It opens at nine."] and rows[0]["input_question"] == "mine" and rows[0]["response"] == "At nine."
-    assert "'messages' holds no messages" in rows[1]["error"] and [rows[i]["context"] for i in (1, 2)] == [["no JSON"], [texts[2]]]
+    assert (
+        rows[0]["context"] == ["It opens at nine."]
+        and rows[0]["input_question"] == "mine"
+        and rows[0]["response"] == "At nine."
+    )
+    assert "'messages' holds no messages" in rows[1]["error"] and [rows[i]["context"] for i in (1, 2)] == [
+        ["no JSON"],
+        [texts[2]],
+    ]
     assert rows[3]["question"] is rows[3]["context"] is rows[4]["response"] is rows[6]["response"] is None
 
 
@@ -111,7 +127,12 @@ def test_bytes_that_are_no_utf8(tmp_path: Path) -> None:
 
 
 def test_settings_that_do_not_go_together(tmp_path: Path) -> None:
-    for wrong in ({"messages": "m", "question": "q"}, {"passage_roles": ["tool"]}, {"messages": "row_id"}, {"messages": "m", "passage_roles": []}):
+    for wrong in (
+        {"messages": "m", "question": "q"},
+        {"passage_roles": ["tool"]},
+        {"messages": "row_id"},
+        {"messages": "m", "passage_roles": []},
+    ):
         with pytest.raises(ValidationError):
             Columns.model_validate(wrong)
     with pytest.raises(ConfigError, match="leave question out, or messages"):
