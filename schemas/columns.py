@@ -71,9 +71,9 @@ EVIDENCE = pa.struct(
         ("notes", pa.list_(pa.string())),
     ]
 )
-"""What detectors say of a sentence beside its value: the best passage (from 0), its id where the log has
-one, with the offsets [start, end) of its best piece, null where none was looked for or found; the numbers, dates, steps and names that the context lacks; and why a
-detector has no value."""
+"""What detectors say of a sentence beside its value: the best passage (from 0), its id where the log has one, with the offsets
+[start, end) of its best piece, null where none was looked for or found; the numbers, dates, steps and names that the context
+lacks; and why a detector has no value."""
 
 USAGE = pa.struct(
     [

@@ -257,7 +257,7 @@ class Run:
         partitions: The partitions it wrote.
         files_skipped: Unreadable files that were left out, with the reason.
         files_touched: Files that were written anew since they were scored, and whose size and footer are the same.
-        traces: What was counted where an export of traces was read (docs/traces.md); empty for other logs, or if nothing was new.
+        traces: What was counted where an export of traces was read (docs/traces.md); empty where nothing of one was new.
     """
 
     __pydantic_config__ = RECORD

@@ -85,16 +85,15 @@ def traces_text(counts: Mapping[str, int]) -> str:
     return f"{counts.get('traces', 0):,} staged" + (f" ({notes})" if notes else "") + f"; {', '.join(more)}"
 
 
+def _rows(run: Run) -> list[tuple[str, str]]:
+    rows = run.rows
+    text = f"{rows['in']:,} in = {rows['scored']:,} scored + {rows['failed']:,} failed + {rows['skipped']:,} skipped"
+    return [("rows", text), *([("traces", traces_text(run.traces))] if run.traces else [])]
+
+
 def _lines(run: Run, output: str) -> list[tuple[str, str]]:
     rows = run.rows
-    lines = [
-        (
-            "rows",
-            f"{rows['in']:,} in = {rows['scored']:,} scored + {rows['failed']:,} failed + {rows['skipped']:,} skipped",
-        )
-    ]
-    if run.traces:
-        lines.append(("traces", traces_text(run.traces)))
+    lines = _rows(run)
     failed = {status: n for status, n in run.statuses.items() if status != "ok"}
     if failed:
         lines.append(("failed", ", ".join(f"{n:,} {status}" for status, n in sorted(failed.items()))))

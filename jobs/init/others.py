@@ -1,4 +1,4 @@
-"""The other columns that one would touch first: ids, labels, slices; and those that look like what is wanted and aren't taken."""
+"""The other columns that one would touch first: ids, labels, slices; and those that could be meant, and weren't taken."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass

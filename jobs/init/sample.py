@@ -33,7 +33,8 @@ class Column:
         talk: Whether it can be read as conversations, in every file.
         ids: Whether it can be read as ids.
         lists: Whether it is a list of texts, or of structs with a text, in some file.
-        values: Its values in the rows looked at: texts, lists of texts, conversations, or plain ones; none of other nested types.
+        values: Its values in the rows looked at: texts, lists of texts, conversations, or plain ones; none of other nested
+            types.
     """
 
     name: str

@@ -180,13 +180,13 @@ def _as_item(item: Any) -> Any:
 def _fields(value: Mapping[Any, Any]) -> dict[str, Any]:
     """Fields by their plain names, those of holders such as `document` and `metadata` with a dot between."""
     found: dict[str, Any] = {}
-    for name, inner in value.items():
-        name = plain_name(str(name))
-        found.setdefault(name, inner)
-        inner = lenient(inner) if name == "metadata" else inner
-        if name in _HOLDERS and isinstance(inner, Mapping):
-            for below, most_inner in inner.items():
-                found.setdefault(f"{name}.{plain_name(str(below))}", most_inner)
+    for key, held in value.items():
+        name = plain_name(str(key))
+        found.setdefault(name, held)
+        inside = lenient(held) if name == "metadata" else held
+        if name in _HOLDERS and isinstance(inside, Mapping):
+            for below, inner in inside.items():
+                found.setdefault(f"{name}.{plain_name(str(below))}", inner)
     return found
 
 

@@ -181,7 +181,7 @@ def _event_messages(events: Sequence[Any]) -> list[dict[str, Any]]:
         if name in ("gen_ai.choice", "gen_ai.content.completion") and content:
             found.append({"role": "choice", "content": text_of(unquoted(content)) or str(content)})
         elif name == "gen_ai.content.prompt" and content:
-            found.append({"role": "user", "content": question_of(content)})
+            found.append({"role": "user", "content": question_of(content) or ""})
         elif role in ROLE_OF and content:
             found.append({"role": role, "content": text_of(unquoted(content)) or str(content)})
     return found

@@ -8,14 +8,16 @@ from ragassay.jobs.input.documents import lenient, plain_name, text_of, whole
 from ragassay.jobs.input.messages import ASSISTANT, USER, Turn, turns_of
 
 QUESTION_NAMES = (
-    "question", "userquestion", "query", "userquery", "querystr", "searchquery", "userinput", "usermessage", "chatinput", "input",
-    "inputs", "prompt", "prompts", "message", "messages", "text", "content", "contents", "request", "kwargs", "args", "value", "q",
+    "question", "userquestion", "query", "userquery", "querystr", "searchquery", "userinput", "usermessage", "chatinput",
+    "input", "inputs", "prompt", "prompts", "message", "messages", "text", "content", "contents", "request", "kwargs", "args",
+    "value", "q",
 )  # fmt: skip
 """Fields of an input that hold the question, the likeliest first."""
 
 RESPONSE_NAMES = (
     "answer", "finalanswer", "response", "outputtext", "output", "outputs", "result", "completion", "reply", "generations",
-    "choices", "candidates", "message", "messages", "content", "parts", "text", "generation", "returnvalue", "value", "kwargs",
+    "choices", "candidates", "message", "messages", "content", "parts", "text", "generation", "returnvalue", "value",
+    "kwargs",
 )  # fmt: skip
 """Fields of an output that hold the response."""
 
@@ -35,7 +37,7 @@ def response_of(value: Any) -> str | None:
 
 def _found(value: Any, names: Sequence[str], role: str) -> str | None:
     value = lenient(value)
-    if value is None or value == "" or value == {} or value == []:
+    if value is None or value in ("", {}, []):
         return None
     known, text = _look(value, names, role, _DEPTH)
     if not known:
@@ -83,7 +85,7 @@ def _in_list(value: Sequence[Any], names: Sequence[str], role: str, depth: int) 
         return True, _last_said(items, role)
     if all(isinstance(item, Mapping) and item.get("type") in ("text", "output_text", "input_text") for item in items):
         return True, text_of(items)
-    if len(items) == 1 or isinstance(items[0], Mapping | list):  # a batch of one; of several choices the first is what was shown
+    if len(items) == 1 or isinstance(items[0], Mapping | list):  # of several choices the first was shown
         return _look(items[0], names, role, depth - 1)
     return False, None
 

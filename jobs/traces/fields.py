@@ -79,7 +79,7 @@ def micros(value: Any) -> int | None:
     if isinstance(value, datetime):
         moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
         return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000 + 0.5)
-    if isinstance(value, bool | date) or not isinstance(value, int | float) or value != value or value <= 0:
+    if isinstance(value, bool | date) or not isinstance(value, int | float) or not value > 0:
         return None
     for size, parts in _SCALES:
         if value >= size:

@@ -77,9 +77,9 @@ def joined(spans: Sequence[Span]) -> Joined:
     roots, certain = _roots(real, by_id)
     root = _root(roots)
     generation = _generation(real, by_id)
-    question = _first(about and about.question, root and root.question, *(span.question for span in roots))
-    answers = root is not None and root.kind not in _INSIDE
-    response = _first(about and about.response, root.response if root and answers else None, generation and generation.response)
+    question = _first(*_each([about, root, *roots], "question"))
+    answering = root if root and root.kind not in _INSIDE else None
+    response = _first(*_each([about, answering, generation], "response"))
     passages, found = _passages(real, by_id)
     ended = bool(root and certain and root.end is not None) or bool(about and (about.end is not None or about.response))
     failed = bool((root and root.failed) or (about and about.failed))
@@ -127,7 +127,7 @@ def _in_time(span: Span) -> tuple[int, str]:
 
 
 def _roots(spans: Sequence[Span], by_id: Mapping[str, Span]) -> tuple[list[Span], bool]:
-    """The roots, and whether the tool says that they are: else they are spans whose parents are not there, or are in a circle."""
+    """The roots, and whether the tool says that they are: else they are spans whose parents are not there, or in a circle."""
     named = [span for span in spans if span.root]
     alone = [span for span in spans if span.parent_id is None]
     if named or alone:
@@ -199,6 +199,11 @@ def _first(*texts: str | None) -> str | None:
     return next((text for text in texts if text), None)
 
 
+def _each(spans: Sequence[Span | None], name: str) -> list[str | None]:
+    """A field of those spans that are there."""
+    return [getattr(span, name) for span in spans if span is not None]
+
+
 def _row(
     spans: Sequence[Span],
     about: Span | None,
@@ -212,19 +217,19 @@ def _row(
     trace_id = spans[0].trace_id
     starts = [span.start for span in spans if span.start is not None]
     start = min(starts, default=None)
-    model = _first(generation and generation.model, *(span.model for span in reversed(spans) if span.kind is Kind.GENERATION))
+    generations = [span for span in reversed(spans) if span.kind is Kind.GENERATION]
     row = {
         "row_id": trace_id,
         "question": question,
         "context": [{"id": passage.id, "text": passage.text} for passage in passages] or None,
         "response": response,
         "trace_id": trace_id,
-        "trace_name": _first(about and about.name, root and root.name),
+        "trace_name": _first(*_each([about, root], "name")),
         "root_span_id": root.span_id if root else None,
         "generation_span_id": generation.span_id if generation else None,
         "session_id": _first(*(span.session for span in spans)),
         "user_id": _first(*(span.user for span in spans)),
-        "model": model,
+        "model": _first(*_each([generation, *generations], "model")),
         "start_time": start,
         "trace_note": "; ".join(notes) or None,
     }

@@ -38,8 +38,9 @@ def logs_of(job: Job, uri: str, output: Folder) -> tuple[Logs, dict[str, int]]:
         counts = stage(export, output, job.input.preset, job.input.hold_days, job.on_bad_file == "skip")
     if not output.list(TRACES, ".parquet"):
         raise InputError(
-            f"input {uri}: none of its {counts.get('open traces', 0):,} traces is whole yet (a root that has ended, and a response): "
-            f"run again when there is more, or with input: {{hold_days: 0}}; {output.uri_of(RECORD)} keeps what was read"
+            f"input {uri}: none of its {counts.get('open traces', 0):,} traces is whole yet (a root that has ended, and a "
+            f"response): run again when there is more, or with input: {{hold_days: 0}}; {output.uri_of(RECORD)} keeps what "
+            "was read"
         )
     return replace(find_logs(output.uri_of(TRACES)), uri=uri), counts
 

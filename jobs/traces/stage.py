@@ -142,7 +142,8 @@ def _spill(work: Staging, export: Logs, fresh: list[tuple[LogFile, ExportFile]],
     for span in _waiting(work):
         buckets.add(span)
     spans_of = PRESETS[work.preset]
-    newest, names = work.record.newest, []
+    newest = work.record.newest
+    names: list[str] = []
     for file, now in fresh:
         try:
             for record in records(export.fs, file, work.damaged):

@@ -81,7 +81,8 @@ def attach(
         evidence = found.evidence[start:end]
         columns["evidence"][place] = [
             {
-                "passage": at.passage, "passage_id": _id_of(ids[place], at.passage), "start": at.start, "end": at.end, "notes": at.notes,
+                "passage": at.passage, "passage_id": _id_of(ids[place], at.passage),
+                "start": at.start, "end": at.end, "notes": at.notes,
                 "missing": [{"kind": kind, "text": text} for kind, text in at.missing],
             }
             for at in evidence

@@ -56,11 +56,18 @@ def test_the_last_question_and_what_is_said_behind_it(turns: list[tuple[str, str
 def test_content_in_parts_and_what_tools_are_called() -> None:
     talk = of(
         ("system", "Be brief."),
-        ("user", [{"type": "text", "text": "When is it"}, {"type": "image_url", "image_url": {"url": "x"}}, {"type": "text", "text": "open?"}]),
+        (
+            "user",
+            [
+                {"type": "text", "text": "When is it"},
+                {"type": "image_url", "image_url": {"url": "x"}},
+                {"type": "text", "text": "open?"},
+            ],
+        ),
         ("assistant", None),
         ("tool", json.dumps([{"id": "d1", "text": "It opens at nine."}, {"id": "d2", "text": "Closed on Sunday."}])),
         ("assistant", [{"type": "text", "text": "At nine."}]),
-    )  # fmt: skip
+    )
     wanted = ("When is it\nopen?", ["It opens at nine.", "Closed on Sunday."], "At nine.", ["d1", "d2"])
     assert row(talk) == wanted
     assert row(talk, ("system",)) == (wanted[0], ["Be brief."], "At nine.", None)

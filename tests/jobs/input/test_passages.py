@@ -79,7 +79,11 @@ def test_lists_of_strings_stay_as_they_are(rows: list[list[str | None] | None]) 
     ("value", "wanted", "ids"),
     [
         ({"page_content": "A.", "metadata": {"source": "x"}}, ["A."], None),
-        ([{"content": "A.", "doc_id": 7}, "B.", None, {"id": "c", "text": "C."}], ["A.", "B.", None, "C."], ["7", None, None, "c"]),
+        (
+            [{"content": "A.", "doc_id": 7}, "B.", None, {"id": "c", "text": "C."}],
+            ["A.", "B.", None, "C."],
+            ["7", None, None, "c"],
+        ),
         ([{"document": {"content": "A.", "id": "x", "score": 1}}], ["A."], ["x"]),
         ([{"id": "x", "score": 0.4}], [None], ["x"]),
         ([{"price": 3}, "B."], ['{"price": 3}', "B."], None),
@@ -89,7 +93,7 @@ def test_lists_of_strings_stay_as_they_are(rows: list[list[str | None] | None]) 
         ([{"id": ["langchain", "Document"], "kwargs": {"page_content": "A."}}], ["A."], None),
         (["half a \ud83d character"], ["half a \ufffd character"], None),
     ],
-)  # fmt: skip
+)
 def test_json_of_documents(value: Any, wanted: list[str | None], ids: list[str | None] | None) -> None:
     assert pairs(passages(in_json(value))) == [(wanted, ids)]
 
@@ -97,10 +101,24 @@ def test_json_of_documents(value: Any, wanted: list[str | None], ids: list[str |
 @pytest.mark.parametrize(
     "text",
     [
-        "[1] The shop opens at nine.", "{braces} are no JSON", "[note: see {x}]", "[1, 2, 3]", "{}", '["a"] and so on', "[[1], [2]]",
-        "['a', 'b']", '[{"a": 1}] and words behind', '{"price": 5}', "[", "{", "[sic] \"x\"", '["a" "b",]', '{"a": 1}\n{"a": 2}', '["a" "b",]',
+        "[1] The shop opens at nine.",
+        "{braces} are no JSON",
+        "[note: see {x}]",
+        "[1, 2, 3]",
+        "{}",
+        '["a"] and so on',
+        "[[1], [2]]",
+        "['a', 'b']",
+        '[{"a": 1}] and words behind',
+        '{"price": 5}',
+        "[",
+        "{",
+        '[sic] "x"',
+        '["a" "b",]',
+        '{"a": 1}\n{"a": 2}',
+        '["a" "b",]',
     ],
-)  # fmt: skip
+)
 def test_texts_that_begin_with_a_bracket_stay_texts(text: str) -> None:
     found = passages(pa.array([text]))
     assert pairs(found) == [([text], None)] and not found.no_json

@@ -77,36 +77,70 @@ def texts(docs: Sequence[Doc] | None, name: str = "page_content") -> list[dict[s
 
 
 # Langfuse: observations_v2, Parquet; input and output are text or JSON, a root's parent is an empty string.
-_LANGFUSE = {"chain": "CHAIN", "retriever": "RETRIEVER", "llm": "GENERATION", "embedding": "EMBEDDING", "tool": "TOOL", "reranker": "SPAN"}
+_LANGFUSE = {
+    "chain": "CHAIN",
+    "retriever": "RETRIEVER",
+    "llm": "GENERATION",
+    "embedding": "EMBEDDING",
+    "tool": "TOOL",
+    "reranker": "SPAN",
+}
 
 
 def langfuse_rows(story: Story, spans: Sequence[S]) -> Rows:
     return [
         {
-            "id": s.id, "trace_id": story.id, "project_id": "p", "environment": "default", "type": _LANGFUSE[s.kind],
-            "parent_observation_id": s.parent or "", "is_root_observation": s.parent is None, "start_time": moment(s.start),
-            "end_time": moment(s.end), "name": s.name, "metadata": [("k", "v")], "level": "ERROR" if s.failed else "DEFAULT",
-            "status_message": "", "input": s.input if isinstance(s.input, str) else as_json(s.input),
+            "id": s.id,
+            "trace_id": story.id,
+            "project_id": "p",
+            "environment": "default",
+            "type": _LANGFUSE[s.kind],
+            "parent_observation_id": s.parent or "",
+            "is_root_observation": s.parent is None,
+            "start_time": moment(s.start),
+            "end_time": moment(s.end),
+            "name": s.name,
+            "metadata": [("k", "v")],
+            "level": "ERROR" if s.failed else "DEFAULT",
+            "status_message": "",
+            "input": s.input if isinstance(s.input, str) else as_json(s.input),
             "output": as_json(texts(s.documents) if s.documents is not None else s.output) or "",
-            "provided_model_name": s.model or "", "user_id": story.user or "", "session_id": story.session or "",
-            "trace_name": "rag", "tags": ["t"], "usage_details": [("input", 5)],
+            "provided_model_name": s.model or "",
+            "user_id": story.user or "",
+            "session_id": story.session or "",
+            "trace_name": "rag",
+            "tags": ["t"],
+            "usage_details": [("input", 5)],
         }
         for s in spans
-    ]  # fmt: skip
+    ]
 
 
 def _write_langfuse(folder: Path, night: int, rows: Rows) -> None:
     fields = {name: pa.string() for name in rows[0]} | {
-        "is_root_observation": pa.bool_(), "start_time": pa.timestamp("us"), "end_time": pa.timestamp("us"),
-        "metadata": pa.map_(pa.string(), pa.string()), "tags": pa.list_(pa.string()),
+        "is_root_observation": pa.bool_(),
+        "start_time": pa.timestamp("us"),
+        "end_time": pa.timestamp("us"),
+        "metadata": pa.map_(pa.string(), pa.string()),
+        "tags": pa.list_(pa.string()),
         "usage_details": pa.map_(pa.string(), pa.uint64()),
-    }  # fmt: skip
+    }
     plain = [{**row, **{n: row[n] and row[n].replace(tzinfo=None) for n in ("start_time", "end_time")}} for row in rows]
     write_parquet(folder / "p" / "observations_v2" / f"2026-11-2{night + 3}.parquet", plain, pa.schema(fields.items()))
-    score = {"id": "x", "trace_id": "t", "observation_id": None, "name": "n", "data_type": "NUMERIC", "value": 1.0, "timestamp": "now"}
+    score = {
+        "id": "x",
+        "trace_id": "t",
+        "observation_id": None,
+        "name": "n",
+        "data_type": "NUMERIC",
+        "value": 1.0,
+        "timestamp": "now",
+    }
     write_parquet(folder / "p" / "scores" / f"2026-11-2{night + 3}.parquet", [score])
     (folder / "p" / "manifests").mkdir(exist_ok=True)
-    (folder / "p" / "manifests" / f"{night}.json").write_text(json.dumps({"tables": ["observations_v2"], "files": [{"key": "x"}]}, indent=1))
+    (folder / "p" / "manifests" / f"{night}.json").write_text(
+        json.dumps({"tables": ["observations_v2"], "files": [{"key": "x"}]}, indent=1)
+    )
 
 
 def langfuse_legacy_rows(story: Story, spans: Sequence[S]) -> Rows:
@@ -115,15 +149,31 @@ def langfuse_legacy_rows(story: Story, spans: Sequence[S]) -> Rows:
     for row in langfuse_rows(story, [s for s in spans if s.id != story.root]):
         kept = {k: v for k, v in row.items() if k not in ("user_id", "session_id", "trace_name", "tags", "is_root_observation")}
         parent = "" if kept["parent_observation_id"] == story.root else kept["parent_observation_id"]
-        rows.append({**kept, "parent_observation_id": parent, "metadata": {}, "usage_details": {}, "start_time": _spelt(row["start_time"]), "end_time": _spelt(row["end_time"])})
+        rows.append(
+            {
+                **kept,
+                "parent_observation_id": parent,
+                "metadata": {},
+                "usage_details": {},
+                "start_time": _spelt(row["start_time"]),
+                "end_time": _spelt(row["end_time"]),
+            }
+        )
     root = next((s for s in spans if s.id == story.root), None)
     if root is not None:
         rows.append(
             {
-                "id": story.id, "timestamp": _spelt(moment(root.start)), "name": "rag", "project_id": "p", "user_id": story.user,
-                "session_id": story.session, "input": as_json(root.input), "output": as_json(root.output), "tags": [],
+                "id": story.id,
+                "timestamp": _spelt(moment(root.start)),
+                "name": "rag",
+                "project_id": "p",
+                "user_id": story.user,
+                "session_id": story.session,
+                "input": as_json(root.input),
+                "output": as_json(root.output),
+                "tags": [],
             }
-        )  # fmt: skip
+        )
     return rows
 
 
@@ -147,58 +197,131 @@ def langsmith_rows(story: Story, spans: Sequence[S]) -> Rows:
     kinds = {"embedding": "embedding", "reranker": "retriever"}
     rows = []
     for s in spans:
-        documents = None if s.documents is None else {"documents": [{**d, "type": "Document"} for d in texts(s.documents) or []]}
-        generation = s.output and {"generations": [[{"text": s.output["content"], "type": "ChatGeneration", "message": _constructed(s.output["content"])}]]} if s.kind == "llm" else None
-        inputs = {"messages": [[{"id": ["langchain", "schema", "messages", "HumanMessage"], "lc": 1, "type": "constructor", "kwargs": {"content": m["content"], "type": "human"}} for m in s.input]]} if s.kind == "llm" else s.input
+        documents = (
+            None if s.documents is None else {"documents": [{**d, "type": "Document"} for d in texts(s.documents) or []]}
+        )
+        generation = (
+            s.output
+            and {
+                "generations": [
+                    [{"text": s.output["content"], "type": "ChatGeneration", "message": _constructed(s.output["content"])}]
+                ]
+            }
+            if s.kind == "llm"
+            else None
+        )
+        inputs = (
+            {
+                "messages": [
+                    [
+                        {
+                            "id": ["langchain", "schema", "messages", "HumanMessage"],
+                            "lc": 1,
+                            "type": "constructor",
+                            "kwargs": {"content": m["content"], "type": "human"},
+                        }
+                        for m in s.input
+                    ]
+                ]
+            }
+            if s.kind == "llm"
+            else s.input
+        )
         metadata = {"ls_model_name": s.model, "thread_id": story.session, "user_id": story.user}
         rows.append(
             {
-                "id": run_id(story.id, s.id), "tenant_id": "t", "session_id": "project", "trace_id": root,
-                "parent_run_id": run_id(story.id, s.parent), "is_root": s.parent is None, "name": s.name,
-                "run_type": kinds.get(s.kind, s.kind), "start_time": moment(s.start), "end_time": moment(s.end),
-                "status": "pending" if s.end is None else "error" if s.failed else "success", "error": "RateLimit" if s.failed else None,
+                "id": run_id(story.id, s.id),
+                "tenant_id": "t",
+                "session_id": "project",
+                "trace_id": root,
+                "parent_run_id": run_id(story.id, s.parent),
+                "is_root": s.parent is None,
+                "name": s.name,
+                "run_type": kinds.get(s.kind, s.kind),
+                "start_time": moment(s.start),
+                "end_time": moment(s.end),
+                "status": "pending" if s.end is None else "error" if s.failed else "success",
+                "error": "RateLimit" if s.failed else None,
                 "inputs": as_json(inputs if isinstance(inputs, dict) else {"query": inputs}),
-                "outputs": as_json(documents or generation or (s.output if isinstance(s.output, dict) else s.output and {"output": s.output})),
-                "extra": as_json({"metadata": {k: v for k, v in metadata.items() if v}, "runtime": {}}), "tags": [],
+                "outputs": as_json(
+                    documents or generation or (s.output if isinstance(s.output, dict) else s.output and {"output": s.output})
+                ),
+                "extra": as_json({"metadata": {k: v for k, v in metadata.items() if v}, "runtime": {}}),
+                "tags": [],
                 "dotted_order": f"{s.start}Z{s.id}",
             }
-        )  # fmt: skip
+        )
     return rows
 
 
 def _constructed(said: str) -> dict[str, Any]:
-    return {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "AIMessage"], "kwargs": {"content": said, "type": "ai"}}
+    return {
+        "lc": 1,
+        "type": "constructor",
+        "id": ["langchain", "schema", "messages", "AIMessage"],
+        "kwargs": {"content": said, "type": "ai"},
+    }
 
 
 def _write_langsmith(folder: Path, night: int, rows: Rows) -> None:
     fields = {name: pa.string() for name in rows[0]} | dict.fromkeys(("start_time", "end_time"), pa.timestamp("us", "UTC"))
     schema = pa.schema((fields | {"is_root": pa.bool_(), "tags": pa.list_(pa.string())}).items())
-    place = folder / f"export_id=e{night}" / "tenant_id=t" / "session_id=project" / "resource=runs" / "year=2026" / "month=11" / f"day={22 + night}"
+    place = (
+        folder
+        / f"export_id=e{night}"
+        / "tenant_id=t"
+        / "session_id=project"
+        / "resource=runs"
+        / "year=2026"
+        / "month=11"
+        / f"day={22 + night}"
+    )
     write_parquet(place / "part.parquet", rows, schema)
 
 
 # Phoenix: get_spans_dataframe().to_parquet(): attributes are columns, documents a list of structs with dots in their names.
-_OPENINFERENCE = {"chain": "CHAIN", "retriever": "RETRIEVER", "llm": "LLM", "embedding": "EMBEDDING", "tool": "TOOL", "reranker": "RERANKER"}
+_OPENINFERENCE = {
+    "chain": "CHAIN",
+    "retriever": "RETRIEVER",
+    "llm": "LLM",
+    "embedding": "EMBEDDING",
+    "tool": "TOOL",
+    "reranker": "RERANKER",
+}
 
 
 def phoenix_rows(story: Story, spans: Sequence[S]) -> Rows:
     return [
         {
-            "name": s.name, "span_kind": _OPENINFERENCE[s.kind], "parent_id": s.parent, "start_time": moment(s.start),
-            "end_time": moment(s.end), "status_code": "ERROR" if s.failed else "OK", "status_message": "", "events": [],
-            "context.span_id": s.id, "context.trace_id": story.id,
+            "name": s.name,
+            "span_kind": _OPENINFERENCE[s.kind],
+            "parent_id": s.parent,
+            "start_time": moment(s.start),
+            "end_time": moment(s.end),
+            "status_code": "ERROR" if s.failed else "OK",
+            "status_message": "",
+            "events": [],
+            "context.span_id": s.id,
+            "context.trace_id": story.id,
             "attributes.openinference.span.kind": _OPENINFERENCE[s.kind],
             "attributes.input.value": s.input if isinstance(s.input, str) else as_json(s.input),
             "attributes.input.mime_type": "application/json",
             "attributes.output.value": None if s.kind == "llm" else as_json(s.output),
-            "attributes.llm.model_name": s.model, "attributes.session.id": story.session, "attributes.user.id": story.user,
-            "attributes.llm.input_messages": [{"message.role": m["role"], "message.content": m["content"]} for m in s.input] if s.kind == "llm" else None,
-            "attributes.llm.output_messages": [{"message.role": "assistant", "message.content": s.output["content"]}] if s.kind == "llm" and s.output else None,
+            "attributes.llm.model_name": s.model,
+            "attributes.session.id": story.session,
+            "attributes.user.id": story.user,
+            "attributes.llm.input_messages": [{"message.role": m["role"], "message.content": m["content"]} for m in s.input]
+            if s.kind == "llm"
+            else None,
+            "attributes.llm.output_messages": [{"message.role": "assistant", "message.content": s.output["content"]}]
+            if s.kind == "llm" and s.output
+            else None,
             "attributes.retrieval.documents": _dotted(s.documents) if s.kind == "retriever" else None,
-            "attributes.reranker.input_documents": _dotted(s.before), "attributes.reranker.output_documents": _dotted(s.documents) if s.kind == "reranker" else None,
+            "attributes.reranker.input_documents": _dotted(s.before),
+            "attributes.reranker.output_documents": _dotted(s.documents) if s.kind == "reranker" else None,
         }
         for s in spans
-    ]  # fmt: skip
+    ]
 
 
 def _dotted(docs: Sequence[Doc] | None) -> list[dict[str, Any]] | None:
@@ -210,7 +333,14 @@ def _write_phoenix(folder: Path, night: int, rows: Rows) -> None:
 
 
 # MLflow: search_traces() as JSON Lines, the spans as `Span.to_dict` has them: attributes are JSON in strings.
-_MLFLOW = {"chain": "CHAIN", "retriever": "RETRIEVER", "llm": "CHAT_MODEL", "embedding": "EMBEDDING", "tool": "TOOL", "reranker": "RERANKER"}
+_MLFLOW = {
+    "chain": "CHAIN",
+    "retriever": "RETRIEVER",
+    "llm": "CHAT_MODEL",
+    "embedding": "EMBEDDING",
+    "tool": "TOOL",
+    "reranker": "RERANKER",
+}
 
 
 def mlflow_rows(story: Story, spans: Sequence[S]) -> Rows:
@@ -219,25 +349,54 @@ def mlflow_rows(story: Story, spans: Sequence[S]) -> Rows:
     metadata = {"mlflow.trace.session": story.session, "mlflow.trace.user": story.user}
     return [
         {
-            "trace_id": f"tr-{story.id}", "state": "IN_PROGRESS" if not ended else "ERROR" if root and root.failed else "OK",
-            "request_time": int((root.start if root else 1) * 1000), "request": as_json(root and root.input), "response": as_json(root and root.output),
-            "trace_metadata": {k: v for k, v in metadata.items() if v}, "tags": {"mlflow.traceName": "rag"}, "assessments": [],
+            "trace_id": f"tr-{story.id}",
+            "state": "IN_PROGRESS" if not ended else "ERROR" if root and root.failed else "OK",
+            "request_time": int((root.start if root else 1) * 1000),
+            "request": as_json(root and root.input),
+            "response": as_json(root and root.output),
+            "trace_metadata": {k: v for k, v in metadata.items() if v},
+            "tags": {"mlflow.traceName": "rag"},
+            "assessments": [],
             "spans": [
                 {
-                    "trace_id": story.id, "span_id": s.id, "parent_span_id": s.parent, "name": s.name,
-                    "start_time_unix_nano": nanos(s.start), "end_time_unix_nano": nanos(s.end),
-                    "status": {"code": "STATUS_CODE_ERROR" if s.failed else "STATUS_CODE_OK", "message": ""}, "events": [],
+                    "trace_id": story.id,
+                    "span_id": s.id,
+                    "parent_span_id": s.parent,
+                    "name": s.name,
+                    "start_time_unix_nano": nanos(s.start),
+                    "end_time_unix_nano": nanos(s.end),
+                    "status": {"code": "STATUS_CODE_ERROR" if s.failed else "STATUS_CODE_OK", "message": ""},
+                    "events": [],
                     "attributes": {
-                        "mlflow.traceRequestId": json.dumps(f"tr-{story.id}"), "mlflow.spanType": json.dumps(_MLFLOW[s.kind]),
-                        "mlflow.spanInputs": json.dumps({"messages": s.input} if s.kind == "llm" else {"query": s.input} if isinstance(s.input, str) else s.input),
-                        **({"mlflow.spanOutputs": json.dumps(texts(s.documents) if s.documents is not None else {"choices": [{"message": s.output}]} if s.kind == "llm" else s.output)} if s.output is not None or s.documents is not None else {}),
+                        "mlflow.traceRequestId": json.dumps(f"tr-{story.id}"),
+                        "mlflow.spanType": json.dumps(_MLFLOW[s.kind]),
+                        "mlflow.spanInputs": json.dumps(
+                            {"messages": s.input}
+                            if s.kind == "llm"
+                            else {"query": s.input}
+                            if isinstance(s.input, str)
+                            else s.input
+                        ),
+                        **(
+                            {
+                                "mlflow.spanOutputs": json.dumps(
+                                    texts(s.documents)
+                                    if s.documents is not None
+                                    else {"choices": [{"message": s.output}]}
+                                    if s.kind == "llm"
+                                    else s.output
+                                )
+                            }
+                            if s.output is not None or s.documents is not None
+                            else {}
+                        ),
                         **({"mlflow.chat.model": json.dumps(s.model)} if s.model else {}),
                     },
                 }
                 for s in spans
             ],
         }
-    ]  # fmt: skip
+    ]
 
 
 def _write_mlflow(folder: Path, night: int, rows: Rows) -> None:
@@ -248,12 +407,20 @@ def _write_mlflow(folder: Path, night: int, rows: Rows) -> None:
 def otel_rows(story: Story, spans: Sequence[S]) -> Rows:
     return [
         {
-            "traceId": story.id, "spanId": s.id, "parentSpanId": s.parent or "", "name": s.name, "kind": 1,
-            "startTimeUnixNano": nanos(s.start), "endTimeUnixNano": nanos(s.end), "status": {"code": 2} if s.failed else {},
-            "attributes": [{"key": key, "value": _any(value)} for key, value in _otel_attributes(story, s).items() if value is not None],
+            "traceId": story.id,
+            "spanId": s.id,
+            "parentSpanId": s.parent or "",
+            "name": s.name,
+            "kind": 1,
+            "startTimeUnixNano": nanos(s.start),
+            "endTimeUnixNano": nanos(s.end),
+            "status": {"code": 2} if s.failed else {},
+            "attributes": [
+                {"key": key, "value": _any(value)} for key, value in _otel_attributes(story, s).items() if value is not None
+            ],
         }
         for s in spans
-    ]  # fmt: skip
+    ]
 
 
 def _any(value: Any) -> dict[str, Any]:
@@ -261,19 +428,35 @@ def _any(value: Any) -> dict[str, Any]:
         return {"doubleValue": value}
     if isinstance(value, list):
         return {"arrayValue": {"values": [_any(item) for item in value]}}
-    return {"kvlistValue": {"values": [{"key": k, "value": _any(v)} for k, v in value.items()]}} if isinstance(value, dict) else {"stringValue": value}
+    return (
+        {"kvlistValue": {"values": [{"key": k, "value": _any(v)} for k, v in value.items()]}}
+        if isinstance(value, dict)
+        else {"stringValue": value}
+    )
 
 
 def _otel_attributes(story: Story, s: S) -> dict[str, Any]:
     found: dict[str, Any] = {"gen_ai.conversation.id": story.session, "enduser.id": story.user}
     if s.kind == "llm":
         parts = [{"role": m["role"], "parts": [{"type": "text", "content": m["content"]}]} for m in s.input]
-        said = s.output and [{"role": "assistant", "parts": [{"type": "text", "content": s.output["content"]}], "finish_reason": "stop"}]
-        return {**found, "gen_ai.operation.name": "chat", "gen_ai.request.model": s.model, "gen_ai.input.messages": json.dumps(parts), "gen_ai.output.messages": said and json.dumps(said)}  # fmt: skip
+        said = s.output and [
+            {"role": "assistant", "parts": [{"type": "text", "content": s.output["content"]}], "finish_reason": "stop"}
+        ]
+        return {
+            **found,
+            "gen_ai.operation.name": "chat",
+            "gen_ai.request.model": s.model,
+            "gen_ai.input.messages": json.dumps(parts),
+            "gen_ai.output.messages": said and json.dumps(said),
+        }
     if s.kind in ("retriever", "reranker"):
         name = "retrieval.documents" if s.kind == "retriever" else "reranker.output_documents"
         for k, d in enumerate(s.documents or ()):
-            found |= {f"{name}.{k}.document.content": d.text, f"{name}.{k}.document.id": d.id, f"{name}.{k}.document.score": d.score}
+            found |= {
+                f"{name}.{k}.document.content": d.text,
+                f"{name}.{k}.document.id": d.id,
+                f"{name}.{k}.document.score": d.score,
+            }
         return {**found, "openinference.span.kind": s.kind.upper(), "input.value": s.input}
     named = {"embedding": "embeddings", "tool": "execute_tool"}.get(s.kind)
     return {**found, "gen_ai.operation.name": named, "input.value": as_json(s.input), "output.value": as_json(s.output)}
@@ -282,7 +465,10 @@ def _otel_attributes(story: Story, s: S) -> dict[str, Any]:
 def _write_otel(folder: Path, night: int, rows: Rows) -> None:
     requests = [rows[at : at + 50] for at in range(0, len(rows), 50)]
     resource = {"attributes": [{"key": "service.name", "value": {"stringValue": "rag"}}]}
-    lines = [{"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": {"name": "x"}, "spans": some}]}]} for some in requests]
+    lines = [
+        {"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": {"name": "x"}, "spans": some}]}]}
+        for some in requests
+    ]
     write_lines(folder / f"traces-{night}.jsonl", lines)
 
 

@@ -54,8 +54,8 @@ class Story:
 
 
 KINDS = (
-    "plain", "plain", "plain", "several", "reranked", "ensemble", "retry", "tool", "rewritten", "failed", "no retrieval", "nothing",
-    "root says nothing",
+    "plain", "plain", "plain", "several", "reranked", "ensemble", "retry", "tool", "rewritten", "failed", "no retrieval", 
+    "nothing", "root says nothing",
 )  # fmt: skip
 
 
@@ -137,7 +137,10 @@ def _inside(
             spans += [retriever(docs[:2]), retriever(docs[1:])]
         case "reranked":
             kept = (docs[2], docs[0])
-            spans += [retriever(docs), S(next(ids), root, "reranker", "Rerank", at(1), at(1), question, None, kept, tuple(docs))]
+            spans += [
+                retriever(docs),
+                S(next(ids), root, "reranker", "Rerank", at(1), at(1), question, None, kept, tuple(docs)),
+            ]
             passages = list(kept)
         case "ensemble":
             outer = retriever(docs[:3])

@@ -24,7 +24,7 @@ def staged(output: Path) -> list[dict[str, Any]]:
 
 def night(tool: str, folder: Path, output: Path, told: list[Story], number: int, hold: float = 2) -> dict[str, int]:
     write_export(TOOLS[tool], folder / tool, told, number)
-    return stage(export_files(str(folder / tool)), open_folder(str(output)), tool.split()[0], hold, False)
+    return stage(export_files(str(folder / tool)), open_folder(str(output)), tool.split(maxsplit=1)[0], hold, False)
 
 
 def wanted(tool: str, story: Story) -> dict[str, Any]:
@@ -59,7 +59,9 @@ def test_two_nights_of_every_tool(tool: str, tmp_path: Path) -> None:
         row = by_id[want["row_id"]]
         assert {name: row[name] for name in want} == want, story.kind
         notes = set((row["trace_note"] or "").split("; ")) - {""}
-        unsure = {"unfinished"} if tool == "langfuse legacy" and story.kind == "failed" else set()  # no root says that it failed
+        unsure = (
+            {"unfinished"} if tool == "langfuse legacy" and story.kind == "failed" else set()
+        )  # no root says that it failed
         assert notes == {*story.notes, *unsure}, (story.kind, row["trace_note"])
         assert row["model"] == ("gpt-5-mini" if story.generation or story.kind == "failed" else None)
     assert night(tool, tmp_path, output, told, 2, hold=0) == {}  # the same files again, written anew
