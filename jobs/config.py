@@ -109,6 +109,12 @@ class Job(Section):
         return {**default_members(), **given}
 
     @model_validator(mode="after")
+    def _preset_brings_its_columns(self) -> "Job":
+        if self.input.preset is not None and self.columns != Columns():
+            raise ValueError(f"input.preset: {self.input.preset} brings its own columns: leave columns out")
+        return self
+
+    @model_validator(mode="after")
     def _names_differ(self) -> "Job":
         names = [member.name for member in self.members]
         if len(set(names)) != len(names):

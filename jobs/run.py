@@ -6,13 +6,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 
 from rich.console import Console
 
 from ragassay.jobs.config import Job, with_dtypes
 from ragassay.jobs.escalate.run import escalate_output, judge_stages, not_escalated
-from ragassay.jobs.input import LogFile, Logs, find_logs, refuse_overlap
+from ragassay.jobs.input import LogFile, Logs
 from ragassay.jobs.lineage.events import told
 from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import existing_output, read_manifest, write_manifest
@@ -30,6 +29,7 @@ from ragassay.jobs.score.plan import score_files
 from ragassay.jobs.score.register import check_input, refuse_unfinished, register
 from ragassay.jobs.score.stages import stages
 from ragassay.jobs.storage import Folder, open_folder
+from ragassay.jobs.traces.source import logs_of
 from ragassay.jobs.verdict.drift import check_drift
 from ragassay.jobs.verdict.error_share import worst_share
 from ragassay.jobs.verdict.fit import fit_output, fits_of
@@ -98,14 +98,8 @@ def _job(
     job: Job, output_uri: str, console: Console, *, input_uri: str | None, finalize: bool = False, escalate: bool = False
 ) -> Run:
     job = with_dtypes(job)
-    with task(console, "checking", "logs"):
-        known = partial(_runs_of, output_uri)
-        logs = find_logs(input_uri, job.input, known) if input_uri is not None else None
-        if logs is not None:
-            check_input(job, logs)
-    output = open_folder(output_uri) if logs is not None else existing_output(output_uri)
-    if logs is not None:
-        refuse_overlap(logs, output)
+    output = open_folder(output_uri) if input_uri is not None else existing_output(output_uri)
+    logs, traces = _logs(job, input_uri, output, console)
     now = datetime.now(UTC)
     run = Run(run_id=f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", started=now.isoformat(timespec="seconds"))
     step = "score" if not (finalize or escalate) else "run" if logs is not None else "finalize" if finalize else "escalate"
@@ -113,6 +107,7 @@ def _job(
         if note:
             console.print(note, markup=False)
         manifest = read_manifest(output)
+        run.traces = traces
         manifest.runs.append(run)
         pending: dict[int, LogFile] = {}
         if logs is not None:
@@ -140,9 +135,14 @@ def _job(
         return run
 
 
-def _runs_of(output_uri: str) -> Sequence[Run]:
-    """The runs that an output folder knows, if it is there."""
-    return read_manifest(open_folder(output_uri)).runs
+def _logs(job: Job, uri: str | None, output: Folder, console: Console) -> tuple[Logs | None, dict[str, int]]:
+    """What is to be scored, checked; and what was counted of traces that were staged for it."""
+    if uri is None:
+        return None, {}
+    with task(console, "checking", "logs", unit="files"):
+        logs, traces = logs_of(job, uri, output)
+        check_input(job, logs)
+    return logs, traces
 
 
 @contextmanager

@@ -18,19 +18,37 @@ class Columns(Section):
 
     Attributes:
         question: Column of the user's question; strings.
-        context: Column of the retrieved context; a string, or a list of strings (passages).
+        context: Column of the retrieved context: a string, a list of strings (passages) or of structs, or either as JSON.
         response: Column of the answer; strings.
+        messages: Column of a conversation, in place of those three: lists of structs with role and content, or JSON.
+        passage_roles: Which of its turns hold passages: those of the first of these roles that has any.
         row_id: Column of the row's id; used if it is there. None makes ids from file and row number.
     """
 
     question: str = "question"
     context: str = "context"
     response: str = "response"
+    messages: str | None = None
+    passage_roles: tuple[str, ...] = Field(("tool", "system"), min_length=1)
     row_id: str | None = "row_id"
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The columns that rows are made of, ids aside."""
+        return (self.question, self.context, self.response) if self.messages is None else (self.messages,)
+
+    @model_validator(mode="after")
+    def _messages_or_columns(self) -> "Columns":
+        also = sorted({"question", "context", "response"} & self.model_fields_set)
+        if self.messages is not None and also:
+            raise ValueError(f"messages holds question, context and response: leave {', '.join(also)} out, or messages")
+        if self.messages is None and "passage_roles" in self.model_fields_set:
+            raise ValueError("passage_roles is of a conversation: name its column in messages, or leave passage_roles out")
+        return self
 
     @model_validator(mode="after")
     def _differ(self) -> "Columns":
-        names = [n for n in (self.question, self.context, self.response, self.row_id) if n is not None]
+        names = [n for n in (*self.read, self.row_id) if n is not None]
         if len(set(names)) != len(names):
             raise ValueError(f"one column is named twice: {names}")
         return self
@@ -40,12 +58,16 @@ class Input(Section):
     """What INPUT is, where it is more than files with a row a response.
 
     Attributes:
+        preset: INPUT is an export of traces by this tool; None for logs.
+        hold_days: A trace that has not ended, or has no response, is taken as it is when there is data so much newer.
         version: Of a table, the version that is read (Delta, Lance) or the id of the snapshot (Iceberg); None is the latest.
         since: Version or snapshot after which rows came in that are read; None goes on behind what OUTPUT holds, and reads all
             rows where it holds nothing of the table.
         catalog: Of Iceberg: properties of the catalog, beside pyiceberg's own configuration.
     """
 
+    preset: Literal["langfuse", "langsmith", "phoenix", "mlflow", "otel"] | None = None
+    hold_days: float = Field(2, ge=0)
     version: int | None = Field(None, ge=0)
     since: int | None = Field(None, ge=0)
     catalog: dict[str, str] = Field(default_factory=dict)

@@ -35,13 +35,15 @@ LOGS = pa.schema(
         pa.field("row_id", pa.string(), nullable=False),
         pa.field("question", pa.string()),
         pa.field("context", pa.list_(pa.string())),
+        pa.field("passage_ids", pa.list_(pa.string())),
         pa.field("response", pa.string()),
         pa.field("status", pa.string(), nullable=False),
         pa.field("error", pa.string()),
     ]
 )
 """A log row as the plan reads it. `row_key` is file number * 2**32 + row number in the file: unique by construction,
-it is what checkpoints and the balance of rows count. `row_id` is the user's. `context` is a list of passages."""
+it is what checkpoints and the balance of rows count. `row_id` is the user's. `context` is a list of passages, `passage_ids`
+are their ids in the same order, null where the log has none (files of earlier versions lack the column)."""
 
 SPAN = pa.struct([("text", pa.string()), ("start", pa.int32()), ("end", pa.int32())])
 """A sentence with its character offsets [start, end) into the response."""
@@ -62,15 +64,16 @@ nothing to go by. log P are null for a member that is no SLM."""
 EVIDENCE = pa.struct(
     [
         ("passage", pa.int32()),
+        ("passage_id", pa.string()),
         ("start", pa.int32()),
         ("end", pa.int32()),
         ("missing", pa.list_(pa.struct([("kind", pa.string()), ("text", pa.string())]))),
         ("notes", pa.list_(pa.string())),
     ]
 )
-"""What detectors say of a sentence beside its value: the best passage (from 0) with the offsets [start, end) of its best
-piece, null where none was looked for or found; the numbers, dates, steps and names that the context lacks; and why a
-detector has no value."""
+"""What detectors say of a sentence beside its value: the best passage (from 0), its id where the log has one, with the offsets
+[start, end) of its best piece, null where none was looked for or found; the numbers, dates, steps and names that the context
+lacks; and why a detector has no value."""
 
 USAGE = pa.struct(
     [
@@ -133,14 +136,14 @@ def logs_schema(passthrough: pa.Schema) -> pa.Schema:
 
 def raw_schema(passthrough: pa.Schema) -> pa.Schema:
     """Schema of `raw/`: row_key, row_id, the user's other columns, question to response, sentences, members, usage."""
-    key, row_id, question, context, response, status, error = LOGS
-    return pa.schema([key, row_id, question, context, response, *passthrough, *RAW_FIELDS, status, error])
+    *texts, status, error = LOGS
+    return pa.schema([*texts, *passthrough, *RAW_FIELDS, status, error])
 
 
 def scored_schema(passthrough: pa.Schema) -> pa.Schema:
-    """Schema of `scored/`: row_key, row_id, question, context, response, the user's other columns, then the verdict."""
-    key, row_id, question, context, response, _, _ = LOGS
-    return pa.schema([key, row_id, question, context, response, *passthrough, *SCORED_FIELDS])
+    """Schema of `scored/`: row_key, row_id, question to response, the user's other columns, then the verdict."""
+    *texts, _, _ = LOGS
+    return pa.schema([*texts, *passthrough, *SCORED_FIELDS])
 
 
 def passthrough_of_raw(raw: pa.Schema) -> pa.Schema:

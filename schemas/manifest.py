@@ -265,6 +265,7 @@ class Run:
         files_skipped: Unreadable files that were left out, with the reason.
         files_touched: Files that were written anew since they were scored, and whose size and footer are the same.
         source: The table that it read; None where it read files, or none.
+        traces: What was counted where an export of traces was read (docs/traces.md); empty where nothing of one was new.
     """
 
     __pydantic_config__ = RECORD
@@ -289,6 +290,7 @@ class Run:
     files_skipped: dict[str, str] = field(default_factory=dict)
     files_touched: list[str] = field(default_factory=list)
     source: Source | None = None
+    traces: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass

@@ -85,15 +85,23 @@ def _escalation_lines(done: Escalation | None) -> list[tuple[str, str]]:
     return lines
 
 
+def traces_text(counts: Mapping[str, int]) -> str:
+    """What was counted of an export of traces, as a line."""
+    main = ("traces", "open traces", "late traces", "new files", "changed files", "records", "other records", "unreadable")
+    notes = ", ".join(f"{n:,} {note}" for note, n in sorted(counts.items()) if note not in main and n)
+    more = [f"{counts[name]:,} {name}" for name in main[1:] if counts.get(name)]
+    return f"{counts.get('traces', 0):,} staged" + (f" ({notes})" if notes else "") + f"; {', '.join(more)}"
+
+
+def _rows(run: Run) -> list[tuple[str, str]]:
+    rows = run.rows
+    text = f"{rows['in']:,} in = {rows['scored']:,} scored + {rows['failed']:,} failed + {rows['skipped']:,} skipped"
+    return [("rows", text), *([("traces", traces_text(run.traces))] if run.traces else [])]
+
+
 def _lines(run: Run, output: str) -> list[tuple[str, str]]:
     rows = run.rows
-    lines = [
-        *([("table", _source_text(run.source))] if run.source else []),
-        (
-            "rows",
-            f"{rows['in']:,} in = {rows['scored']:,} scored + {rows['failed']:,} failed + {rows['skipped']:,} skipped",
-        ),
-    ]
+    lines = [*([("table", _source_text(run.source))] if run.source else []), *_rows(run)]
     failed = {status: n for status, n in run.statuses.items() if status != "ok"}
     if failed:
         lines.append(("failed", ", ".join(f"{n:,} {status}" for status, n in sorted(failed.items()))))

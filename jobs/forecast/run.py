@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -14,13 +15,14 @@ from ragassay.jobs.forecast.explain import explain_lines, forecast_explain
 from ragassay.jobs.forecast.sample import read_sample
 from ragassay.jobs.forecast.tokens import count_stretches
 from ragassay.jobs.forecast.trial import Trial, try_engines
-from ragassay.jobs.input import Logs, check_types, find_logs
+from ragassay.jobs.input import Logs, check_types
 from ragassay.jobs.lines import print_lines
 from ragassay.jobs.progress.bar import duration
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.score.frequencies import context_frequencies
 from ragassay.jobs.score.register import check_input, check_models
 from ragassay.jobs.score.stages import detect_stage, split_stage
+from ragassay.jobs.traces.source import logs_to_look_at
 from ragassay.pipeline.engines.prepare import prepare_slm
 
 
@@ -69,8 +71,23 @@ def plan(
         RagassayError: The input or a model can't be used.
     """
     job = with_dtypes(job)
+    with ExitStack() as staged:
+        return _plan(job, input_uri, staged, console, progress, sample, seconds, gpus, began)
+
+
+def _plan(
+    job: Job,
+    input_uri: str,
+    staged: ExitStack,
+    console: Console,
+    progress: Console,
+    sample: int,
+    seconds: float,
+    gpus: Gpus | None,
+    began: float,
+) -> Forecast:
     with task(progress, "checking", "logs"):
-        logs = find_logs(input_uri, job.input)
+        logs = staged.enter_context(logs_to_look_at(job, input_uri))
         check_input(job, logs)
         check_types(logs, logs.files, logs.passthrough)
     checked_seconds = time.perf_counter() - began

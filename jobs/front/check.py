@@ -34,6 +34,8 @@ def check_answers(
     Raises:
         RagassayError: An answer lacks something or has it as another type, a model can't be used, or what it is judged by.
     """
+    if job.columns.messages is not None:  # an answer is asked about by its parts
+        job = job.model_copy(update={"columns": Columns()})
     table = _table(answers, job.columns, job.question_needed)
     job = with_dtypes(job)
     by = judging(job, like, calibration)

@@ -1,7 +1,6 @@
 """Which column is the question, which the context, which the response: by names first, by what stands in them where names
 say nothing."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -10,6 +9,7 @@ from typing import Any
 from ragassay.jobs.init.names import SYNONYMS, TALK, Role, fit_of_name, is_about, parts_of
 from ragassay.jobs.init.sample import Column
 from ragassay.jobs.init.wording import listed
+from ragassay.jobs.input.documents import lenient, listed_documents
 from ragassay.pipeline.overlap import share_in_context, words_of
 
 CANDIDATES = 8  # columns of each role that are compared; a log may have hundreds of texts
@@ -49,6 +49,7 @@ class Measured:
         filled: Share of the rows that have one.
         asks: Share of the values that end with a question mark.
         encoded: Share of the values that are lists or objects written as JSON.
+        passages: Share of the values that are passages written as JSON: a list of texts or of documents, or a document.
         talk: Whether it holds conversations: messages with roles.
     """
 
@@ -59,6 +60,7 @@ class Measured:
     filled: float
     asks: float
     encoded: float
+    passages: float
     talk: bool
 
 
@@ -116,6 +118,7 @@ def measure(column: Column) -> Measured:
         filled=len(there) / len(texts) if texts else 0.0,
         asks=mean([text.rstrip().endswith(("?", "？", "؟")) for text in there]),
         encoded=sum(value is not None for value in decoded) / len(decoded) if decoded else 0.0,
+        passages=sum(listed_documents(value) is not None for value in decoded) / len(decoded) if decoded else 0.0,
         talk=any(map(_is_talk, decoded)) or bool(TALK & set(parts_of(column.name)[-1:])),
     )
 
@@ -128,12 +131,8 @@ def share_of_words(response: Measured, context: Measured) -> float | None:
 
 def _decoded(text: str) -> Any:
     """A list or an object that is written as JSON; None for any other text."""
-    if text.lstrip()[:1] not in ("[", "{"):
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    found = lenient(text)
+    return None if isinstance(found, str) else found
 
 
 def _is_talk(value: Any) -> bool:
@@ -213,10 +212,10 @@ def _taken(m: Measured, role: Role, share: float | None, others: Sequence[Measur
         doubts.append(f"could be {listed(also)} too")
     if m.column.values and m.filled < 0.5:
         doubts.append(f"{1 - m.filled:.0%} of the rows looked at have none")
-    if m.encoded > 0.5:
-        doubts.append(
-            "it holds JSON, which is read as plain text today, brackets and all: lists of strings are read as passages"
-        )
+    if m.passages > 0.5 and role is Role.CONTEXT:
+        why.append("passages as JSON")
+    elif m.encoded > 0.5:
+        doubts.append("it holds JSON, which is read as plain text, brackets and all: of a context, lists of texts are passages")
     if role is Role.RESPONSE and share is not None and share < 0.2:
         doubts.append("hardly a word of it stands in the context")
     return Taken(m.column.name, why, doubts)

@@ -8,6 +8,7 @@ from ragassay.jobs.init.columns import Taken, guess
 from ragassay.jobs.init.names import Role
 from ragassay.jobs.init.others import LabelColumn, ids_of, labels_of, slices_of, unread
 from ragassay.jobs.init.sample import Column, columns_of
+from ragassay.jobs.init.talk import Spoken, spoken
 from ragassay.jobs.init.wording import said
 from ragassay.jobs.input import Logs, check_row_ids, find_logs
 from ragassay.jobs.sections import Columns
@@ -32,7 +33,8 @@ class Found:
         keys: Hive keys.
         partitions: Hive folders that hold files.
         sampled: Rows that were looked at.
-        taken: Role -> its column; always with a context and a response.
+        taken: Role -> its column; always with a context and a response, or none where there are conversations.
+        messages: The column of conversations, where those are not columns of their own.
         asked: Whether enough rows have a question for members that ask with it.
         chars: Characters of a column, on average, by role.
         row_id: Column of the ids; None has them made.
@@ -51,6 +53,7 @@ class Found:
     partitions: int
     sampled: int
     taken: Mapping[Role, Taken]
+    messages: Spoken | None
     asked: bool
     chars: Mapping[Role, float]
     row_id: str | None
@@ -63,7 +66,11 @@ class Found:
     def columns(self) -> Columns:
         """The columns, as a job has them."""
         return Columns.model_validate(
-            {**{role.value: taken.column for role, taken in self.taken.items()}, "row_id": self.row_id}
+            {
+                **({"messages": self.messages.column} if self.messages else {}),
+                **{role.value: taken.column for role, taken in self.taken.items()},
+                "row_id": self.row_id,
+            }
         )
 
 
@@ -83,16 +90,20 @@ def look(uri: str) -> tuple[Logs, Found]:
     taken = guess(columns)
     notes = list(unread(columns))
     missing = [role for role in (Role.CONTEXT, Role.RESPONSE) if role not in taken]
-    if missing:
+    talk = spoken(columns) if missing else None
+    if talk is not None:
+        taken, notes = {}, []
+    elif missing:
         raise InputError(_nothing_fits(uri, columns, missing, notes))
     rows = sum(file.rows or 0 for file in logs.files)
     by_name = {column.name: column for column in columns}
     texts = {role: _texts(by_name[one.column]) for role, one in taken.items()}
-    row_id, why = _row_id(logs, columns, rows, {one.column for one in taken.values()})
+    mine = {one.column for one in taken.values()} | ({talk.column} if talk else set())
+    row_id, why = _row_id(logs, columns, rows, mine)
     labels = labels_of(columns)
     partitions = {file.partition for file in logs.files if file.partition}
     keys = list(dict.fromkeys(key for place in partitions for key, _ in place))
-    used = {one.column for one in taken.values()} | {label.name for label in labels} | {row_id or ""}
+    used = mine | {label.name for label in labels} | {row_id or ""}
     asked = texts.get(Role.QUESTION, [])
     found = Found(
         uri=uri,
@@ -104,8 +115,13 @@ def look(uri: str) -> tuple[Logs, Found]:
         partitions=len(partitions),
         sampled=max((len(column.values) for column in columns), default=0),
         taken=taken,
-        asked=Role.QUESTION in taken and (not asked or sum(map(bool, asked)) >= ASKED * len(asked)),
-        chars={role: fmean(map(len, mine)) if mine else 0.0 for role, mine in texts.items()},
+        messages=talk,
+        asked=(
+            talk.asked >= ASKED
+            if talk
+            else Role.QUESTION in taken and (not asked or sum(map(bool, asked)) >= ASKED * len(asked))
+        ),
+        chars=talk.chars if talk else {role: fmean(map(len, some)) if some else 0.0 for role, some in texts.items()},
         row_id=row_id,
         row_id_why=why,
         labels=labels,
@@ -141,7 +157,9 @@ def _nothing_fits(uri: str, columns: Sequence[Column], missing: Sequence[Role], 
     lines += [f"  note: {note}" for note in notes]
     lines.append(
         "If one of them is what is missing, name it in a job file yourself, such as `columns: {question: …, context: …, "
-        "response: …}` (docs/job.yaml). A context is a string or a list of strings, a question and a response are strings"
+        "response: …}` (docs/job.yaml). A context is a string or a list of strings or of structs with a text, a question and a "
+        "response are strings; "
+        "conversations are one column, `columns: {messages: …}`"
     )
     return "\n".join(lines)
 

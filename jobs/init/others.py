@@ -1,4 +1,4 @@
-"""The other columns that one would touch first: ids, labels, slices; and those that can't be read yet."""
+"""The other columns that one would touch first: ids, labels, slices; and those that could be meant, and weren't taken."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -77,14 +77,15 @@ def slices_of(columns: Sequence[Column], taken: Collection[str], keys: Sequence[
 
 
 def unread(columns: Sequence[Column]) -> Iterator[str]:
-    """Columns that look like what is wanted, and can't be read as it yet: in sentences."""
+    """Columns that look like what is wanted, and can't be read as it, or could be read in place of others: in sentences."""
     for column in columns:
         roles = [role for role in Role if fit_of_name(column.name, role)]
         here = f"{said(column.name)} ({column.kind})"
-        if (column.passages and measure(column).talk) or (not column.passages and TALK & set(parts_of(column.name)[-1:])):
-            yield f"{here} holds conversations, which are not read yet: write question and response as columns of strings"
+        talks = not column.passages and (column.talk or TALK & set(parts_of(column.name)[-1:]))
+        if talks or (column.passages and measure(column).talk):
+            yield f"{here} holds conversations: `columns: {{messages: …}}` reads them, in place of the columns that were taken"
         elif not column.everywhere and roles:
             yield f"{here} is not in all files"
         elif roles and not (column.passages if Role.CONTEXT in roles else column.text):
-            read = "a string or a list of strings" if Role.CONTEXT in roles else "a string"
+            read = "a string or a list of strings or structs with a text" if Role.CONTEXT in roles else "a string"
             yield f"{here} could be the {roles[0]} by its name, and only {read} is read"

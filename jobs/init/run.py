@@ -61,7 +61,10 @@ def _there(to: str) -> str:
 def _lines(found: Found, machine: Machine, to: str) -> Iterator[tuple[str, str]]:
     yield "input", size_text(found)
     yield "looked at", length_text(found)
-    for role in Role:
+    if found.messages is not None:
+        yield "messages", f"{said(found.messages.column)}: {'; '.join(found.messages.why)}"
+        yield from (("in doubt", f"messages: {doubt}") for doubt in found.messages.doubts)
+    for role in Role if found.messages is None else ():
         if role not in found.taken:
             yield role, "none: no column's name or texts are like one"
             continue

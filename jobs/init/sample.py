@@ -8,6 +8,8 @@ import pyarrow as pa
 
 from ragassay.jobs.input.files import Logs, by_schema
 from ragassay.jobs.input.formats import open_log
+from ragassay.jobs.input.messages import can_be_messages
+from ragassay.jobs.input.passages import can_be_context, passages
 from ragassay.jobs.input.text import can_be_ids, mended, texts
 from ragassay.jobs.input.types import is_list, is_text, plain, plain_type
 
@@ -27,10 +29,12 @@ class Column:
         kinds: Its types, as Arrow has them; several where files differ.
         everywhere: Whether all files have it.
         text: Whether it can be read as one text a row, in every file.
-        passages: Whether it can be read as a context, in every file: as one text or a list of texts.
+        passages: Whether it can be read as a context, in every file: as one text, a list of texts or of structs with a text.
+        talk: Whether it can be read as conversations, in every file.
         ids: Whether it can be read as ids.
-        lists: Whether it is a list of texts in some file.
-        values: Its values in the rows looked at: texts, lists of texts, or plain ones; none of other nested types.
+        lists: Whether it is a list of texts, or of structs with a text, in some file.
+        values: Its values in the rows looked at: texts, lists of texts, conversations, or plain ones; none of other nested
+            types.
     """
 
     name: str
@@ -38,6 +42,7 @@ class Column:
     everywhere: bool = True
     text: bool = False
     passages: bool = False
+    talk: bool = False
     ids: bool = False
     lists: bool = False
     values: list[Any] = field(default_factory=list)
@@ -68,23 +73,28 @@ def columns_of(logs: Logs) -> list[Column]:
             kinds=tuple(dict.fromkeys(str(plain_type(kind)) for kind in kinds)),
             everywhere=len(kinds) == len(schemas),
             text=len(kinds) == len(schemas) and all(map(is_text, kinds)),
-            passages=len(kinds) == len(schemas) and all(is_text(kind) or is_texts(kind) for kind in kinds),
+            passages=len(kinds) == len(schemas) and all(can_be_context(kind) and not is_talk(kind) for kind in kinds),
+            talk=len(kinds) == len(schemas) and all(map(can_be_messages, kinds)),
             ids=all(map(can_be_ids, kinds)),
-            lists=any(map(is_texts, kinds)),
+            lists=any(map(_is_lists, kinds)),
             values=values[name],
         )
         for name, kinds in types.items()
     ]
 
 
-def is_texts(kind: pa.DataType) -> bool:
-    """Whether it is a list of texts."""
+def is_talk(kind: pa.DataType) -> bool:
+    """Whether its type says that it holds messages: structs with a role."""
     kind = plain_type(kind)
-    return is_list(kind) and is_text(kind.value_type)
+    return is_list(kind) and pa.types.is_struct(kind.value_type) and can_be_messages(kind)
+
+
+def _is_lists(kind: pa.DataType) -> bool:
+    return not is_text(kind) and can_be_context(kind) and not is_talk(kind)
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    return is_texts(kind) or not pa.types.is_nested(plain_type(kind))
+    return can_be_context(kind) or can_be_messages(kind) or not pa.types.is_nested(plain_type(kind))
 
 
 def _batches(logs: Logs, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -109,6 +119,8 @@ def _first(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _values(array: pa.Array) -> list[Any]:
     array = plain(array)
-    if is_text(array.type) or is_texts(array.type):
+    if is_text(array.type):
         return list(texts(array)[0].to_pylist())
+    if can_be_context(array.type) and not is_talk(array.type):
+        return list(passages(array).context.to_pylist())
     return list(mended(array)[0].to_pylist())

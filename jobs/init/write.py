@@ -32,7 +32,12 @@ def _head(found: Found) -> Iterator[str]:
 
 def _columns(found: Found) -> Iterator[str]:
     yield "columns:                 # names of our columns in your logs"
-    for role in Role:
+    if found.messages is not None:
+        yield from comment(f"messages: {'; '.join(found.messages.why)}", "  ")
+        for doubt in found.messages.doubts:
+            yield from comment(f"IN DOUBT: {doubt}", "  ")
+        yield f"  messages: {as_yaml(found.messages.column)}"
+    for role in Role if found.messages is None else ():
         if role not in found.taken:
             yield from comment("no question: no column's name or texts are like one", "  ")
             continue

@@ -6,12 +6,19 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from ragassay.jobs.input.files import Logs, by_schema
+from ragassay.jobs.input.messages import can_be_messages
+from ragassay.jobs.input.passages import can_be_context
 from ragassay.jobs.input.text import can_be_ids
-from ragassay.jobs.input.types import always_fits, is_list, is_text, merge_schemas
+from ragassay.jobs.input.types import always_fits, is_text, merge_schemas
 from ragassay.jobs.sections import Columns
 from ragassay.jobs.storage import is_hidden
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import OUR_NAMES, passthrough_name
+
+_SHAPES = {
+    "context": (can_be_context, "a string or a list of strings, or of structs with a text (text, page_content, content …)"),
+    "messages": (can_be_messages, "a list of structs with role and content, or a string that holds JSON"),
+}
 
 
 def check_logs(logs: Logs, columns: Columns, question_needed: bool) -> None:
@@ -37,7 +44,7 @@ def check_logs(logs: Logs, columns: Columns, question_needed: bool) -> None:
             faults.append(f"the partition key {key!r} begins with _ or a dot, and such folders are passed over: rename it")
         if count > 1:
             faults.append(f"the partition key {key!r} occurs twice in a path: rename one of them")
-    wanted = {"question": columns.question, "context": columns.context, "response": columns.response}
+    wanted = _wanted(columns)
     shown: Counter[str] = Counter()
     for schema, files in by_schema(logs.files).items():
         faults_of_schema = _column_faults(schema, wanted, question_needed)
@@ -56,6 +63,13 @@ def check_logs(logs: Logs, columns: Columns, question_needed: bool) -> None:
     logs.passthrough = _passthrough(logs, columns)
 
 
+def _wanted(columns: Columns) -> dict[str, str]:
+    """Setting -> the column that it names."""
+    if columns.messages is not None:
+        return {"messages": columns.messages}
+    return {"question": columns.question, "context": columns.context, "response": columns.response}
+
+
 def _column_faults(schema: pa.Schema, wanted: Mapping[str, str], question_needed: bool) -> list[str]:
     twice = [name for name, count in Counter(schema.names).items() if count > 1]
     if twice:
@@ -72,9 +86,8 @@ def _column_faults(schema: pa.Schema, wanted: Mapping[str, str], question_needed
         if name not in schema.names:
             continue
         kind = schema.field(name).type
-        fine = is_text(kind) or (ours == "context" and is_list(kind) and is_text(kind.value_type))
-        if not fine:
-            expected = "a string or a list of strings" if ours == "context" else "a string"
+        fits, expected = _SHAPES.get(ours, (is_text, "a string"))
+        if not fits(kind):
             faults.append(f"column {name!r} (columns.{ours}) must be {expected}, and is {kind}")
     return faults
 
@@ -89,7 +102,7 @@ def _id_faults(schema: pa.Schema, name: str, asked_for: bool) -> list[str]:
 
 
 def _passthrough(logs: Logs, columns: Columns) -> pa.Schema:
-    ours = {columns.question, columns.context, columns.response, columns.row_id, *logs.partition_keys}
+    ours = {*columns.read, columns.row_id, *logs.partition_keys}
     schemas: dict[pa.Schema, str] = {}  # and a file that has it
     for schema, files in by_schema(logs.files).items():
         carried = [field for field in schema if field.name not in ours]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 from urllib.parse import unquote
 
@@ -9,7 +10,7 @@ from pyarrow import fs as pafs
 
 from ragassay.jobs.input.arrow import SPLITS, without_caches
 from ragassay.jobs.input.files import LogFile, Logs
-from ragassay.jobs.input.formats import FORMATS, format_of, look_at
+from ragassay.jobs.input.formats import FORMATS, look_at
 from ragassay.jobs.input.glob import WILDCARD, glob_pattern, split_glob
 from ragassay.jobs.input.jsonl import agreed
 from ragassay.jobs.input.tables.kinds import find_table
@@ -21,6 +22,26 @@ from ragassay.pipeline.errors import InputError
 
 _HIVE = re.compile(r"^([^=/]+)=([^/]*)$")
 _NAMED = 5  # files that a message names
+
+
+def find_files(uri: str, suffixes: tuple[str, ...], advice: str) -> Logs:
+    """Find the files that an input names, whatever is in them.
+
+    Args:
+        uri: A file, a folder (searched below), a glob, on a disk or an object store.
+        suffixes: Ends of the names of those that are meant, in small letters; a file that is named itself always is.
+        advice: What to say where there are others alone.
+
+    Returns:
+        The files, none of which was opened.
+
+    Raises:
+        InputError: There is nothing, or no such file, at that place, or it can't be read.
+    """
+    try:
+        return _find(uri, suffixes, advice)
+    except OSError as error:
+        raise InputError(f"input {uri!r} can't be read: {error}") from error
 
 
 def find_logs(uri: str, source: Input = Input(), runs: Runs = tuple) -> Logs:  # noqa: B008
@@ -38,12 +59,20 @@ def find_logs(uri: str, source: Input = Input(), runs: Runs = tuple) -> Logs:  #
         InputError: There is nothing, or no file of logs, at that place, or it can't be read.
     """
     try:
-        return find_table(uri, source, runs) or _find(uri)
+        table = find_table(uri, source, runs)
     except OSError as error:
         raise InputError(f"input {uri!r} can't be read: {error}") from error
+    if table is not None:
+        return table
+    suffixes = tuple(kind.suffix for kind in FORMATS)
+    kinds = " or ".join(dict.fromkeys(kind.name for kind in FORMATS))
+    found = find_files(uri, suffixes, f"write logs as {kinds}, and let their names end in {' or '.join(suffixes)}")
+    files = agreed(look_at(found.fs, found.files))
+    readable = [f for f in files if f.error is None]
+    return replace(found, files=readable, unreadable=[f for f in files if f.error is not None])
 
 
-def _find(uri: str) -> Logs:
+def _find(uri: str, suffixes: tuple[str, ...], advice: str) -> Logs:
     path, mark, options = uri.partition("?") if "://" in uri else (uri, "", "")
     start, rest = split_glob(path, lambda place: _exists(_uri(place) + mark + options))
     folder = open_folder(_uri(start) + mark + options)
@@ -63,17 +92,16 @@ def _find(uri: str) -> Logs:
         mine = [info for info in below.files if pattern is None or pattern.fullmatch(info.path)]
     else:
         raise InputError(f"input {uri!r}: the folder {base} does not exist" if rest else f"input {uri!r} does not exist")
-    found = mine if named.type == pafs.FileType.File else [info for info in mine if format_of(info.path)]
+    found = mine if named.type == pafs.FileType.File else [info for info in mine if info.path.lower().endswith(suffixes)]
     if not found:
         raise InputError(
-            f"input {uri!r} holds no {FORMATS[0].suffix} file, nor one of {', '.join(kind.suffix for kind in FORMATS[1:])}"
-            f"{_others([info.path for info in mine])}"
+            f"input {uri!r} holds no {suffixes[0]} file, nor one of {', '.join(suffixes[1:])}"
+            f"{_others([info.path for info in mine], advice)}"
         )
     roots = [base, real_path(fs, base)]
     rows = set(without_caches(fs, [info.path for info in found], beside)) if beside else {info.path for info in found}
-    files = agreed(look_at(fs, [_log_file(info, roots, uri, beside) for info in found if info.path in rows]))
-    readable = [f for f in files if f.error is None]
-    return Logs(uri, fs, readable, [f for f in files if f.error is not None], folders, pattern, any_name)
+    files = [_log_file(info, roots, uri, beside) for info in found if info.path in rows]
+    return Logs(uri, fs, files, [], folders, pattern, any_name)
 
 
 def _patterns(base: str, glob: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
@@ -100,15 +128,13 @@ def _exists(uri: str) -> bool:
         return False
 
 
-def _others(names: Sequence[str]) -> str:
+def _others(names: Sequence[str], advice: str) -> str:
     """What to say of files that are passed over for their names."""
     if not names:
         return "; files and folders whose names begin with _ or a dot are passed over"
     shown = ", ".join(repr(PurePosixPath(name).name) for name in names[:_NAMED])
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    kinds = " or ".join(dict.fromkeys(kind.name for kind in FORMATS))
-    ends = " or ".join(kind.suffix for kind in FORMATS)
-    return f"; it holds {shown}{more}: write logs as {kinds}, and let their names end in {ends}"
+    return f"; it holds {shown}{more}: {advice}"
 
 
 def _refuse_tables(uri: str, below: Found) -> None:

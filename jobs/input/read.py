@@ -10,13 +10,16 @@ from pyarrow import fs as pafs
 
 from ragassay.jobs.input.files import FAULT, LogFile, unreadable_message
 from ragassay.jobs.input.formats import open_log
-from ragassay.jobs.input.text import as_lists, id_texts, mended, texts
-from ragassay.jobs.input.types import is_list, plain
+from ragassay.jobs.input.messages import talks
+from ragassay.jobs.input.passages import TEXTS, passages
+from ragassay.jobs.input.text import id_texts, mended, texts
+from ragassay.jobs.input.types import plain
 from ragassay.jobs.object_store import gave_way, gave_way_message
 from ragassay.jobs.sections import Columns
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import LOGS, Status, logs_schema, passthrough_name
 
+NO_UTF8 = "bytes that are no UTF-8"
 READ_ROWS = 256  # rows decoded at a time, so that a row group of a million rows never stands in memory whole
 
 
@@ -31,7 +34,8 @@ def read_logs(
 ) -> Iterator[pa.Table]:
     """Read row groups of a file as rows of the `logs` schema.
 
-    A row with bytes that are no UTF-8 in a column of text has the status unreadable, and so has a line that is no JSON.
+    A row with bytes that are no UTF-8 in a column of text has the status unreadable, as has one whose JSON can't be read, and a
+    line that is none.
 
     Args:
         fs: File system.
@@ -84,14 +88,11 @@ def to_logs(
 
     def without_faults(name: str, found: tuple[pa.Array, list[int]]) -> pa.Array:
         array, bad = found
-        faults.update((row, name) for row in bad if row not in faults)
+        _note(faults, bad, name, NO_UTF8)
         return array
 
-    def text(name: str) -> pa.Array:
-        return without_faults(name, texts(batch[name])) if name in names else pa.nulls(size, pa.string())
-
     made = pa.array([f"{file.path}#{row}" for row in rows], pa.string())
-    context = text(columns.context)
+    ours = _of_columns(batch, columns, faults) if columns.messages is None else _of_talks(batch, columns, faults)
     data: dict[str, Any] = {
         "row_key": pa.array([number << 32 | row for row in rows], type=pa.int64()),
         "row_id": (
@@ -99,9 +100,7 @@ def to_logs(
             if columns.row_id is not None and columns.row_id in names
             else made
         ),
-        "question": text(columns.question),
-        "context": context if is_list(context.type) else as_lists(context),
-        "response": text(columns.response),
+        **ours,
     }
     values = dict(file.partition)
     source = {passthrough_name(name): name for name in batch.schema.names}
@@ -112,13 +111,43 @@ def to_logs(
             data[f.name] = without_faults(source[f.name], mended(plain(batch[source[f.name]]).cast(f.type)))
         else:
             data[f.name] = pa.nulls(size, f.type)
-    said = {row: f"column {name!r} holds bytes that are no UTF-8" for row, name in faults.items()}
     if FAULT in names:
-        said |= {row: why for row, why in enumerate(batch[FAULT].to_pylist()) if why is not None}
+        faults |= {row: why for row, why in enumerate(batch[FAULT].to_pylist()) if why is not None}
         data["row_id"] = pc.coalesce(data["row_id"], made)  # where a line can't be read, its id can't; others have theirs
-    data["status"] = pa.array([Status.UNREADABLE.value if row in said else Status.OK.value for row in range(size)])
-    data["error"] = pa.array([said.get(row) for row in range(size)], pa.string())
+    data["status"] = pa.array([Status.UNREADABLE.value if row in faults else Status.OK.value for row in range(size)])
+    data["error"] = pa.array([faults.get(row) for row in range(size)], pa.string())
     return pa.table(data, schema=logs_schema(passthrough))
+
+
+def _of_columns(batch: pa.RecordBatch, columns: Columns, faults: dict[int, str]) -> dict[str, pa.Array]:
+    """Our columns of texts; rows that can't be read are put into `faults`."""
+    size, names = batch.num_rows, set(batch.schema.names)
+    found = passages(batch[columns.context]) if columns.context in names else None
+    data = {
+        "context": found.context if found else pa.nulls(size, TEXTS),
+        "passage_ids": found.ids if found else pa.nulls(size, TEXTS),
+    }
+    for ours, name in (("question", columns.question), ("response", columns.response)):
+        data[ours], bad = texts(batch[name]) if name in names else (pa.nulls(size, pa.string()), [])
+        _note(faults, bad, name, NO_UTF8)
+    if found:
+        _note(faults, found.no_utf8, columns.context, NO_UTF8)
+        _note(faults, found.no_json, columns.context, "JSON that can't be read: it is cut off or broken")
+    return data
+
+
+def _of_talks(batch: pa.RecordBatch, columns: Columns, faults: dict[int, str]) -> dict[str, pa.Array]:
+    """The same, from conversations."""
+    name = columns.messages or ""
+    found = talks(batch[name] if name in batch.schema.names else pa.nulls(batch.num_rows, pa.string()), columns.passage_roles)
+    _note(faults, found.no_utf8, name, NO_UTF8)
+    _note(faults, found.no_talk, name, "no messages with a role and a content, or JSON that can't be read")
+    return {"question": found.question, "context": found.context, "passage_ids": found.ids, "response": found.response}
+
+
+def _note(faults: dict[int, str], rows: Sequence[int], name: str, what: str) -> None:
+    for row in rows:
+        faults.setdefault(row, f"column {name!r} holds {what}")
 
 
 def _unreadable(file: LogFile, number: int, rows: range, error: str, passthrough: pa.Schema) -> pa.Table:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ragassay.jobs.config import Job
+from ragassay.jobs.sections import Columns
 from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.spacy_import import import_spacy
@@ -24,7 +25,7 @@ def fingerprint(job: Job) -> dict[str, Any]:
     return {
         "schema": SCHEMA_VERSION,
         "method": METHOD_VERSION,
-        "columns": job.columns.model_dump(),
+        "columns": _columns(job.columns),
         "splitter": splitter,
         "order": [slm.name for slm in job.slms],
         "slms": {slm.name: _model(slm) for slm in job.slms},
@@ -33,6 +34,12 @@ def fingerprint(job: Job) -> dict[str, Any]:
         **({"uncertainty": uncertainty} if uncertainty else {}),
         **({"rerank": _model(job.rerank)} if job.rerank else {}),
     }
+
+
+def _columns(columns: Columns) -> dict[str, Any]:
+    """Names of the columns that are read; folders of before there were conversations know of none."""
+    left_out = {"messages", "passage_roles"} if columns.messages is None else {"question", "context", "response"}
+    return columns.model_dump(mode="json", exclude=left_out)
 
 
 def _model(model: Slm | ReadingModel) -> dict[str, Any]:

@@ -63,6 +63,7 @@ def attach(
     """
     names = ("members", "evidence", "status", "error")
     columns: dict[str, list[Any]] = {name: table[name].to_pylist() for name in names}
+    ids = table["passage_ids"].to_pylist() if "passage_ids" in table.column_names else [None] * table.num_rows
     start = 0
     for k, (place, row) in enumerate(zip(places, rows, strict=True)):
         end = start + len(row.sentences)
@@ -80,7 +81,8 @@ def attach(
         evidence = found.evidence[start:end]
         columns["evidence"][place] = [
             {
-                "passage": at.passage, "start": at.start, "end": at.end, "notes": at.notes,
+                "passage": at.passage, "passage_id": _id_of(ids[place], at.passage),
+                "start": at.start, "end": at.end, "notes": at.notes,
                 "missing": [{"kind": kind, "text": text} for kind, text in at.missing],
             }
             for at in evidence
@@ -95,6 +97,11 @@ def attach(
         column = pa.array(values_of_rows, type=types.get(name, pa.string()))
         table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), column)
     return table
+
+
+def _id_of(ids: Sequence[str | None] | None, passage: int | None) -> str | None:
+    """The id of a passage; None where it has none, or there is none."""
+    return None if ids is None or passage is None else ids[passage]
 
 
 def _or_null(value: float) -> float | None:

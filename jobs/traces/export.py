@@ -1,0 +1,187 @@
+"""The files of an export of traces, and their records."""
+
+import gzip
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from hashlib import blake2b
+from io import TextIOWrapper
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs as pafs
+from pyarrow import parquet as pq
+
+from ragassay.jobs.input.files import LogFile, Logs
+from ragassay.jobs.input.find import find_files
+from ragassay.jobs.input.parquet import footer_bytes
+from ragassay.jobs.input.text import mended
+from ragassay.jobs.input.types import plain, rebuilt
+from ragassay.jobs.traces.fields import text
+from ragassay.pipeline.errors import InputError
+from ragassay.schemas.traces import ExportFile
+
+BATCH_ROWS = 512
+PARQUET = ".parquet"
+LINES = (".jsonl", ".ndjson", ".json")
+SUFFIXES = (PARQUET, *LINES, *(f"{suffix}.gz" for suffix in LINES))
+_CHUNK = 1 << 20
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A part of a file that can't be read.
+
+    Attributes:
+        uri: The file.
+        where: Which part, in words.
+        reason: Why.
+    """
+
+    uri: str
+    where: str
+    reason: str
+
+    def __str__(self) -> str:
+        """As an error says it."""
+        return f"{self.uri}, {self.where}, can't be read: {self.reason}"
+
+
+def export_files(uri: str) -> Logs:
+    """Find the files of an export: Parquet, JSON Lines or JSON, compressed or not, by the ends of their names.
+
+    Args:
+        uri: A file, a folder (searched below), a glob, on a disk or an object store.
+
+    Raises:
+        InputError: There is none, or the place can't be read.
+    """
+    return find_files(uri, SUFFIXES, "have traces written as Parquet or JSON Lines")
+
+
+def seal(fs: pafs.FileSystem, file: LogFile) -> ExportFile:
+    """What tells whether a file is the one that was read; its bytes are read, of Parquet the footer alone."""
+    with fs.open_input_file(file.fs_path) as source:
+        if file.fs_path.lower().endswith(PARQUET):
+            return ExportFile(file.size, file.mtime, blake2b(footer_bytes(source), digest_size=16).hexdigest())
+        found = blake2b(digest_size=16)
+        while chunk := source.read(_CHUNK):
+            found.update(chunk)
+        return ExportFile(file.size, file.mtime, found.hexdigest())
+
+
+def records(fs: pafs.FileSystem, file: LogFile, damaged: Callable[[Damage], None]) -> Iterator[Record]:
+    """The records of a file, one by one: rows of Parquet, lines of JSON, or the items of one JSON list.
+
+    Args:
+        fs: File system.
+        file: The file.
+        damaged: Told of what can't be read; it may raise.
+
+    Raises:
+        OSError, pa.ArrowException: The file can't be opened.
+    """
+    if file.fs_path.lower().endswith(PARQUET):
+        yield from _rows(fs, file, damaged)
+    else:
+        with closing(fs.open_input_stream(file.fs_path, compression=None)) as stream:
+            zipped = file.fs_path.lower().endswith(".gz")
+            with TextIOWrapper(gzip.open(stream) if zipped else stream, encoding="utf-8", errors="replace") as lines:
+                yield from _lines(lines, file, damaged)
+
+
+def _rows(fs: pafs.FileSystem, file: LogFile, damaged: Callable[[Damage], None]) -> Iterator[Record]:
+    with pq.ParquetFile(file.fs_path, filesystem=fs, pre_buffer=False) as parquet:
+        for group in range(parquet.metadata.num_row_groups):
+            batches = parquet.iter_batches(BATCH_ROWS, row_groups=[group])
+            while True:
+                try:
+                    batch = next(batches, None)
+                except (OSError, pa.ArrowException) as error:
+                    damaged(Damage(file.uri, f"row group {group}", str(error).splitlines()[0]))
+                    break
+                if batch is None:
+                    break
+                yield from _as_records(batch)
+
+
+def _as_records(batch: pa.RecordBatch) -> list[Record]:
+    columns = [_values(plain(column)) for column in batch.columns]
+    return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _values(array: pa.Array) -> list[Any]:
+    """Values as Python has them, without nanoseconds; bytes that are no UTF-8 are shown as they are elsewhere."""
+    return list(mended(_coarse(array))[0].to_pylist())
+
+
+def _coarse(array: pa.Array) -> pa.Array:
+    if pa.types.is_timestamp(array.type) and array.type.unit == "ns":
+        return array.cast(pa.timestamp("us", array.type.tz), safe=False)
+    if pa.types.is_duration(array.type) or pa.types.is_time(array.type):
+        return array.cast(pa.int64() if array.type.bit_width == 64 else pa.int32())
+    return rebuilt(array, _coarse) if pa.types.is_nested(array.type) and holds_times(array.type) else array
+
+
+def holds_times(kind: pa.DataType) -> bool:
+    """Whether a plain type is a time, or has one inside."""
+    if pa.types.is_nested(kind):
+        return any(holds_times(kind.field(i).type) for i in range(kind.num_fields))
+    return bool(pa.types.is_temporal(kind))
+
+
+def _lines(lines: Sequence[str] | TextIOWrapper, file: LogFile, damaged: Callable[[Damage], None]) -> Iterator[Record]:
+    """Records of JSON Lines; of a file that is one JSON value, over many lines or in a list, its items."""
+    iterator = iter(lines)
+    try:
+        for number, line in enumerate(iterator, 1):
+            if not line.strip():
+                continue
+            try:
+                yield from _items(json.loads(line))
+            except (ValueError, RecursionError) as error:
+                if number == 1:  # a value over many lines
+                    yield from _whole(line, iterator, file, damaged)
+                    return
+                damaged(Damage(file.uri, f"line {number}", text(error) or "no JSON"))
+    except (OSError, EOFError) as error:  # a compressed file that is cut off
+        damaged(Damage(file.uri, "its end", str(error)))
+
+
+def _whole(first: str, rest: Iterator[str], file: LogFile, damaged: Callable[[Damage], None]) -> Iterator[Record]:
+    """A file that is one value; where it is none, its lines but the first."""
+    others = list(rest)
+    try:
+        yield from _items(json.loads("".join([first, *others])))
+    except (ValueError, RecursionError) as error:
+        damaged(Damage(file.uri, "line 1", text(error) or "no JSON"))
+        for number, line in enumerate(others, 2):
+            if line.strip():
+                try:
+                    yield from _items(json.loads(line))
+                except (ValueError, RecursionError) as wrong:
+                    damaged(Damage(file.uri, f"line {number}", text(wrong) or "no JSON"))
+
+
+def _items(value: Any) -> Iterator[Record]:
+    """The records of a value: itself, or the items of a list, or of one that an object calls `data`, `runs` or `traces`."""
+    if isinstance(value, list):
+        yield from (item for item in value if isinstance(item, Mapping))
+    elif isinstance(value, Mapping):
+        inner = next((value[name] for name in ("data", "runs", "traces") if isinstance(value.get(name), list)), None)
+        if inner is None:
+            yield value
+        else:
+            yield from (item for item in inner if isinstance(item, Mapping))
+
+
+def nothing_in(uri: str, preset: str, read: int, names: Sequence[str]) -> InputError:
+    """What to say of an export in which there is no span."""
+    shown = f", with fields such as {', '.join(map(repr, names[:8]))}" if names else ""
+    return InputError(
+        f"input {uri}: none of its {read:,} records is a span as preset {preset!r} knows them{shown}: "
+        "name the tool that wrote them (docs/traces.md)"
+    )

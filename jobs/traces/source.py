@@ -1,0 +1,56 @@
+"""What a job reads: the files that INPUT names, or the traces that an export was staged as."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from tempfile import TemporaryDirectory
+
+from ragassay.jobs.config import Job
+from ragassay.jobs.input import Logs, find_logs, refuse_overlap
+from ragassay.jobs.output.lock import locked
+from ragassay.jobs.output.manifest import read_manifest
+from ragassay.jobs.storage import Folder, open_folder
+from ragassay.jobs.traces.export import export_files
+from ragassay.jobs.traces.stage import RECORD, TRACES, stage
+from ragassay.pipeline.errors import InputError
+
+
+def logs_of(job: Job, uri: str, output: Folder) -> tuple[Logs, dict[str, int]]:
+    """The logs of a job; those of a preset are staged below the output folder first.
+
+    Args:
+        job: The job.
+        uri: INPUT.
+        output: The output folder.
+
+    Returns:
+        The logs, and what was counted of traces; nothing for other logs, or where no trace is new.
+
+    Raises:
+        RagassayError: INPUT can't be read as what it is said to be, or output and input don't lie apart.
+    """
+    if job.input.preset is None:
+        logs = find_logs(uri, job.input, lambda: read_manifest(output).runs)
+        refuse_overlap(logs, output)
+        return logs, {}
+    export = export_files(uri)
+    refuse_overlap(export, output)
+    with locked(output):
+        counts = stage(export, output, job.input.preset, job.input.hold_days, job.on_bad_file == "skip")
+    if not output.list(TRACES, ".parquet"):
+        raise InputError(
+            f"input {uri}: none of its {counts.get('open traces', 0):,} traces is whole yet (a root that has ended, and a "
+            f"response): run again when there is more, or with input: {{hold_days: 0}}; {output.uri_of(RECORD)} keeps what "
+            "was read"
+        )
+    return replace(find_logs(output.uri_of(TRACES)), uri=uri), counts
+
+
+@contextmanager
+def logs_to_look_at(job: Job, uri: str) -> Iterator[Logs]:
+    """The logs of a job where nothing is to be written: traces are staged in a folder that goes away."""
+    if job.input.preset is None:
+        yield find_logs(uri, job.input)
+        return
+    with TemporaryDirectory(prefix="ragassay-plan-") as folder:
+        yield logs_of(job, uri, open_folder(folder))[0]

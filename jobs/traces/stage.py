@@ -1,0 +1,259 @@
+"""Stage an export: what is new of it becomes files of logs below the output folder, and is not read again."""
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet as pq
+
+from ragassay.jobs.input.files import LogFile, Logs
+from ragassay.jobs.progress.task import advance
+from ragassay.jobs.storage import Folder, writing
+from ragassay.jobs.traces.buckets import Buckets
+from ragassay.jobs.traces.export import Damage, nothing_in, records, seal
+from ragassay.jobs.traces.join import ROWS, Joined, as_unfinished, joined
+from ragassay.jobs.traces.presets import PRESETS
+from ragassay.jobs.traces.spans import SPANS, Span, from_table, to_table
+from ragassay.pipeline.errors import InputError, OutputError
+from ragassay.schemas.traces import ExportFile, TracesRecord
+
+TRACES = "_traces"
+RECORD = f"{TRACES}/_record.json"
+_DAY = 86_400_000_000  # microseconds
+
+
+@dataclass
+class Staging:
+    """What a staging works on.
+
+    Attributes:
+        output: The output folder.
+        preset: The tool.
+        hold: Microseconds of newer data after which a trace is taken as it is.
+        keep_bad: Go on behind what can't be read.
+        record: What was read before, and then what will have been.
+        counts: What is counted.
+    """
+
+    output: Folder
+    preset: str
+    hold: float
+    keep_bad: bool
+    record: TracesRecord
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def damaged(self, damage: Damage) -> None:
+        """Count what can't be read, or stop at it."""
+        if not self.keep_bad:
+            raise InputError(f"input {damage}. Mend or remove it, or go on behind it with --on-bad-file skip")
+        self.counts["unreadable"] += 1
+
+
+def stage(export: Logs, output: Folder, preset: str, hold_days: float, keep_bad: bool) -> dict[str, int]:
+    """Write the traces of an export that are new as files of logs: `_traces/dt=…/part-N.parquet`.
+
+    Everything is written before the record that names it: whatever breaks off before is done again, and what it left behind is
+    deleted.
+
+    Args:
+        export: Its files.
+        output: The output folder, locked.
+        preset: The tool that wrote it.
+        hold_days: A trace that more may come of is taken as it is when there is data so much newer.
+        keep_bad: Go on behind files and lines that can't be read, and count them.
+
+    Returns:
+        What was counted; empty where nothing was new.
+
+    Raises:
+        InputError: Something can't be read, or holds no spans.
+        OutputError: The folder holds traces of another tool.
+    """
+    record = read_record(output, preset)
+    _sweep(output, record)
+    work = Staging(output, preset, hold_days * _DAY, keep_bad, record)
+    fresh = _fresh(work, export)
+    if not fresh:
+        return {}
+    with tempfile.TemporaryDirectory(prefix="ragassay-traces-") as folder:
+        buckets = Buckets(Path(folder), sum(file.size for file, _ in fresh))
+        _spill(work, export, fresh, buckets)
+        _write(work, buckets)
+    work.record = replace(work.record, counts=dict(work.counts))
+    output.write(RECORD, work.record.to_json())
+    _sweep(output, work.record)
+    return dict(work.counts)
+
+
+def read_record(output: Folder, preset: str) -> TracesRecord:
+    """What was read before; a new record where nothing was.
+
+    Raises:
+        OutputError: It can't be read, or is of another tool.
+    """
+    text = output.read(RECORD)
+    if text is None:
+        return TracesRecord(preset)
+    try:
+        record = TracesRecord.from_json(text)
+    except (ValueError, TypeError) as error:
+        raise OutputError(f"{output.uri}/{RECORD} can't be read: {error}") from error
+    if record.preset != preset:
+        raise OutputError(f"output {output.uri} holds traces of {record.preset}, not of {preset}: give another OUTPUT")
+    return record
+
+
+def _sweep(output: Folder, record: TracesRecord) -> None:
+    """Delete what no record names: a staging that broke off wrote it, or it was waiting and is done."""
+    named = {*record.staged, *([record.waiting] if record.waiting else [])}
+    base = len(output.path(TRACES)) + 1
+    for folder in (TRACES, f"{TRACES}/_waiting"):
+        for info in output.list(folder, ".parquet"):
+            if info.path[base:] not in named:
+                output.fs.delete_file(info.path)
+
+
+def _fresh(work: Staging, export: Logs) -> list[tuple[LogFile, ExportFile]]:
+    """Files that were not read yet, or hold something else now."""
+    found = []
+    for file in export.files:
+        known = work.record.files.get(file.path)
+        if known is not None and (known.size, known.mtime) == (file.size, file.mtime) and file.mtime is not None:
+            continue
+        try:
+            now = seal(export.fs, file)
+        except (OSError, pa.ArrowException) as error:
+            work.damaged(Damage(file.uri, "as a whole", str(error).splitlines()[0]))
+            continue
+        if known is None or known.digest != now.digest:
+            work.counts["changed files" if known else "new files"] += 1
+            found.append((file, now))
+    return found
+
+
+def _spill(work: Staging, export: Logs, fresh: list[tuple[LogFile, ExportFile]], buckets: Buckets) -> None:
+    """Put the spans that wait and those of new files into buckets."""
+    for span in _waiting(work):
+        buckets.add(span)
+    spans_of = PRESETS[work.preset]
+    newest = work.record.newest
+    names: list[str] = []
+    for file, now in fresh:
+        try:
+            for record in records(export.fs, file, work.damaged):
+                names = names or [str(name) for name in record]
+                work.counts["records"] += 1
+                some = list(spans_of(record))
+                work.counts["other records"] += not some
+                for span in some:
+                    newest = max(newest, span.last_seen or 0)
+                    buckets.add(span)
+        except (OSError, pa.ArrowException) as error:
+            work.damaged(Damage(file.uri, "as a whole", str(error).splitlines()[0]))
+            continue
+        work.record.files[file.path] = now
+        advance(1, "files")
+    work.record.newest = newest
+    if work.counts["records"] and work.counts["other records"] == work.counts["records"] and not work.record.staged:
+        raise nothing_in(export.uri, work.preset, work.counts["records"], names)
+
+
+def _waiting(work: Staging) -> Iterator[Span]:
+    if work.record.waiting is None:
+        return
+    with pq.ParquetFile(work.output.path(f"{TRACES}/{work.record.waiting}"), filesystem=work.output.fs) as parquet:
+        for batch in parquet.iter_batches(BATCH):
+            yield from from_table(pa.Table.from_batches([batch]))
+
+
+BATCH = 4096
+
+
+def _write(work: Staging, buckets: Buckets) -> None:
+    """Join bucket by bucket; rows into a file a day, and what is to wait into one of its own."""
+    part, output = work.record.part + 1, work.output
+    known = _staged_ids(work)
+    rows: Counter[str] = Counter()
+    waiting = f"_waiting/{part}.parquet"
+    open_traces = 0
+    with ExitStack() as files:
+        writers: dict[str, pq.ParquetWriter] = {}
+        for traces in buckets.each():
+            new = _without(traces, known)
+            work.counts["late traces"] += len(traces) - len(new)
+            taken, held = _parted(work, new)
+            open_traces += len(held)
+            if held:
+                writer = _writer(files, writers, output, waiting, SPANS)
+                writer.write_table(to_table([span for trace in held for span in new[trace]]))
+            for place, some in _by_day(taken, part).items():
+                writer = _writer(files, writers, output, place, ROWS)
+                writer.write_table(pa.Table.from_pylist([one.row for one in some], schema=ROWS), BATCH)
+                rows[place] += len(some)
+    work.record = replace(
+        work.record,
+        staged={**work.record.staged, **rows},
+        part=part,
+        waiting=waiting if open_traces else None,
+        open=open_traces,
+    )
+    work.counts["traces"], work.counts["open traces"] = rows.total(), open_traces
+
+
+def _writer(
+    files: ExitStack, writers: dict[str, pq.ParquetWriter], output: Folder, place: str, schema: pa.Schema
+) -> pq.ParquetWriter:
+    if place not in writers:
+        stream = files.enter_context(writing(output.fs, output.path(f"{TRACES}/{place}")))
+        writers[place] = files.enter_context(pq.ParquetWriter(stream, schema, compression="zstd"))
+    return writers[place]
+
+
+def _by_day(taken: list[Joined], part: int) -> dict[str, list[Joined]]:
+    found: dict[str, list[Joined]] = {}
+    for one in taken:
+        found.setdefault(f"dt={one.day}/part-{part}.parquet", []).append(one)
+    return found
+
+
+def _parted(work: Staging, traces: dict[str, list[Span]]) -> tuple[list[Joined], list[str]]:
+    """Traces that are taken, as rows, and those that wait."""
+    taken, held = [], []
+    for trace_id, spans in traces.items():
+        found = joined(spans)
+        if found.open and work.record.newest - found.last_seen < work.hold:
+            held.append(trace_id)
+            continue
+        found = as_unfinished(found) if found.open else found
+        work.counts.update(found.notes)
+        taken.append(found)
+    return sorted(taken, key=lambda one: (one.row["start_time"] or 0, one.row["row_id"])), held
+
+
+def _hashes(ids: list[str]) -> "np.ndarray[Any, np.dtype[np.uint64]]":
+    import polars as pl
+
+    return pl.Series(ids, dtype=pl.String).hash().to_numpy()
+
+
+def _staged_ids(work: Staging) -> "np.ndarray[Any, np.dtype[np.uint64]]":
+    """Hashes of the traces that are staged, sorted: eight bytes each."""
+    found = [np.empty(0, np.uint64)]
+    for place in work.record.staged:
+        path = work.output.path(f"{TRACES}/{place}")
+        ids = pq.read_table(path, columns=["trace_id"], filesystem=work.output.fs, partitioning=None)["trace_id"]
+        found.append(_hashes(ids.to_pylist()))
+    return np.sort(np.concatenate(found))
+
+
+def _without(traces: dict[str, list[Span]], known: "np.ndarray[Any, np.dtype[np.uint64]]") -> dict[str, list[Span]]:
+    if not len(known) or not traces:
+        return traces
+    there = np.isin(_hashes(list(traces)), known)
+    return {trace: spans for (trace, spans), staged in zip(traces.items(), there, strict=True) if not staged}

@@ -1,0 +1,163 @@
+"""Contexts in every shape: no text lost, in order, nulls kept, ids beside them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragassay.jobs.input.passages import Passages, can_be_context, passages
+from ragassay.jobs.sections import Columns
+from ragassay.pipeline.errors import InputError
+
+from .test_logs import load, rows_of
+from .test_types import write
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+NAMES = ["text", "page_content", "pageContent", "content", "document.content", "passage", "chunk"]
+IDS = ["id", "doc_id", "documentId", "document_id", "document.id"]
+
+
+def pairs(found: Passages) -> list[Any]:
+    context, ids = found.context.to_pylist(), found.ids.to_pylist()
+    return [(row, some) for row, some in zip(context, ids, strict=True)]
+
+
+def in_json(*values: Any) -> pa.Array:
+    return pa.array([value if value is None else json.dumps(value) for value in values], pa.string())
+
+
+@given(st.lists(st.none() | st.lists(st.tuples(TEXT | st.none(), TEXT | st.none()), max_size=4), max_size=5), st.data())
+def test_structs_lose_no_text(rows: list[list[tuple[str | None, str | None]] | None], data: st.DataObject) -> None:
+    text, key = data.draw(st.sampled_from(NAMES)), data.draw(st.sampled_from(IDS))
+    kind = pa.list_(pa.struct([("score", pa.float64()), (key, pa.string()), (text, pa.string())]))
+    array = pa.array([row and [{text: t, key: i, "score": 0.5} for t, i in row] for row in rows], kind)
+    start = data.draw(st.integers(0, len(rows)))
+    for some in (array, array.cast(pa.large_list(kind.value_type))):
+        found = passages(some.slice(start))
+        assert found.context.to_pylist() == [None if row is None else [t for t, _ in row] for row in rows[start:]]
+        ids = [None if row is None else [i for _, i in row] for row in rows[start:]]
+        told = [row if row and any(i is not None for i in row) else None for row in ids]
+        assert found.ids.to_pylist() == told and not found.no_utf8 and not found.no_json
+
+
+@given(st.lists(st.tuples(st.none() | st.integers(-3, 3), TEXT), min_size=1, max_size=6), st.booleans())
+def test_ranks_order_and_scores_do_not(ranked: list[tuple[int | None, str]], as_json: bool) -> None:
+    items = [{"text": text, "rank": rank, "score": -i, "id": str(i)} for i, (rank, text) in enumerate(ranked)]
+    found = passages(in_json(items) if as_json else pa.array([items]))
+    order = sorted(range(len(ranked)), key=lambda i: (ranked[i][0] is None, ranked[i][0] or 0))
+    assert pairs(found) == [([ranked[i][1] for i in order], [str(i) for i in order])]
+
+
+@given(st.lists(st.none() | TEXT, max_size=5))
+def test_json_lists_of_strings_are_their_strings(texts: list[str | None]) -> None:
+    assert passages(in_json(texts, None)).context.to_pylist() == [texts, None]
+
+
+@given(st.lists(st.none() | TEXT | st.builds(lambda t: "[" + t, TEXT) | st.builds(lambda t: '{"a": ' + t, TEXT)))
+def test_every_string_is_a_passage_or_json(texts: list[str | None]) -> None:
+    """Whatever stands in a string comes out: as it is, or as the texts of the JSON that it is."""
+    found = passages(pa.array(texts, pa.string()))
+    for text, row in zip(texts, found.context.to_pylist(), strict=True):
+        if text is None or row == [text]:
+            assert (row is None) == (text is None)
+        else:
+            value = json.loads(text)
+            assert row == (value if isinstance(value, list) else [value])
+
+
+@given(st.lists(st.lists(st.none() | TEXT, max_size=3) | st.none(), max_size=4))
+def test_lists_of_strings_stay_as_they_are(rows: list[list[str | None] | None]) -> None:
+    found = passages(pa.array(rows, pa.list_(pa.string())))
+    assert found.context.to_pylist() == rows and found.ids.null_count == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted", "ids"),
+    [
+        ({"page_content": "A.", "metadata": {"source": "x"}}, ["A."], None),
+        (
+            [{"content": "A.", "doc_id": 7}, "B.", None, {"id": "c", "text": "C."}],
+            ["A.", "B.", None, "C."],
+            ["7", None, None, "c"],
+        ),
+        ([{"document": {"content": "A.", "id": "x", "score": 1}}], ["A."], ["x"]),
+        ([{"id": "x", "score": 0.4}], [None], ["x"]),
+        ([{"price": 3}, "B."], ['{"price": 3}', "B."], None),
+        ([], [], None),
+        ([{"text": "", "content": "A."}], ["A."], None),
+        ([{"content": [{"type": "text", "text": "A."}, {"type": "text", "text": "B."}]}], ["A.\nB."], None),
+        ([{"id": ["langchain", "Document"], "kwargs": {"page_content": "A."}}], ["A."], None),
+        (["half a \ud83d character"], ["half a \ufffd character"], None),
+    ],
+)
+def test_json_of_documents(value: Any, wanted: list[str | None], ids: list[str | None] | None) -> None:
+    assert pairs(passages(in_json(value))) == [(wanted, ids)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[1] The shop opens at nine.",
+        "{braces} are no JSON",
+        "[note: see {x}]",
+        "[1, 2, 3]",
+        "{}",
+        '["a"] and so on',
+        "[[1], [2]]",
+        "['a', 'b']",
+        '[{"a": 1}] and words behind',
+        '{"price": 5}',
+        "[",
+        "{",
+        '[sic] "x"',
+        '["a" "b",]',
+        '{"a": 1}\n{"a": 2}',
+        '["a" "b",]',
+    ],
+)
+def test_texts_that_begin_with_a_bracket_stay_texts(text: str) -> None:
+    found = passages(pa.array([text]))
+    assert pairs(found) == [([text], None)] and not found.no_json
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['["a", "b', '[{"text": "a"}, {"tex', '{"text": "a', ' [ {"text": NOPE}]', '{"text":', "[" + '{"a":' * 9999],
+)
+def test_json_that_is_cut_off_is_unreadable_and_shown(tmp_path: Path, text: str) -> None:
+    write(tmp_path / "a.parquet", context=pa.array(["x", text, None]))
+    rows = rows_of(load(tmp_path))
+    assert [row["status"] for row in rows] == ["ok", "unreadable", "ok"] and rows[1]["context"] == [text]
+    assert rows[1]["error"] == "column 'context' holds JSON that can't be read: it is cut off or broken"
+
+
+def test_structs_of_bytes_are_looked_into(tmp_path: Path) -> None:
+    bad = pa.array([b"fine", b"caf\xe9", b"good"])
+    items = pa.StructArray.from_arrays([bad, pa.array([b"\xff", b"\xff", b"\xff"])], ["text", "embedding"])
+    write(tmp_path / "a.parquet", context=pa.ListArray.from_arrays([0, 1, 2, 3], items))
+    rows = rows_of(load(tmp_path))
+    assert [row["status"] for row in rows] == ["ok", "unreadable", "ok"] and rows[1]["context"] == ["caf\\xe9"]
+
+
+def test_one_struct_a_row_and_numbers_as_ids(tmp_path: Path) -> None:
+    one = pa.array([{"doc_id": 3, "text": "A."}, None, {"doc_id": None, "text": "B."}])
+    write(tmp_path / "a.parquet", context=one)
+    rows = rows_of(load(tmp_path))
+    assert [(row["context"], row["passage_ids"]) for row in rows] == [(["A."], ["3"]), (None, None), (["B."], None)]
+
+
+def test_types_that_hold_no_text_are_refused(tmp_path: Path) -> None:
+    assert not can_be_context(pa.list_(pa.struct([("title", pa.string())]))) and can_be_context(pa.list_(pa.string_view()))
+    write(tmp_path / "a.parquet", context=pa.array([[{"title": "x"}]] * 3))
+    with pytest.raises(InputError, match="or of structs with a text"):
+        load(tmp_path)
+
+
+def test_other_columns_of_that_name_are_carried(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", passage_ids=pa.array([1, 2, 3]))
+    rows = rows_of(load(tmp_path))
+    assert [row["input_passage_ids"] for row in rows] == [1, 2, 3] and Columns().messages is None

@@ -1,0 +1,68 @@
+"""Every tool's export becomes the rows that its traces were: over two nights, each trace once."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+from ragassay.jobs.storage import open_folder
+from ragassay.jobs.traces.export import export_files
+from ragassay.jobs.traces.stage import TRACES, stage
+from tests.jobs.traces.exports import TOOLS, Tool, run_id, write_export
+from tests.jobs.traces.stories import Story, stories
+
+COUNT = 120
+
+
+def staged(output: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = ds.dataset(output / TRACES, format="parquet", partitioning="hive").to_table().to_pylist()
+    return rows
+
+
+def night(tool: str, folder: Path, output: Path, told: list[Story], number: int, hold: float = 2) -> dict[str, int]:
+    write_export(TOOLS[tool], folder / tool, told, number)
+    return stage(export_files(str(folder / tool)), open_folder(str(output)), tool.split(maxsplit=1)[0], hold, False)
+
+
+def wanted(tool: str, story: Story) -> dict[str, Any]:
+    how: Tool = TOOLS[tool]
+    sid = (lambda span: run_id(story.id, span)) if tool == "langsmith" else (lambda span: span)
+    passages = [{"id": d.id, "text": d.text} for d in story.passages] or None
+    return {
+        "row_id": run_id(story.id, story.root) if tool == "langsmith" else how.row_id(story.id),
+        "question": story.question,
+        "context": passages,
+        "response": story.response,
+        "generation_span_id": sid(story.generation),
+        "session_id": story.session,
+        "user_id": story.user,
+    }
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_two_nights_of_every_tool(tool: str, tmp_path: Path) -> None:
+    told = stories(COUNT)
+    output = tmp_path / "out"
+    first = night(tool, tmp_path, output, told, 1)
+    assert first["open traces"] > 0
+    before = staged(output)
+    second = night(tool, tmp_path, output, told, 2, hold=0)
+    rows = staged(output)
+    assert Counter(row["row_id"] for row in rows) == Counter(wanted(tool, story)["row_id"] for story in told)
+    assert {row["row_id"] for row in before} < {row["row_id"] for row in rows} and second["late traces"] > 0
+    by_id = {row["row_id"]: row for row in rows}
+    for story in told:
+        want = wanted(tool, story)
+        row = by_id[want["row_id"]]
+        assert {name: row[name] for name in want} == want, story.kind
+        notes = set((row["trace_note"] or "").split("; ")) - {""}
+        unsure = (
+            {"unfinished"} if tool == "langfuse legacy" and story.kind == "failed" else set()
+        )  # no root says that it failed
+        assert notes == {*story.notes, *unsure}, (story.kind, row["trace_note"])
+        assert row["model"] == ("gpt-5-mini" if story.generation or story.kind == "failed" else None)
+    assert night(tool, tmp_path, output, told, 2, hold=0) == {}  # the same files again, written anew
+    assert pa.Table.from_pylist(rows).num_rows == COUNT

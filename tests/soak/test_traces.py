@@ -1,0 +1,65 @@
+"""Exports of five tools end to end: a thousand traces and more over two nights, scored by the detectors; each once."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from ragassay.jobs.ray_session import ray_session
+from ragassay.jobs.run import run_job
+from tests.corpus.job import without_slm
+from tests.jobs.conftest import read_rows
+from tests.jobs.traces.exports import TOOLS, write_export
+from tests.jobs.traces.stories import stories
+from tests.jobs.traces.test_presets import wanted
+from tests.soak.results import Result, record
+
+pytestmark = pytest.mark.soak
+COUNT = 1_200
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ray_runs() -> Iterator[None]:
+    with ray_session(without_slm(), 2, 0):
+        yield
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_two_nights_end_to_end(tool: str, tmp_path: Path) -> None:
+    told = stories(COUNT, seed=11)
+    export, output, preset = str(tmp_path / "export"), str(tmp_path / "audit"), tool.split(maxsplit=1)[0]
+    for night, hold in ((1, 2.0), (2, 0.0)):
+        write_export(TOOLS[tool], tmp_path / "export", told, night)
+        job = without_slm(input={"preset": preset, "hold_days": hold})
+        run = run_job(job, export, output, Console(quiet=True))
+        assert run.rows["scored"] + run.rows["failed"] + run.rows["skipped"] == run.rows["in"]
+        assert run.traces["traces"] == run.rows["in"] - run.rows["skipped"]
+    again = run_job(job, export, output, Console(quiet=True))
+    assert not again.traces and again.rows["skipped"] == again.rows["in"] == COUNT
+
+    rows = read_rows(tmp_path / "audit")
+    found = Counter(row["row_id"] for row in rows)
+    by_id = {wanted(tool, story)["row_id"]: story for story in told}
+    lost = sum(found[row_id] == 0 for row_id in by_id)
+    twice = sum(count - 1 for row_id, count in found.items() if row_id in by_id)
+    wrong = 0
+    for row in rows:
+        story = by_id[row["row_id"]]
+        want = wanted(tool, story)
+        texts = [passage["text"] for passage in want["context"] or []] or None
+        status = "no_context" if not story.passages else "no_response" if story.response is None else "ok"
+        wrong += (row["question"], row["context"], row["response"], row["status"]) != (
+            want["question"],
+            texts,
+            want["response"],
+            status,
+        )
+        ids = {passage["id"] for passage in want["context"] or []}
+        told_ids = [at["passage_id"] for at in row["evidence"] or [] if at["passage"] is not None]
+        wrong += not ids.issuperset(told_ids) or (status == "ok" and not told_ids)
+    without = sum(not story.passages for story in told)
+    note = f"two nights, {without} traces without passages, {sum(s.response is None for s in told)} without a response"
+    record(Result("inputs", f"preset {tool}", COUNT, COUNT - wrong, lost, twice, note))
+    assert (lost, twice, wrong, len(rows)) == (0, 0, 0, COUNT)
