@@ -14,12 +14,23 @@ from ragassay.jobs.cli.decide import app as decide
 from ragassay.jobs.cli.estimate import app as estimate
 from ragassay.jobs.cli.explain import app as explain
 from ragassay.jobs.cli.init import app as init
-from ragassay.jobs.cli.options import Config, FailOnDrift, Output
+from ragassay.jobs.cli.options import (
+    BudgetHours,
+    BudgetRows,
+    Config,
+    FailOnDrift,
+    FileOrder,
+    Output,
+    Partitions,
+    SampleShare,
+    backfill_of,
+)
 from ragassay.jobs.cli.plan import app as plan
 from ragassay.jobs.cli.review import app as review
 from ragassay.jobs.cli.tune import app as tune
 from ragassay.jobs.config import Job, load_job
 from ragassay.jobs.progress.show import LogFormat
+from ragassay.jobs.score.backfill import Order
 
 app = typer.Typer(
     help="Say of every sentence of every logged RAG answer whether its context supports it.",
@@ -79,6 +90,11 @@ def run(
     config: Config = None,
     on_bad_file: OnBadFile = None,
     fail_on_drift: FailOnDrift = False,
+    partitions: Partitions = None,
+    order: FileOrder = Order.PATH,
+    budget_rows: BudgetRows = None,
+    budget_hours: BudgetHours = None,
+    sample: SampleShare = 1.0,
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Score what is new, fit, and finalise: logs in, verdicts out."""
@@ -88,7 +104,8 @@ def run(
         from ragassay.jobs.verdict.error_share import refuse_too_many_errors
 
         job = _job(config, on_bad_file)
-        done = run_job(job, input_uri, output, console)
+        backfill = backfill_of(partitions, order, budget_rows, budget_hours, sample)
+        done = run_job(job, input_uri, output, console, backfill)
         print_summary(done, output, console)
         refuse_too_many_errors(job, done, output)
         if fail_on_drift and done.drift and done.drift.drifted:
@@ -97,7 +114,16 @@ def run(
 
 @app.command()
 def score(
-    input_uri: Input, output: Output, config: Config = None, on_bad_file: OnBadFile = None, log_format: Log = LogFormat.TEXT
+    input_uri: Input,
+    output: Output,
+    config: Config = None,
+    on_bad_file: OnBadFile = None,
+    partitions: Partitions = None,
+    order: FileOrder = Order.PATH,
+    budget_rows: BudgetRows = None,
+    budget_hours: BudgetHours = None,
+    sample: SampleShare = 1.0,
+    log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Score what is new into OUTPUT/raw; resumes where a broken run stopped."""
     with our_errors() as console:
@@ -106,7 +132,8 @@ def score(
         from ragassay.jobs.verdict.error_share import refuse_too_many_errors
 
         job = _job(config, on_bad_file)
-        done = score_job(job, input_uri, output, console)
+        backfill = backfill_of(partitions, order, budget_rows, budget_hours, sample)
+        done = score_job(job, input_uri, output, console, backfill)
         print_summary(done, output, console)
         refuse_too_many_errors(job, done, output)
 

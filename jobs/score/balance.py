@@ -1,8 +1,8 @@
 """Rows in are rows out: what stands in `raw/`, counted against the footers of the input."""
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -10,44 +10,88 @@ import pyarrow.compute as pc
 
 from ragassay.jobs.input import LogFile
 from ragassay.jobs.output.partitions import batches, hive_path, partitions
+from ragassay.jobs.score.checkpoint import of_file
 from ragassay.jobs.storage import Folder
+from ragassay.pipeline.arrays import Ints
 from ragassay.pipeline.errors import BalanceError
 from ragassay.schemas.columns import USAGE, Status
 
 
-def count_scored(output: Folder, files: Mapping[int, LogFile]) -> tuple[Counter[str], dict[str, dict[str, float]], int]:
+@dataclass
+class Counted:
+    """What stands in `raw/` of some files.
+
+    Attributes:
+        statuses: Number of a file -> its rows by status.
+        sentences: Number of a file -> sentences of its rows with status ok.
+        usage: Prompts, tokens, engine and idle seconds a member.
+    """
+
+    statuses: dict[int, Counter[str]] = field(default_factory=dict)
+    sentences: Counter[int] = field(default_factory=Counter)
+    usage: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def all_statuses(self, files: Collection[int] | None = None) -> Counter[str]:
+        """Rows by status, of these files; None for all."""
+        chosen = self.statuses if files is None else files
+        return sum((self.statuses.get(number, Counter()) for number in chosen), Counter[str]())
+
+
+def count_scored(output: Folder, files: Mapping[int, LogFile], chosen: Mapping[int, Ints] | None = None) -> Counted:
     """Count the rows of these files in `raw/` against their footers, and add up statuses, usage and sentences.
 
     Args:
         output: The output folder.
         files: Number in the manifest -> input file.
-
-    Returns:
-        Rows by status; prompts, tokens, engine and idle seconds a member; sentences of the rows with status ok.
+        chosen: Number -> `row_key`s of the rows that were to be scored, where these are a sample.
 
     Raises:
         BalanceError: A row is missing or doubled; the files are named.
     """
     keys: list[pa.Array] = []
-    statuses: Counter[str] = Counter()
-    usage: dict[str, dict[str, float]] = {}
-    sentences = 0
+    unreadable: list[pa.Array] = []
+    counted = Counted()
     wanted = {file.partition_path for file in files.values()}
     paths = [p for place, found in partitions(output, "raw").items() if hive_path(place) in wanted for p in found]
     numbers = pa.array(list(files), pa.int64())
     for batch in batches(output.fs, paths, ["row_key", "status", "usage", "sentences.list.element.start"]):
         mine = batch.filter(pc.is_in(pc.shift_right(batch["row_key"], 32), numbers))
         keys.append(mine["row_key"])
-        statuses.update(mine["status"].to_pylist())
-        good = mine.filter(pc.equal(mine["status"], Status.OK.value))
-        sentences += pc.sum(pc.list_value_length(good["sentences"])).as_py() or 0
-        _add_usage(usage, mine["usage"].flatten())
-    found = np.concatenate([k.to_numpy() for k in keys]) if keys else np.array([], dtype=np.int64)
-    _check_rows(found, files)
-    return statuses, usage, sentences
+        unreadable.append(mine["row_key"].filter(pc.equal(mine["status"], Status.UNREADABLE.value)))
+        _add_rows(counted, mine)
+        _add_usage(counted.usage, mine["usage"].flatten())
+    found = _joined(keys)
+    samples = {number: wanted for number, wanted in (chosen or {}).items() if number in files}
+    _check_rows(found, {number: file for number, file in files.items() if number not in samples})
+    for number, wanted in samples.items():
+        _check_sample(of_file(np.sort(found), number), wanted, _joined(unreadable), files[number])
+    return counted
 
 
-def _check_rows(found: "np.ndarray[Any, np.dtype[np.int64]]", files: Mapping[int, LogFile]) -> None:
+def _joined(arrays: list[pa.Array]) -> Ints:
+    return np.concatenate([np.empty(0, dtype=np.int64), *(array.to_numpy() for array in arrays)])
+
+
+def _add_rows(counted: Counted, rows: pa.RecordBatch) -> None:
+    lengths = pc.if_else(pc.equal(rows["status"], Status.OK.value), pc.fill_null(pc.list_value_length(rows["sentences"]), 0), 0)
+    table = pa.table({"file": pc.shift_right(rows["row_key"], 32), "status": rows["status"], "sentences": lengths})
+    groups = table.group_by(["file", "status"]).aggregate([([], "count_all"), ("sentences", "sum")])
+    for group in groups.to_pylist():
+        counted.statuses.setdefault(group["file"], Counter())[group["status"]] += group["count_all"]
+        counted.sentences[group["file"]] += group["sentences_sum"]
+
+
+def _check_sample(found: Ints, wanted: Ints, unreadable: Ints, file: LogFile) -> None:
+    """A sampled file's rows: all that were chosen, each once, and beside them only what could not be read."""
+    missing, more = np.setdiff1d(wanted, found), np.setdiff1d(np.setdiff1d(found, wanted), unreadable)
+    if len(missing) or len(more) or len(np.unique(found)) < len(found):
+        raise BalanceError(
+            f"rows in raw/ are not those that were chosen of {file.path}: {len(wanted)} chosen, {len(found)} out, "
+            f"{len(missing)} missing, {len(more)} not chosen"
+        )
+
+
+def _check_rows(found: Ints, files: Mapping[int, LogFile]) -> None:
     unique = np.unique(found)
     rows = dict(zip(*np.unique(found >> 32, return_counts=True), strict=True))
     once = dict(zip(*np.unique(unique >> 32, return_counts=True), strict=True))

@@ -1,6 +1,6 @@
 """What Ray Data has committed of a run that is under way or broke off, by the keys of its rows."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -9,7 +9,7 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from ragassay.jobs.input import LogFile, group_sizes
-from ragassay.jobs.storage import READERS, Folder
+from ragassay.jobs.storage import READERS, Folder, writing
 from ragassay.pipeline.arrays import Ints
 
 CHECKPOINT = "_checkpoint"
@@ -37,6 +37,67 @@ class CommittedRows:
         for path, keys in zip(new, _read_keys(self._output, new), strict=True):
             self._rows[path] = int(np.isin(keys >> 32, self._files).sum())
         return sum(self._rows.values())
+
+
+def committed_keys(output: Folder) -> Ints:
+    """`row_key`s of all rows in the checkpoint, in order, each once."""
+    keys = np.concatenate([np.empty(0, dtype=np.int64), *_read_keys(output, _committed_files(output))])
+    return np.unique(keys)
+
+
+def of_file(keys: Ints, number: int) -> Ints:
+    """Of `row_key`s in order, those of an input file."""
+    return keys[slice(*np.searchsorted(keys, [number << 32, (number + 1) << 32]))]
+
+
+def reopen(output: Folder, number: int, raw: Sequence[str]) -> None:
+    """Commit the rows of a scored file again, so that a run which is to score more of it knows them.
+
+    Args:
+        output: The output folder.
+        number: Of the file.
+        raw: Files of `raw/` that may hold its rows.
+    """
+    keys = [_keys_in(output, path) for path in raw]
+    mine = of_file(np.unique(np.concatenate([np.empty(0, dtype=np.int64), *keys])), number)
+    with writing(output.fs, output.path(f"{CHECKPOINT}/reopened-{number}{_COMMITTED}")) as stream:
+        pq.write_table(pa.table({"row_key": pa.array(mine, pa.int64())}), stream)
+
+
+def unfinished_files(output: Folder, files: Mapping[int, LogFile], chosen: Mapping[int, Ints]) -> set[int]:
+    """Which files have rows that are to be scored and are not committed.
+
+    Args:
+        output: The output folder.
+        files: Number in the manifest -> input file.
+        chosen: Number -> `row_key`s of its chosen rows, where only these are to be scored.
+    """
+    keys = committed_keys(output)
+    done = {number: of_file(keys, number) for number in files}
+    return {
+        number
+        for number, file in files.items()
+        if (len(np.setdiff1d(chosen[number], done[number])) if number in chosen else len(done[number]) < (file.rows or 0))
+    }
+
+
+def drop_finished(output: Folder, unfinished: Collection[int]) -> None:
+    """Delete what the checkpoint knows of files that are scored; of none else, all of it.
+
+    Args:
+        output: The output folder.
+        unfinished: Numbers of the files that are not scored.
+    """
+    kept = 0
+    wanted = np.array(list(unfinished), dtype=np.int64)
+    paths = _committed_files(output)
+    for path, keys in zip(paths, _read_keys(output, paths), strict=True):
+        if np.isin(keys >> 32, wanted).any():
+            kept += 1
+        else:
+            output.fs.delete_file(path)
+    if not kept:
+        output.delete(CHECKPOINT)
 
 
 def clear_pending(output: Folder, checkpoint: str = CHECKPOINT, dataset: str = "raw") -> None:
@@ -75,22 +136,23 @@ def forget_pending(output: Folder, checkpoint: str = CHECKPOINT) -> None:
             output.fs.delete_file(path)
 
 
-def open_groups(output: Folder, fs: pafs.FileSystem, files: Mapping[int, LogFile]) -> dict[int, dict[int, Ints]]:
+def open_groups(
+    output: Folder, fs: pafs.FileSystem, files: Mapping[int, LogFile], chosen: Mapping[int, Ints] | None = None
+) -> dict[int, dict[int, Ints]]:
     """Row groups of input files that hold rows which are not committed; the others need not be read again.
 
     Args:
         output: The output folder.
         fs: The input's file system.
         files: Number in the manifest -> input file.
+        chosen: Number -> `row_key`s of its chosen rows, in order, where only these are to be scored.
 
     Returns:
         Number -> its open row groups -> the `row_key`s, in order, of those of their rows that are committed.
     """
-    keys = np.concatenate([np.empty(0, dtype=np.int64), *_read_keys(output, _committed_files(output))])
-    keys.sort()
-    keys = keys[np.diff(keys, prepend=-1) > 0]
+    keys = committed_keys(output)
     return {
-        number: _open_groups(fs, file, number << 32, keys[slice(*np.searchsorted(keys, [number << 32, (number + 1) << 32]))])
+        number: _open_groups(fs, file, number << 32, of_file(keys, number), (chosen or {}).get(number))
         for number, file in files.items()
     }
 
@@ -113,11 +175,17 @@ def without_committed(tables: Iterable[pa.Table], committed: Ints) -> Iterator[p
             yield left
 
 
-def _open_groups(fs: pafs.FileSystem, file: LogFile, first: int, committed: Ints) -> dict[int, Ints]:
-    """Open row groups of one file, whose first row has this `row_key`, and their committed rows.
+def _open_groups(fs: pafs.FileSystem, file: LogFile, first: int, committed: Ints, chosen: Ints | None) -> dict[int, Ints]:
+    """Open row groups of one file, whose first row has this `row_key`, and their committed rows; see `open_groups`.
 
     These are copies: a view would keep the keys of all files in memory.
     """
+    if chosen is not None:
+        left = np.setdiff1d(chosen, committed, assume_unique=True)
+        ends = first + np.cumsum(group_sizes(fs, file), dtype=np.int64)
+        wanted = np.unique(np.searchsorted(ends, left, side="right"))
+        parts = np.split(committed, np.searchsorted(committed, ends[:-1]))
+        return {int(group): parts[group].copy() for group in wanted}
     if not len(committed):
         return dict.fromkeys(range(file.row_groups), committed.copy())
     if len(committed) == file.rows:
@@ -136,9 +204,10 @@ def _committed_files(output: Folder, checkpoint: str = CHECKPOINT) -> list[str]:
 
 
 def _read_keys(output: Folder, paths: Sequence[str]) -> Iterable[Ints]:
-    def keys(path: str) -> Ints:
-        found: pa.ChunkedArray = pq.read_table(path, filesystem=output.fs, partitioning=None)["row_key"]
-        return np.asarray(found.to_numpy(), dtype=np.int64)
-
     with ThreadPoolExecutor(READERS) as readers:
-        return readers.map(keys, paths)
+        return readers.map(lambda path: _keys_in(output, path), paths)
+
+
+def _keys_in(output: Folder, path: str) -> Ints:
+    found: pa.ChunkedArray = pq.read_table(path, filesystem=output.fs, partitioning=None, columns=["row_key"])["row_key"]
+    return np.asarray(found.to_numpy(), dtype=np.int64)

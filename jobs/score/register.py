@@ -1,6 +1,6 @@
 """Enter an input in the manifest of an output folder: what is new, what is known, and what must not be mixed."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
@@ -23,8 +23,12 @@ from ragassay.jobs.input.types import is_list, is_text
 from ragassay.jobs.output.fingerprint import check_fingerprint, fingerprint
 from ragassay.jobs.output.partitions import hive_path, partitions
 from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
-from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows
+from ragassay.jobs.score.backfill import WHOLE_INPUT, Backfill, tonight
+from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows, committed_keys, reopen
+from ragassay.jobs.score.partition_filter import check_keys
+from ragassay.jobs.score.stages import carried_columns
 from ragassay.jobs.storage import Folder
+from ragassay.pipeline.arrays import Ints
 from ragassay.pipeline.engines.checked import check_once
 from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm
 from ragassay.pipeline.engines.server_labels import ask
@@ -35,7 +39,7 @@ from ragassay.pipeline.slm.served import asker_of
 from ragassay.pipeline.split import load_splitter
 from ragassay.pipeline.uncertainty.config import ReadingModel
 from ragassay.pipeline.uncertainty.prompt import answer_encoder
-from ragassay.schemas.manifest import PENDING, SCORED, UNREADABLE, InputFile, Manifest
+from ragassay.schemas.manifest import LEFT, PENDING, SCORED, UNREADABLE, InputFile, Manifest
 
 
 def check_input(job: Job, logs: Logs) -> None:
@@ -51,6 +55,7 @@ def check_input(job: Job, logs: Logs) -> None:
     if sum(f.rows or 0 for f in logs.files) == 0:
         raise InputError(f"input {logs.uri} holds no rows")
     check_logs(logs, job.columns, job.question_needed)
+    carried_columns(job, logs)
     for member in (member for member in job.uncertainty if member.score.of_samples):
         place = logs.passthrough.get_field_index(member.samples)
         kind = logs.passthrough.field(place).type if place >= 0 else None
@@ -104,7 +109,11 @@ class Registered:
     Attributes:
         fingerprint: What its scores depend on.
         files: Every input file ever registered, in the order of their numbers.
-        to_score: Those of the input that are not scored yet, by number.
+        to_score: Those of the input that this run is to score, by number, in their order.
+        stops: Number -> row from which on such a file is left for a later run.
+        chosen: Number -> `row_key`s of the rows that are to be scored, where these are a sample.
+        later: Files in the partitions that are meant, which are left for a later run.
+        outside: Files in other partitions.
         touched: Files that were written anew since they were scored, and whose size and footer are the same.
         skipped: Unreadable files, with the reason.
     """
@@ -112,11 +121,15 @@ class Registered:
     fingerprint: dict[str, Any]
     files: list[InputFile]
     to_score: dict[int, LogFile]
+    stops: dict[int, int]
+    chosen: dict[int, Ints]
+    later: list[LogFile]
+    outside: list[LogFile]
     touched: list[str]
     skipped: dict[str, str]
 
 
-def register(job: Job, logs: Logs, output: Folder, manifest: Manifest) -> Registered:
+def register(job: Job, logs: Logs, output: Folder, manifest: Manifest, backfill: Backfill = WHOLE_INPUT) -> Registered:
     """Tell what of an input is new; all that can be checked without an engine is checked.
 
     Raises:
@@ -126,25 +139,52 @@ def register(job: Job, logs: Logs, output: Folder, manifest: Manifest) -> Regist
     has_scores = any(f.state == SCORED for f in manifest.files)
     if has_scores or CommittedRows(output, range(len(manifest.files)))():
         check_fingerprint(manifest.fingerprint, print_now, output.uri)
+    check_keys(backfill.conditions, logs.partition_keys, logs.uri)
     known, fresh, mended = _compare(logs, output, manifest)
     refuse_unfinished(output, manifest, {manifest.files[known[f.path]].path for f in logs.files if f.path in known})
-    to_score = [f for f in logs.files if f.path not in known or manifest.files[known[f.path]].state != SCORED]
+    meant = {file.path for file in [*logs.files, *logs.unreadable] if backfill.wants(file)}
+    entries = {path: (number, manifest.files[number]) for path, number in known.items()}
+    found = tonight(backfill, logs, output, job.columns.row_id, entries)
+    to_score = found.files
     check_types(logs, to_score, logs.passthrough)
-    _refuse_other_types(output, logs, to_score)
+    _refuse_other_types(output, logs, carried_columns(job, logs), to_score)
     check_row_ids(logs, to_score, job.columns, keep_bad=job.on_bad_file == "skip")
     if to_score:
         check_models(job)
     anew = {file.path for file in mended}
+    names = meant & {file.path for file in [*to_score, *logs.unreadable]}
+    stale = anew - names  # entered anew when their turn comes
+    fresh, mended = ([file for file in files if file.path in names] for files in (fresh, mended))
     touched = _touched(output, manifest, {known[f.path]: f for f in logs.files if f.path in known and f.path not in anew})
     files = [*manifest.files, *map(_entry, fresh)]
     known |= {file.path: len(manifest.files) + i for i, file in enumerate(fresh)}
     for file in mended:
         files[known[file.path]] = _entry(file)
-    for file in logs.files:  # an older manifest lacks them; and what was touched is told once
+    for file in (file for file in logs.files if file.path in known.keys() - stale):  # older manifests lack them; told once
         number = known[file.path]
         files[number] = replace(files[number], digest=file.digest, mtime=file.mtime)
-    skipped = {f.uri: f.error or "" for f in logs.unreadable}
-    return Registered(print_now, files, {known[f.path]: f for f in to_score}, touched, skipped)
+    for file in to_score:
+        _reopen(output, files, known[file.path], found.shares[file.path])
+    return Registered(
+        fingerprint=print_now,
+        files=files,
+        to_score={known[f.path]: f for f in to_score},
+        stops={known[path]: stop for path, stop in found.stops.items()},
+        chosen={known[path]: rows + (known[path] << 32) for path, rows in found.chosen.items()},
+        later=found.later,
+        outside=[file for file in logs.files if file.path not in meant],
+        touched=touched,
+        skipped={f.uri: f.error or "" for f in logs.unreadable if f.path in meant},
+    )
+
+
+def _reopen(output: Folder, files: list[InputFile], number: int, share: float) -> None:
+    """Set a file to be scored; of one that is scored already, a larger share: what there is of it is committed again first."""
+    entry = files[number]
+    if entry.state == SCORED:
+        raw = {hive_path(place): paths for place, paths in partitions(output, "raw").items()}
+        reopen(output, number, raw.get(entry.partition, []))
+    files[number] = replace(entry, state=PENDING, share=share, sampled_out=0)
 
 
 def _compare(logs: Logs, output: Folder, manifest: Manifest) -> tuple[dict[str, int], list[LogFile], list[LogFile]]:
@@ -167,7 +207,7 @@ def _compare(logs: Logs, output: Folder, manifest: Manifest) -> tuple[dict[str, 
             fresh.append(file)
             continue
         old = entries[number]
-        if old.path != file.path and old.state == PENDING:
+        if old.path != file.path and old.state in (PENDING, LEFT):
             raise OutputError(
                 f"input file {file.uri} is known to output {output.uri} as {old.path!r} and would be scored "
                 f"again as {file.path!r}: name INPUT as it was named before"
@@ -197,7 +237,7 @@ def _touched(output: Folder, manifest: Manifest, files: Mapping[int, LogFile]) -
     """Files of which there are scores, and whose time has changed and nothing else: copies, or rows changed in place."""
     known = ((number, manifest.files[number], file) for number, file in files.items())
     other = [(number, old, file) for number, old, file in known if old.mtime and file.mtime and old.mtime != file.mtime]
-    pending = [number for number, old, _ in other if old.state == PENDING]
+    pending = [number for number, old, _ in other if old.state in (PENDING, LEFT)]
     begun = bool(pending) and CommittedRows(output, pending)() > 0
     return [file.uri for _, old, file in other if old.state == SCORED or begun]
 
@@ -226,13 +266,27 @@ def refuse_unfinished(output: Folder, manifest: Manifest, paths: Collection[str]
         )
 
 
-def _refuse_other_types(output: Folder, logs: Logs, files: Sequence[LogFile]) -> None:
+def unfinished(output: Folder, manifest: Manifest, others: Iterable[LogFile] = ()) -> set[str]:
+    """Hive paths of partitions that are not whole: a budget ran out over a file of theirs, or others of them wait for a run.
+
+    Args:
+        output: The output folder.
+        manifest: Its manifest.
+        others: Files that wait for a run.
+    """
+    begun = set((committed_keys(output) >> 32).tolist())
+    return {f.partition for n, f in enumerate(manifest.files) if n in begun and f.state in (PENDING, LEFT)} | {
+        f.partition_path for f in others
+    }
+
+
+def _refuse_other_types(output: Folder, logs: Logs, carried: pa.Schema, files: Sequence[LogFile]) -> None:
     """Columns that don't fit those of earlier nights in the same partition are refused before anything is scored.
 
     Raises:
         OutputError, InputError: There is one.
     """
-    extra = pa.schema([f for f in logs.passthrough if f.name not in logs.partition_keys])
+    extra = pa.schema([f for f in carried if f.name not in logs.partition_keys])
     by_partition: dict[str, list[LogFile]] = {}
     for file in files:
         by_partition.setdefault(file.partition_path, []).append(file)

@@ -7,12 +7,16 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.jobs.config import Job
+from ragassay.jobs.input import Logs
+from ragassay.jobs.input.types import may_hold_text
 from ragassay.jobs.plan import Stage
 from ragassay.jobs.resources import engine_environment, threads_of
 from ragassay.jobs.score.engine_metrics import engine_counters
 from ragassay.pipeline.detectors.frequencies import Frequencies
+from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.slm.config import Replicas, Slm
 from ragassay.pipeline.stages.detect import detect_batch
+from ragassay.pipeline.stages.drop_text import drop_texts
 from ragassay.pipeline.stages.rerank import Reranker
 from ragassay.pipeline.stages.served import ServedScorer
 from ragassay.pipeline.stages.slm import SlmScorer
@@ -87,6 +91,31 @@ def detect_stage(job: Job, frequencies: Callable[[], Frequencies] | None) -> Sta
     """The detectors' values and evidence."""
     arguments = {"language": job.splitter.language, "frequencies": frequencies, "threads": os.cpu_count() or 1}
     return Stage("detect", detect_counted, {"detectors": job.detectors, **arguments})
+
+
+def drop_stages(job: Job, logs: Logs) -> list[Stage]:
+    """No text of users behind it, if the job wants none in OUTPUT."""
+    if job.drop_text is None:
+        return []
+    carried = set(carried_columns(job, logs).names)
+    dropped = [name for name in logs.passthrough.names if name not in carried]
+    return [Stage("drop_text", drop_texts, {"dropped": dropped}, judges=False)]
+
+
+def carried_columns(job: Job, logs: Logs) -> pa.Schema:
+    """The user's own columns that are written: where text is dropped, hive keys, what holds none, and what the job keeps.
+
+    Raises:
+        InputError: The job keeps a column that the logs do not have.
+    """
+    if job.drop_text is None:
+        return logs.passthrough
+    kept = {*job.drop_text.keep, *logs.partition_keys}
+    unknown = sorted(kept - set(logs.passthrough.names))
+    if unknown:
+        there = f"; they are {', '.join(logs.passthrough.names)}" if logs.passthrough.names else ": there are none"
+        raise InputError(f"input {logs.uri}: drop_text.keep names {', '.join(unknown)}, no column that is carried along{there}")
+    return pa.schema([field for field in logs.passthrough if field.name in kept or not may_hold_text(field.type)])
 
 
 def detect_counted(table: pa.Table, frequencies: Callable[[], Frequencies], **arguments: Any) -> pa.Table:

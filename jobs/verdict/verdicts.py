@@ -23,7 +23,7 @@ from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.pipeline.verdict.rule import Rule
 from ragassay.schemas.calibration import Calibration
 from ragassay.schemas.columns import Status
-from ragassay.schemas.manifest import SCORED, FitRecord, InputFile, Manifest, MemberFit, ThresholdRecord
+from ragassay.schemas.manifest import FitRecord, InputFile, Manifest, MemberFit, ThresholdRecord
 from ragassay.schemas.stats import PartitionStats
 
 NO_SCORE = "none: no row could be scored"
@@ -66,9 +66,9 @@ class Written:
     files: set[int]
 
 
-def without_verdict(raw: Iterable[str], manifest: Manifest) -> list[str]:
-    """Which partitions of `raw/` are new, or of a run that died before it finalised them."""
-    return [p for p in raw if hive_path(p) not in manifest.finalized]
+def without_verdict(raw: Iterable[str], manifest: Manifest, unfinished: Collection[str] = ()) -> list[str]:
+    """Which partitions of `raw/` are new, or of a run that died before it finalised them; those that are not whole wait."""
+    return [p for p in raw if hive_path(p) not in manifest.finalized and hive_path(p) not in unfinished]
 
 
 def decide(job: Job, manifest: Manifest, run_id: str, stats: Mapping[str, PartitionStats], chosen: Sequence[str]) -> Decided:
@@ -206,7 +206,7 @@ def write_verdicts(
     tasks = {p: remote.remote(output.fs, raw[p], target[p], settings, judged[p]) for p in chosen}
     rows: Counter[str] = Counter()
     for file in manifest.files:
-        rows[file.partition] += (file.rows or 0) if file.state == SCORED else 0
+        rows[file.partition] += file.rows_out
     finished: dict[str, Finalized] = {}
     expect(len(tasks), "partitions")
     for partition, task in tasks.items():
