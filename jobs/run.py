@@ -234,8 +234,8 @@ def _account(
     job: Job, logs: Logs, found: Registered, whole: Mapping[int, LogFile], counted: Counted, manifest: Manifest, run: Run
 ) -> None:
     """Put what is scored now into the manifest and the run's record."""
-    for file in manifest.files:
-        file.state = LEFT if file.state == PENDING else file.state
+    for entry in manifest.files:
+        entry.state = LEFT if entry.state == PENDING else entry.state
     for number, file in found.to_score.items():
         if number in whole or not file.rows:
             entry = manifest.files[number]
@@ -301,7 +301,7 @@ def _finalize(
     with task(console, "deciding", "verdicts", unit="partitions"):
         done = write_verdicts(output, manifest, raw, settings, stats, chosen)
     run.partitions = sorted(map(hive_path, chosen))
-    written = count_rows(manifest.files, done.values(), scored and scored.files)
+    written = count_rows(manifest.files, done.values(), scored.files if scored else None)
     statuses, sentences, skipped = written.statuses, written.sentences, 0
     if scored is not None:  # files whose partitions wait have no verdicts, and are scored all the same
         without = {number for number in scored.files if manifest.files[number].partition in waiting}

@@ -83,7 +83,7 @@ def _redacted(table: pa.Table, function: Callable[[Sequence[str]], list[str]]) -
     texts = dict.fromkeys([*questions, *(passage for context in contexts for passage in context or []), *responses])
     texts.pop(None, None)
     new: dict[str | None, str | None] = {None: None, **dict(zip(texts, function(list(texts)), strict=True))}
-    columns = {
+    columns: dict[str, list[Any]] = {
         "question": [new[text] for text in questions],
         "context": [None if context is None else [new[passage] for passage in context] for context in contexts],
         "response": [new[text] for text in responses],

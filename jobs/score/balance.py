@@ -61,10 +61,10 @@ def count_scored(output: Folder, files: Mapping[int, LogFile], chosen: Mapping[i
         _add_rows(counted, mine)
         _add_usage(counted.usage, mine["usage"].flatten())
     found = _joined(keys)
-    samples = {number: wanted for number, wanted in (chosen or {}).items() if number in files}
+    samples = {number: rows for number, rows in (chosen or {}).items() if number in files}
     _check_rows(found, {number: file for number, file in files.items() if number not in samples})
-    for number, wanted in samples.items():
-        _check_sample(of_file(np.sort(found), number), wanted, _joined(unreadable), files[number])
+    for number, rows in samples.items():
+        _check_sample(of_file(np.sort(found), number), rows, _joined(unreadable), files[number])
     return counted
 
 

@@ -39,6 +39,7 @@ from ragassay.pipeline.slm.served import asker_of
 from ragassay.pipeline.split import load_splitter
 from ragassay.pipeline.uncertainty.config import ReadingModel
 from ragassay.pipeline.uncertainty.prompt import answer_encoder
+from ragassay.schemas.columns import passthrough_name
 from ragassay.schemas.manifest import LEFT, PENDING, SCORED, UNREADABLE, InputFile, Manifest
 
 
@@ -56,6 +57,12 @@ def check_input(job: Job, logs: Logs) -> None:
         raise InputError(f"input {logs.uri} holds no rows")
     check_logs(logs, job.columns, job.question_needed)
     carried_columns(job, logs)
+    column = job.splitter.column
+    if column is not None and passthrough_name(column) not in logs.passthrough.names:
+        raise InputError(
+            f"input {logs.uri}: no column {column!r} (splitter.column), which is to say each row's language; columns that are "
+            f"carried along are {', '.join(logs.passthrough.names) or 'none'}"
+        )
     for member in (member for member in job.uncertainty if member.score.of_samples):
         place = logs.passthrough.get_field_index(member.samples)
         kind = logs.passthrough.field(place).type if place >= 0 else None

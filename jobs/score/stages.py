@@ -22,6 +22,7 @@ from ragassay.pipeline.stages.served import ServedScorer
 from ragassay.pipeline.stages.slm import SlmScorer
 from ragassay.pipeline.stages.split import split_batch
 from ragassay.pipeline.stages.uncertainty import UncertaintyScorer
+from ragassay.schemas.columns import passthrough_name
 
 
 def stages(job: Job, frequencies: Callable[[], Frequencies] | None = None) -> list[Stage]:
@@ -44,7 +45,8 @@ def stages(job: Job, frequencies: Callable[[], Frequencies] | None = None) -> li
 def split_stage(job: Job) -> Stage:
     """Responses to sentences."""
     splitter = (job.splitter.name, job.splitter.language)
-    return Stage("split", split_batch, {"splitter": splitter, "question_needed": job.question_needed}, judges=False)
+    arguments = {"splitter": splitter, "question_needed": job.question_needed, **_language_column(job)}
+    return Stage("split", split_batch, arguments, judges=False)
 
 
 def rerank_stages(job: Job) -> list[Stage]:
@@ -90,7 +92,12 @@ def uncertainty_stages(job: Job) -> list[Stage]:
 def detect_stage(job: Job, frequencies: Callable[[], Frequencies] | None) -> Stage:
     """The detectors' values and evidence."""
     arguments = {"language": job.splitter.language, "frequencies": frequencies, "threads": os.cpu_count() or 1}
-    return Stage("detect", detect_counted, {"detectors": job.detectors, **arguments})
+    return Stage("detect", detect_counted, {"detectors": job.detectors, **arguments, **_language_column(job)})
+
+
+def _language_column(job: Job) -> dict[str, str]:
+    """Where rows say their language, under the name by which it is carried along."""
+    return {} if job.splitter.column is None else {"language_column": passthrough_name(job.splitter.column)}
 
 
 def drop_stages(job: Job, logs: Logs) -> list[Stage]:
