@@ -35,7 +35,7 @@ class InputFile:
         judged: Whether a run has written verdicts of its rows and ended.
         mtime: When it was last written, nanoseconds since 1970; None where its store does not tell, and in manifests without.
         share: Share of its rows that are scored, chosen by a hash of their ids; 1 is all of them.
-        sampled_out: Of a scored file, rows that were not chosen, and stand nowhere in the output.
+        sampled_out: Rows that were not chosen when it was last scored, and stand nowhere in the output.
     """
 
     __pydantic_config__ = RECORD
@@ -57,6 +57,11 @@ class InputFile:
     def rows_out(self) -> int:
         """Rows of it that the output holds; 0 unless it is scored."""
         return (self.rows or 0) - self.sampled_out if self.state == SCORED else 0
+
+    @property
+    def share_out(self) -> float:
+        """Share of its rows that `scored/` has; of a file that is being scored anew, with a larger share, still the old one."""
+        return self.share if self.state == SCORED or not self.rows else 1 - self.sampled_out / self.rows
 
 
 @dataclass(frozen=True)

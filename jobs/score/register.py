@@ -191,7 +191,7 @@ def _reopen(output: Folder, files: list[InputFile], number: int, share: float) -
     if entry.state == SCORED:
         raw = {hive_path(place): paths for place, paths in partitions(output, "raw").items()}
         reopen(output, number, raw.get(entry.partition, []))
-    files[number] = replace(entry, state=PENDING, share=share, sampled_out=0)
+    files[number] = replace(entry, state=PENDING, share=share)  # `sampled_out` is of what `scored/` has until it is done
 
 
 def _compare(logs: Logs, output: Folder, manifest: Manifest) -> tuple[dict[str, int], list[LogFile], list[LogFile]]:
