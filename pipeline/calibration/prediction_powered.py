@@ -155,9 +155,8 @@ def cells_of(bands: Ints, sample: Sample, stands: Floats | None = None) -> Cells
     without = of_band[(labelled == 0) & (of_band > 0)]
     known = shares > 0
     average = np.average(sample.wrong, weights=sample.weights)
-    of_rows = np.where(labelled > 0, np.bincount(band, shares * rates, number) / np.where(of_band > 0, of_band, 1), average)[
-        bands
-    ]
+    of_bands = np.bincount(band, shares * rates, number) / np.where(of_band > 0, of_band, 1)
+    of_rows = np.where(labelled > 0, of_bands, average)[bands]
     centre = np.average(of_rows, weights=every)
     scored = np.bincount(bands, minlength=number)
     return Cells(
