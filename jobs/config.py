@@ -4,13 +4,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from ragassay.jobs.job_text import faults, parse
 from ragassay.jobs.sections import (
     Aggregate,
     Columns,
     Drift,
+    DropText,
     History,
     Input,
     Normalize,
@@ -47,6 +48,8 @@ class Job(Section):
     Attributes:
         input: What INPUT is.
         columns: Names of our columns in the logs.
+        redact: A function of one's own, `module:function`, that question, passages and response go through as they are read.
+        drop_text: Which columns of text OUTPUT may hold, where it is to hold no other text; None drops nothing.
         splitter: How responses are split into sentences.
         slms: The SLMs of the ensemble; a row goes through them in this order. Without one, detectors alone decide.
         uncertainty: Scores of how sure a model is of the responses, such as AttenHScore; beside the ensemble unless they say
@@ -76,6 +79,8 @@ class Job(Section):
 
     input: Input = Input()
     columns: Columns = Columns()
+    redact: str | None = Field(None, pattern=r"^[\w.]+:\w+$")
+    drop_text: DropText | None = None
     splitter: Splitter = Splitter()
     slms: tuple[Slm, ...] = ()
     uncertainty: tuple[Uncertainty, ...] = ()
@@ -107,6 +112,17 @@ class Job(Section):
         if "slms" in given or "detectors" in given:
             return given
         return {**default_members(), **given}
+
+    @field_validator("drop_text", mode="before")
+    @classmethod
+    def _yes_or_no(cls, given: Any) -> Any:
+        return {True: {}, False: None}[given] if isinstance(given, bool) else given
+
+    @model_validator(mode="after")
+    def _a_judge_reads_text(self) -> "Job":
+        if self.drop_text is not None and self.escalate is not None:
+            raise ValueError("escalate puts texts of OUTPUT to a judge, and drop_text leaves none there: leave out one of both")
+        return self
 
     @model_validator(mode="after")
     def _preset_brings_its_columns(self) -> "Job":

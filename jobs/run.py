@@ -2,9 +2,10 @@
 
 import secrets
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from rich.console import Console
@@ -14,7 +15,7 @@ from ragassay.jobs.escalate.run import escalate_output, judge_stages, not_escala
 from ragassay.jobs.input import LogFile, Logs
 from ragassay.jobs.lineage.events import told
 from ragassay.jobs.output.lock import locked
-from ragassay.jobs.output.manifest import existing_output, read_manifest, write_manifest
+from ragassay.jobs.output.manifest import existing_output, needs_text, read_manifest, write_manifest
 from ragassay.jobs.output.partitions import hive_path, partitions
 from ragassay.jobs.output.sealed import seal
 from ragassay.jobs.plan import Stage, needed_resources
@@ -22,11 +23,21 @@ from ragassay.jobs.progress.show import finished
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.ray_session import ray_session
 from ragassay.jobs.resources import CHEAP
-from ragassay.jobs.score.balance import count_scored
-from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows, clear_pending, forget_pending
+from ragassay.jobs.score.backfill import WHOLE_INPUT, Backfill, left_of
+from ragassay.jobs.score.balance import Counted, count_scored
+from ragassay.jobs.score.checkpoint import (
+    CommittedRows,
+    clear_pending,
+    committed_rows,
+    drop_finished,
+    forget_pending,
+    unfinished_files,
+)
+from ragassay.jobs.score.datasource import Limits
 from ragassay.jobs.score.frequencies import ensure_frequencies
 from ragassay.jobs.score.plan import score_files
-from ragassay.jobs.score.register import check_input, refuse_unfinished, register
+from ragassay.jobs.score.register import Registered, check_input, refuse_unfinished, register, unfinished
+from ragassay.jobs.score.row_set import RowSet
 from ragassay.jobs.score.stages import stages
 from ragassay.jobs.storage import Folder, open_folder
 from ragassay.jobs.traces.source import logs_of
@@ -37,11 +48,11 @@ from ragassay.jobs.verdict.verdicts import count_rows, decide, quantile, without
 from ragassay.pipeline.errors import BalanceError, ConfigError, OutputError
 from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.columns import Status
-from ragassay.schemas.manifest import PENDING, SCORED, Manifest, Run, Verdicts
+from ragassay.schemas.manifest import LEFT, PENDING, SCORED, Manifest, Run, Verdicts
 from ragassay.schemas.stats import PartitionStats
 
 
-def run_job(job: Job, input_uri: str, output_uri: str, console: Console) -> Run:
+def run_job(job: Job, input_uri: str, output_uri: str, console: Console, backfill: Backfill = WHOLE_INPUT) -> Run:
     """Score what is new, fit, finalise what has no verdicts yet, and escalate what was not yet, if the job says so.
 
     Args:
@@ -49,6 +60,7 @@ def run_job(job: Job, input_uri: str, output_uri: str, console: Console) -> Run:
         input_uri: Parquet file, folder, glob or URI.
         output_uri: Output folder or URI.
         console: Where progress goes.
+        backfill: What of the input, in which order, and when to end.
 
     Returns:
         The run's record, as the manifest has it.
@@ -56,12 +68,12 @@ def run_job(job: Job, input_uri: str, output_uri: str, console: Console) -> Run:
     Raises:
         RagassayError: See `pipeline.errors`; nothing is lost, the same command goes on where it stopped.
     """
-    return _job(job, output_uri, console, input_uri=input_uri, finalize=True, escalate=True)
+    return _job(job, output_uri, console, input_uri=input_uri, finalize=True, escalate=True, backfill=backfill)
 
 
-def score_job(job: Job, input_uri: str, output_uri: str, console: Console) -> Run:
+def score_job(job: Job, input_uri: str, output_uri: str, console: Console, backfill: Backfill = WHOLE_INPUT) -> Run:
     """Score what is new, and no more. See `run_job`."""
-    return _job(job, output_uri, console, input_uri=input_uri)
+    return _job(job, output_uri, console, input_uri=input_uri, backfill=backfill)
 
 
 def finalize_job(job: Job, output_uri: str, console: Console) -> Run:
@@ -88,44 +100,55 @@ def fit_job(job: Job, output_uri: str, console: Console) -> dict[str, Fit]:
     """Bring `stats/` up to date and give mu and sigma of every member. See `run_job`."""
     output = existing_output(output_uri)
     with locked(output), _ray(job, CHEAP, console, wanted=True):
-        refuse_unfinished(output, read_manifest(output), ())
+        manifest = read_manifest(output)
+        refuse_unfinished(output, manifest, ())
         with task(console, "deciding", "moments", unit="partitions"):
-            stats = fit_output(job, output)
+            stats = fit_output(job, output, unfinished(output, manifest))
         return fits_of(job.normalize, job.values, stats, list(stats), job.history.partitions)
 
 
 def _job(
-    job: Job, output_uri: str, console: Console, *, input_uri: str | None, finalize: bool = False, escalate: bool = False
+    job: Job,
+    output_uri: str,
+    console: Console,
+    *,
+    input_uri: str | None,
+    finalize: bool = False,
+    escalate: bool = False,
+    backfill: Backfill = WHOLE_INPUT,
 ) -> Run:
+    began = time.time()
     job = with_dtypes(job)
     output = open_folder(output_uri) if input_uri is not None else existing_output(output_uri)
     logs, traces = _logs(job, input_uri, output, console)
     now = datetime.now(UTC)
     run = Run(run_id=f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", started=now.isoformat(timespec="seconds"))
+    run.share, run.traces = backfill.share, traces
     step = "score" if not (finalize or escalate) else "run" if logs is not None else "finalize" if finalize else "escalate"
     with locked(output) as note, told(job.openlineage, step, logs, output, run, console):
         if note:
             console.print(note, markup=False)
         manifest = read_manifest(output)
-        run.traces = traces
         manifest.runs.append(run)
-        pending: dict[int, LogFile] = {}
+        found = None
         if logs is not None:
             run.source = logs.source
             clear_pending(output)  # before anything reads raw/: a file of it may be cut off
             with task(console, "checking", "output"):
-                pending = _register(job, logs, output, manifest, run)
-        to_finalize = finalize and (logs is None or bool(pending) or bool(without_verdict(partitions(output, "raw"), manifest)))
-        to_escalate = escalate and _escalates(job, output, manifest, logs, coming=bool(pending) or to_finalize)
-        needed = _needed(job, to_score=bool(pending), to_escalate=to_escalate)
-        with _ray(job, needed, console, wanted=bool(pending) or to_finalize or to_escalate):
-            scored = pending if logs is not None else None
-            if logs is not None:
-                _score(job, logs, pending, output, manifest, run, console)
+                found = _register(job, logs, output, manifest, run, backfill)
+        pending = bool(found and found.to_score)
+        to_finalize = finalize and (logs is None or pending or bool(without_verdict(partitions(output, "raw"), manifest)))
+        to_escalate = escalate and _escalates(job, output, manifest, logs, coming=pending or to_finalize)
+        needed = _needed(job, to_score=pending, to_escalate=to_escalate)
+        with _ray(job, needed, console, wanted=pending or to_finalize or to_escalate):
+            deadline = None if backfill.hours is None else began + 3600 * backfill.hours
+            scored = _score(job, logs, found, output, manifest, run, console, deadline) if logs and found else None
             stats, tonight = _finalize(job, output, manifest, run, scored, console) if to_finalize else ({}, [])
-            escalated = _escalate(job, output, manifest, run, scored, console) if to_escalate else []
-            if logs is not None and (tonight or escalated):  # a night that broke off behind its verdicts is compared now
-                run.drift = check_drift(job, manifest, stats or fit_output(job, output), tonight or escalated)
+            numbers = None if scored is None else scored.files
+            escalated = _escalate(job, output, manifest, run, numbers, console) if to_escalate else []
+            if scored is not None and (tonight or escalated):  # a night that broke off behind its verdicts is compared now
+                stats = stats or fit_output(job, output, scored.unfinished)
+                run.drift = check_drift(job, manifest, stats, tonight or escalated)
         if not run.errors:  # it wrote no row: what was wrong with those before is wrong still
             run.errors = next((before.errors for before in reversed(manifest.runs) if before.errors), {})
         run.finished = datetime.now(UTC).isoformat(timespec="seconds")
@@ -155,56 +178,105 @@ def _ray(job: Job, needed: tuple[float, float], console: Console, *, wanted: boo
         yield
 
 
-def _register(job: Job, logs: Logs, output: Folder, manifest: Manifest, run: Run) -> dict[int, LogFile]:
-    """Enter the input's files in the manifest; those to score, by number."""
-    found = register(job, logs, output, manifest)
+def _register(job: Job, logs: Logs, output: Folder, manifest: Manifest, run: Run, backfill: Backfill) -> Registered:
+    """Enter the input's files in the manifest, and tell which of them to score."""
+    found = register(job, logs, output, manifest, backfill)
     manifest.fingerprint, manifest.files = found.fingerprint, found.files
     for number, file in found.unsealed.items():
         manifest.unseal(number, file)
     run.files_touched, run.files_skipped = found.touched, found.skipped
     write_manifest(output, manifest)
-    return found.to_score
+    return found
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """What a run has scored.
+
+    Attributes:
+        files: Numbers of the files of which all is scored now.
+        counted: Their rows.
+        unfinished: Hive paths of the partitions that wait for later runs.
+    """
+
+    files: set[int]
+    counted: Counted
+    unfinished: set[str]
 
 
 def _score(
-    job: Job, logs: Logs, pending: Mapping[int, LogFile], output: Folder, manifest: Manifest, run: Run, console: Console
-) -> None:
+    job: Job,
+    logs: Logs,
+    found: Registered,
+    output: Folder,
+    manifest: Manifest,
+    run: Run,
+    console: Console,
+    deadline: float | None,
+) -> _Scored:
     started = time.perf_counter()
+    pending = found.to_score
     files = {number: file for number, file in pending.items() if file.rows}
-    total = sum(file.rows or 0 for file in files.values())
+    total = sum(len(found.chosen[n]) if n in found.chosen else file.rows or 0 for n, file in files.items())
     if files:
-        committed = CommittedRows(output, files)
-        run.resumed = committed()
+        run.resumed = CommittedRows(output, files)()
         console.print(f"{total} rows to score" + (f", {run.resumed} of them already committed" if run.resumed else ""))
-        with task(console, "reading", "contexts"):
-            frequencies = ensure_frequencies(job, logs, files, output) if job.detectors else None
-        score_files(job, logs, files, output, frequencies, run.resumed, console)
-    all_rows = sum(file.rows or 0 for file in logs.files)
+        with task(console, "reading", "contexts"):  # of the whole input, so that a budget changes no value
+            frequencies = ensure_frequencies(job, logs, dict(enumerate(logs.files)), output) if job.detectors else None
+        shares = {number: manifest.files[number].share for number in found.chosen}
+        limits = Limits(found.stops, shares, deadline)
+        score_files(job, logs, files, output, frequencies, run.resumed, console, found.chosen, limits)
+    broken = unfinished_files(output, files, found.chosen) if found.stops or deadline is not None else set()
+    whole = {number: file for number, file in files.items() if number not in broken}
     with task(console, "counting", "rows", total, "rows"):
-        statuses, usage, sentences = count_scored(output, files)
-    run.statuses, run.usage, run.sentences = dict(statuses), usage, sentences
+        counted = count_scored(output, whole, found.chosen)
+    forget_pending(output)
+    _account(job, logs, found, whole, counted, manifest, run)
+    waiting = [*(files[number] for number in broken), *found.later]
+    keys = committed_rows(output) if broken else RowSet()
+    committed = {manifest.files[n].path: keys.count(n << 32, (n << 32) + (files[n].rows or 0)) for n in broken}
+    tonight = sum(committed.values()) + counted.all_statuses().total() - run.resumed
+    run.left = left_of(waiting, committed, run.share, tonight)
+    run.skips = {k: n for k, n in {**run.skips, "left": sum(file.rows or 0 for file in waiting)}.items() if n}
+    run.seconds["score"] = round(time.perf_counter() - started, 3)
+    write_manifest(output, manifest)
+    # Only now: had the checkpoint gone first, a crash between would have scored everything again. What it holds of files that
+    # are not whole is known to it alone.
+    drop_finished(output, [number for number, file in manifest.files.items() if file.state in (PENDING, LEFT)])
+    return _Scored(pending.keys() - broken, counted, unfinished(output, manifest, waiting))
+
+
+def _account(
+    job: Job, logs: Logs, found: Registered, whole: Mapping[int, LogFile], counted: Counted, manifest: Manifest, run: Run
+) -> None:
+    """Put what is scored now into the manifest and the run's record."""
+    for entry in manifest.files.values():
+        entry.state = LEFT if entry.state == PENDING else entry.state
+    for number, file in found.to_score.items():
+        if number in whole or not file.rows:
+            entry = manifest.files[number]
+            entry.state = SCORED
+            entry.sampled_out = (file.rows or 0) - counted.statuses.get(number, Counter()).total()
+            for known in (manifest.finalized, manifest.escalated):
+                known.pop(entry.partition, None)
+    statuses = counted.all_statuses()
+    run.statuses, run.usage, run.sentences = dict(statuses), counted.usage, counted.sentences.total()
     run.errors = worst_share(statuses)
     engines = {slm.name: slm.engine for slm in job.slms} | {model.name: model.engine for model in job.reading_models}
     run.dtypes = {name: engine.computes_in for name, engine in engines.items()}
+    all_rows = sum(file.rows or 0 for file in logs.files)
+    outside = sum(file.rows or 0 for file in found.outside)
+    sampled_out = sum(manifest.files[number].sampled_out for number in whole)
+    skipped = all_rows - sum(file.rows or 0 for file in whole.values()) + sampled_out
     scored = statuses.pop(Status.OK.value, 0)
-    run.rows = {"in": all_rows, "scored": scored, "failed": sum(statuses.values()), "skipped": all_rows - total}
+    run.rows = {"in": all_rows, "scored": scored, "failed": statuses.total(), "skipped": skipped}
     if run.rows["in"] != run.rows["scored"] + run.rows["failed"] + run.rows["skipped"]:
         raise BalanceError(f"the rows of this run do not add up: {run.rows}")
-    forget_pending(output)
-    for number in pending:
-        manifest.files[number].state = SCORED
-        for known in (manifest.finalized, manifest.escalated):
-            known.pop(manifest.files[number].partition, None)
-    run.seconds["score"] = round(time.perf_counter() - started, 3)
-    write_manifest(output, manifest)
-    # Only now: had the checkpoint gone first, a crash between would have scored everything again. And only where no other
-    # file is pending: its uncommitted rows, if there are any, are known to the checkpoint alone.
-    if all(f.state != PENDING for f in manifest.files.values()):
-        output.delete(CHECKPOINT)
+    run.skips = {"sampled_out": sampled_out, "outside": outside}
 
 
 def _finalize(
-    job: Job, output: Folder, manifest: Manifest, run: Run, scored: Collection[int] | None, console: Console
+    job: Job, output: Folder, manifest: Manifest, run: Run, scored: _Scored | None, console: Console
 ) -> tuple[dict[str, PartitionStats], list[str]]:
     """Finalise the partitions without verdicts, which are then compared with the history before them; or all.
 
@@ -213,19 +285,25 @@ def _finalize(
         output: The output folder.
         manifest: Its manifest.
         run: This run's record.
-        scored: Numbers of the input files that this run has scored, whose rows it reports; None finalises everything, and
-            reports the rows of the whole folder.
+        scored: What this run has scored, whose rows it reports; None finalises everything that is whole, and reports the rows
+            of the whole folder.
         console: Where progress goes.
 
     Returns:
         Statistics of every partition, and those that it wrote.
     """
     started = time.perf_counter()
-    refuse_unfinished(output, manifest, ())
-    raw = partitions(output, "raw")
+    waiting = unfinished(output, manifest) if scored is None else scored.unfinished
+    if scored is None:
+        refuse_unfinished(output, manifest, ())
+    raw = {place: files for place, files in partitions(output, "raw").items() if hive_path(place) not in waiting}
     chosen = list(raw) if scored is None else without_verdict(raw, manifest)
+    if waiting and not chosen:
+        if scored is None:
+            raise OutputError(f"output {output.uri}: no partition is whole yet; go on with the `ragassay run` that was begun")
+        return {}, []
     with task(console, "deciding", "moments", unit="partitions"):
-        stats = fit_output(job, output)
+        stats = fit_output(job, output, waiting)
     decided = decide(job, manifest, run.run_id, stats, chosen)
     run.fit = decided.fit
     run.seconds["fit"] = round(time.perf_counter() - started, 3)
@@ -239,10 +317,15 @@ def _finalize(
     with task(console, "deciding", "verdicts", unit="partitions"):
         done = write_verdicts(output, manifest, raw, settings, stats, chosen)
     run.partitions = sorted(map(hive_path, chosen))
-    written = count_rows(manifest.files, done.values(), scored)
-    ok, total = written.statuses[Status.OK.value], written.statuses.total()
-    skipped = 0 if scored is None else run.rows["skipped"]
-    run.statuses, run.sentences, run.flagged = dict(written.statuses), written.sentences, written.flagged
+    written = count_rows(manifest.files, done.values(), scored.files if scored else None)
+    statuses, sentences, skipped = written.statuses, written.sentences, 0
+    if scored is not None:  # files whose partitions wait have no verdicts, and are scored all the same
+        without = {number for number in scored.files if manifest.files[number].partition in waiting}
+        statuses = statuses + scored.counted.all_statuses(without)
+        sentences += sum(scored.counted.sentences[number] for number in without)
+        skipped = run.rows["skipped"]
+    ok, total = statuses[Status.OK.value], statuses.total()
+    run.statuses, run.sentences, run.flagged = dict(statuses), sentences, written.flagged
     run.rows = {"in": total + skipped, "scored": ok, "failed": total - ok, "skipped": skipped}
     run.errors = written.errors or run.errors
     for number in written.files & manifest.files.keys():
@@ -259,6 +342,7 @@ def _escalates(job: Job, output: Folder, manifest: Manifest, logs: Logs | None, 
     name looks in any case, since errors of the judge may have passed."""
     if job.escalate is None:
         return False
+    needs_text(manifest, output.uri, "the judge of a cascade")
     if logs is None and not manifest.finalized:
         raise OutputError(f"output {output.uri} has no verdicts yet: run `ragassay finalize {output.uri}` first")
     return logs is None or coming or bool(not_escalated(output, manifest))

@@ -93,10 +93,34 @@ class OpenLineage(Section):
 
 
 class Splitter(Section):
-    """How responses are split: spaCy's rules (`sentencizer`), or any installed spaCy pipeline by name."""
+    """How responses are split: spaCy's rules (`sentencizer`), or any installed spaCy pipeline by name.
+
+    Attributes:
+        name: sentencizer, or an installed pipeline.
+        language: Language of the rules, and of the detectors' stop words and stems.
+        column: Column of the logs with each row's language, in the place of `language`: de, de-DE, German; what is unknown or
+            null goes by the rules for many languages (xx). None has one language for all rows.
+    """
 
     name: str = "sentencizer"
     language: str = "en"
+    column: str | None = None
+
+    @model_validator(mode="after")
+    def _column_goes_with_rules(self) -> "Splitter":
+        if self.column is not None and self.name != "sentencizer":
+            raise ValueError(f"a pipeline such as {self.name} has one language: leave out column, or name")
+        return self
+
+
+class DropText(Section):
+    """No text of users in OUTPUT.
+
+    Attributes:
+        keep: Columns of text that are carried along all the same, such as a tenant. Numbers, times and hive keys always are.
+    """
+
+    keep: tuple[str, ...] = ()
 
 
 class Normalize(Section):

@@ -32,6 +32,7 @@ class RateRecord:
         powered: The prediction-powered estimate; null without labels.
         classical: The estimate from the labels alone; null without labels.
         more_labels: How many more labels make the prediction-powered interval half as wide; null without labels.
+        population: Rows that the estimates speak of, about, where the scored are a sample of them; null where they are all.
     """
 
     __pydantic_config__ = RECORD
@@ -45,6 +46,7 @@ class RateRecord:
     powered: ShareRecord | None
     classical: ShareRecord | None
     more_labels: int | None
+    population: float | None = None
 
 
 @dataclass(frozen=True)

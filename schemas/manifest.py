@@ -22,6 +22,8 @@ WITHOUT_SHARDS = 2
 PENDING = "pending"
 SCORED = "scored"
 UNREADABLE = "unreadable"
+LEFT = "left"
+"""Of a file over which a budget ran out: what is committed of it stands in the checkpoint, and a later run goes on."""
 
 
 @dataclass
@@ -34,11 +36,13 @@ class InputFile:
         size: Bytes when it was registered.
         rows: Rows by its Parquet footer; None where the footer can't be read.
         partition: Hive path of its folder; empty where there is none.
-        state: pending, scored or unreadable.
+        state: pending, scored, left or unreadable.
         error: Why it is unreadable.
         digest: Of its Parquet footer; None where it can't be read, and in manifests that had none.
         judged: Whether a run has written verdicts of its rows and ended.
         mtime: When it was last written, nanoseconds since 1970; None where its store does not tell, and in manifests without.
+        share: Share of its rows that are scored, chosen by a hash of their ids; 1 is all of them.
+        sampled_out: Rows that were not chosen when it was last scored, and stand nowhere in the output.
     """
 
     __pydantic_config__ = RECORD
@@ -53,6 +57,18 @@ class InputFile:
     digest: str | None = None
     judged: bool = False
     mtime: int | None = None
+    share: float = 1.0
+    sampled_out: int = 0
+
+    @property
+    def rows_out(self) -> int:
+        """Rows of it that the output holds; 0 unless it is scored."""
+        return (self.rows or 0) - self.sampled_out if self.state == SCORED else 0
+
+    @property
+    def share_out(self) -> float:
+        """Share of its rows that `scored/` has; of a file that is being scored anew, with a larger share, still the old one."""
+        return self.share if self.state == SCORED or not self.rows else 1 - self.sampled_out / self.rows
 
 
 @dataclass(frozen=True)
@@ -239,6 +255,27 @@ def _none_if_empty(value: Any) -> Any:
     return value or None
 
 
+@dataclass(frozen=True)
+class Left:
+    """What a run with a budget left for later ones.
+
+    Attributes:
+        rows: Rows that are still to be scored, those sampled out aside (of files not begun, as many as the share says).
+        files: Files that are not scored yet.
+        partitions: Partitions with such files, which have no verdicts of these.
+        committed: Rows of these files that are scored already, and wait in the checkpoint.
+        nights: Runs more at the speed of this one; None where it scored nothing.
+    """
+
+    __pydantic_config__ = RECORD
+
+    rows: int
+    files: int
+    partitions: int
+    committed: int
+    nights: int | None
+
+
 @dataclass
 class Run:
     """One invocation of the job.
@@ -247,7 +284,9 @@ class Run:
         run_id: Its id, also a column of `scored/`.
         started: UTC, ISO 8601.
         finished: UTC, ISO 8601; None while it runs or where it died.
-        rows: in, scored, failed, skipped (scored by an earlier run); in = scored + failed + skipped.
+        rows: in, scored, failed, skipped; in = scored + failed + skipped.
+        skips: Of the skipped, those left out for a reason: sampled_out, left (for a later run), outside (of --partitions). An
+            earlier run scored the others, or sampled them out.
         resumed: Of scored and failed, the rows that an earlier, broken run had already committed.
         statuses: Rows scored or failed by this run, by status.
         errors: Of the rows it wrote, those with the status `error`, and all (`errors`, `rows`): of rows that got their first
@@ -266,6 +305,8 @@ class Run:
         files_touched: Files that were written anew since they were scored, and whose size and footer are the same.
         source: The table that it read; None where it read files, or none.
         traces: What was counted where an export of traces was read (docs/traces.md); empty where nothing of one was new.
+        share: Share of the rows that it was to score; 1 is all of them.
+        left: What its budget left; None where nothing is left.
     """
 
     __pydantic_config__ = RECORD
@@ -291,6 +332,9 @@ class Run:
     files_touched: list[str] = field(default_factory=list)
     source: Source | None = None
     traces: dict[str, int] = field(default_factory=dict)
+    skips: dict[str, int] = field(default_factory=dict)
+    share: float = 1.0
+    left: Left | None = None
 
 
 @dataclass
@@ -347,9 +391,12 @@ class Manifest:
         """Rows of all scored input files, a partition."""
         rows = Counter(self.sealed.rows)
         for file in self.files.values():
-            if file.state == SCORED:
-                rows[file.partition] += file.rows or 0
+            rows[file.partition] += file.rows_out
         return rows
+
+    def shares_out(self) -> list[float]:
+        """Of every input file ever registered, the share of its rows that `scored/` has; those that are sealed have all."""
+        return [self.files[number].share_out if number in self.files else 1.0 for number in range(self.registered)]
 
     def unseal(self, number: int, file: InputFile) -> None:
         """Have an entry here again that was sealed: the one in the shard counts no more."""

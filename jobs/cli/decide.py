@@ -30,7 +30,7 @@ from ragassay.jobs.cli.options import (
 from ragassay.jobs.config import Job, load_job
 from ragassay.jobs.decide.export.run import Format
 from ragassay.jobs.output.lock import locked
-from ragassay.jobs.output.manifest import existing_output, read_manifest
+from ragassay.jobs.output.manifest import existing_output, has_text, needs_text, read_manifest
 from ragassay.jobs.progress.show import LogFormat
 from ragassay.jobs.storage import Folder, file_of, open_file, refuse_inside
 from ragassay.pipeline.errors import ConfigError, OutputError
@@ -222,7 +222,8 @@ def report(
         below = _below(job) if config else {}
         with doing("reading", total=rows_of(manifest), unit="rows"):
             column = in_logs.column if in_logs else None
-            found = gather(folder, slices or [], column, all_explanations, scales_of(manifest, below))
+            scales = scales_of(manifest, below)
+            found = gather(folder, slices or [], column, all_explanations, scales, texts=has_text(manifest))
         evaluation = None
         if source is not None:
             with doing("evaluating", unit="steps"):
@@ -277,6 +278,7 @@ def export(
         from ragassay.jobs.decide.export.run import export as run_export
         from ragassay.jobs.decide.tables import print_export
 
+        needs_text(manifest, output, "`export`")
         with doing("writing", fmt.value, rows_of(manifest), "rows"):
             done = run_export(
                 folder,

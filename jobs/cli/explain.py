@@ -8,6 +8,7 @@ from ragassay.jobs.cli.console import Log, our_errors
 from ragassay.jobs.cli.decide import opened
 from ragassay.jobs.cli.options import Config, Output
 from ragassay.jobs.config import load_job
+from ragassay.jobs.output.manifest import needs_text
 from ragassay.jobs.progress.show import LogFormat
 from ragassay.pipeline.explain.strategy import Strategy
 
@@ -68,6 +69,7 @@ def explain(
         from ragassay.jobs.explain.summary import print_explained
         from ragassay.pipeline.errors import ConfigError
 
+        needs_text(manifest, output, "`explain`")
         if stratify is not None and sentences is None:
             raise ConfigError("--stratify draws a sample: say with --sentences how large it is")
         job = load_job(config)

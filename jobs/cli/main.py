@@ -14,7 +14,18 @@ from ragassay.jobs.cli.decide import app as decide
 from ragassay.jobs.cli.estimate import app as estimate
 from ragassay.jobs.cli.explain import app as explain
 from ragassay.jobs.cli.init import app as init
-from ragassay.jobs.cli.options import Address, Config, FailOnDrift, Output
+from ragassay.jobs.cli.options import (
+    Address,
+    BudgetHours,
+    BudgetRows,
+    Config,
+    FailOnDrift,
+    FileOrder,
+    Output,
+    Partitions,
+    SampleShare,
+    backfill_of,
+)
 from ragassay.jobs.cli.plan import app as plan
 from ragassay.jobs.cli.publish import app as publish
 from ragassay.jobs.cli.review import app as review
@@ -22,6 +33,7 @@ from ragassay.jobs.cli.table import app as table
 from ragassay.jobs.cli.tune import app as tune
 from ragassay.jobs.config import Job, load_job
 from ragassay.jobs.progress.show import LogFormat
+from ragassay.jobs.score.backfill import Order
 
 app = typer.Typer(
     help="Say of every sentence of every logged RAG answer whether its context supports it.",
@@ -86,6 +98,11 @@ def run(
     on_bad_file: OnBadFile = None,
     fail_on_drift: FailOnDrift = False,
     address: Address = None,
+    partitions: Partitions = None,
+    order: FileOrder = Order.PATH,
+    budget_rows: BudgetRows = None,
+    budget_hours: BudgetHours = None,
+    sample: SampleShare = 1.0,
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Score what is new, fit, and finalise: logs in, verdicts out."""
@@ -95,7 +112,8 @@ def run(
         from ragassay.jobs.verdict.error_share import refuse_too_many_errors
 
         job = _job(config, address, on_bad_file)
-        done = run_job(job, input_uri, output, console)
+        backfill = backfill_of(partitions, order, budget_rows, budget_hours, sample)
+        done = run_job(job, input_uri, output, console, backfill)
         print_summary(done, output, console)
         refuse_too_many_errors(job, done, output)
         if fail_on_drift and done.drift and done.drift.drifted:
@@ -109,6 +127,11 @@ def score(
     config: Config = None,
     on_bad_file: OnBadFile = None,
     address: Address = None,
+    partitions: Partitions = None,
+    order: FileOrder = Order.PATH,
+    budget_rows: BudgetRows = None,
+    budget_hours: BudgetHours = None,
+    sample: SampleShare = 1.0,
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Score what is new into OUTPUT/raw; resumes where a broken run stopped."""
@@ -118,7 +141,8 @@ def score(
         from ragassay.jobs.verdict.error_share import refuse_too_many_errors
 
         job = _job(config, address, on_bad_file)
-        done = score_job(job, input_uri, output, console)
+        backfill = backfill_of(partitions, order, budget_rows, budget_hours, sample)
+        done = score_job(job, input_uri, output, console, backfill)
         print_summary(done, output, console)
         refuse_too_many_errors(job, done, output)
 

@@ -7,6 +7,8 @@ import typer
 
 from ragassay.jobs.cli.console import DRIFT_EXIT
 from ragassay.jobs.decide.labels import LabelSource, is_lines
+from ragassay.jobs.score.backfill import Backfill, Order
+from ragassay.jobs.score.partition_filter import parse_conditions
 from ragassay.pipeline.errors import ConfigError
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 
@@ -28,6 +30,33 @@ Address = Annotated[
 ]
 FailOnDrift = Annotated[
     bool, typer.Option("--fail-on-drift", help=f"End with exit code {DRIFT_EXIT} where tonight has drifted from its history.")
+]
+Partitions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--partitions",
+        metavar="CONDITIONS",
+        help='Score only partitions whose hive keys fulfil this, such as "dt>=2026-11-01 and tenant!=test"; can be repeated.',
+    ),
+]
+FileOrder = Annotated[
+    Order, typer.Option("--order", help="Which files are scored first: by their partitions, or by their paths.")
+]
+BudgetRows = Annotated[
+    int | None,
+    typer.Option("--budget-rows", min=1, help="Score at most so many rows, in whole files; the same command goes on."),
+]
+BudgetHours = Annotated[
+    float | None,
+    typer.Option(
+        "--budget-hours", min=0, help="Begin no more rows so many hours after the start; the same command goes on after them."
+    ),
+]
+SampleShare = Annotated[
+    float,
+    typer.Option(
+        "--sample", min=0, max=1, help="Score this share of the rows, above 0, chosen by a hash of their ids; 1: all."
+    ),
 ]
 Label = Annotated[
     str | None,
@@ -106,6 +135,17 @@ def conditions(where: list[str] | None) -> dict[str, str]:
             raise ConfigError(f"--where {condition!r} must be COLUMN=VALUE, such as split=train")
         pairs[name] = value
     return pairs
+
+
+def backfill_of(partitions: list[str] | None, order: Order, rows: int | None, hours: float | None, share: float) -> Backfill:
+    """What the backfill options of a command say.
+
+    Raises:
+        ConfigError: One can't be read, or the share is 0.
+    """
+    if share <= 0:
+        raise ConfigError("--sample 0 would score nothing: give a share above 0, such as 0.1")
+    return Backfill(parse_conditions(partitions or []), order, rows, hours, share)
 
 
 def needed(source: LabelSource | None) -> LabelSource:

@@ -8,6 +8,7 @@ import typer
 from ragassay.jobs.cli.console import Log, doing, our_errors
 from ragassay.jobs.cli.decide import opened, page_file, rows_of
 from ragassay.jobs.cli.options import Output, Where, conditions
+from ragassay.jobs.output.manifest import needs_text
 from ragassay.jobs.progress.show import LogFormat
 
 app = typer.Typer()
@@ -45,6 +46,7 @@ def review(
         from ragassay.jobs.decide.review.rows import shown_rows
         from ragassay.jobs.decide.review.sample import draw, passes
 
+        needs_text(manifest, output, "`review`")
         place, name = page_file(folder, to, "review")
         with doing("reading", total=passes(stratified) * rows_of(manifest), unit="rows"):
             drawn = draw(folder, sample, seed=seed, stratified=stratified, where=conditions(where))

@@ -99,9 +99,26 @@ def _rows(run: Run) -> list[tuple[str, str]]:
     return [("rows", text), *([("traces", traces_text(run.traces))] if run.traces else [])]
 
 
+def _backfill_lines(run: Run) -> list[tuple[str, str]]:
+    lines = []
+    skips = run.skips
+    if run.share < 1 or skips.get("sampled_out"):
+        left_out = f", {skips['sampled_out']:,} rows sampled out" if skips.get("sampled_out") else ""
+        lines.append(("sample", f"a share of {run.share:g} of the rows, by a hash of their ids{left_out}"))
+    if skips.get("outside"):
+        lines.append(("outside", f"{skips['outside']:,} rows in partitions that --partitions leaves out"))
+    if run.left:
+        left = run.left
+        begun = f", beside {left.committed:,} of these files that are scored already" if left.committed else ""
+        nights = f"about {left.nights:,} more nights like this one" if left.nights else "this run scored none: a larger budget"
+        where = f"{left.rows:,} rows in {left.files:,} files of {left.partitions:,} partitions"
+        lines.append(("left", f"{where}{begun}; {nights}. The same command goes on"))
+    return lines
+
+
 def _lines(run: Run, output: str) -> list[tuple[str, str]]:
     rows = run.rows
-    lines = [*([("table", _source_text(run.source))] if run.source else []), *_rows(run)]
+    lines = [*([("table", _source_text(run.source))] if run.source else []), *_rows(run), *_backfill_lines(run)]
     failed = {status: n for status, n in run.statuses.items() if status != "ok"}
     if failed:
         lines.append(("failed", ", ".join(f"{n:,} {status}" for status, n in sorted(failed.items()))))
@@ -110,7 +127,7 @@ def _lines(run: Run, output: str) -> list[tuple[str, str]]:
     if run.files_touched:
         lines.append(("files touched", _touched_text(run.files_touched)))
     if run.resumed:
-        lines.append(("resumed", f"{run.resumed:,} rows were committed by an earlier run that broke off"))
+        lines.append(("resumed", f"{run.resumed:,} rows were committed by an earlier run"))
     lines.append(("sentences", f"{run.sentences:,}"))
     if run.flagged is not None:
         judged = rows["scored"] or 1

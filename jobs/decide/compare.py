@@ -195,7 +195,7 @@ def _suspicion(row: dict[str, Any], values: Mapping[str, str], limits: Mapping[s
         number = Value(value).of_response(members[name]) if name in members else None
         flags[name] = None if number is None else number < limits[name]  # whoever has a number has a mean
     flags["verdict"] = None if row["verdict"] is None else row["verdict"] == HALLUCINATED
-    missing = [f"{m['kind']}: {m['text']}" for at in row["evidence"] or [] for m in at["missing"]]
+    missing = [f"{m['kind']}: {m['text'] or '(no text)'}" for at in row["evidence"] or [] for m in at["missing"]]
     return Suspicion(row["row_id"], row["question"] or "", row["verdict"], row["label"], flags, list(dict.fromkeys(missing)))
 
 

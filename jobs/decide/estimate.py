@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -14,6 +14,7 @@ from ragassay.jobs.decide.estimate_notes import SpokenOf, estimate_notes
 from ragassay.jobs.decide.labelled import as_text
 from ragassay.jobs.decide.labels import Drawn, Key, Label, LabelSource, Reviewed, read_reviewed, row_name, to_labels
 from ragassay.jobs.decide.reviewed_rows import labels_of_group, refuse_repeated
+from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.partitions import hive_keys, hive_path, natural, partitions, read_group
 from ragassay.jobs.progress.task import advance
 from ragassay.jobs.storage import Folder
@@ -45,6 +46,8 @@ class _Rows:
 
     flagged: list[Bools] = field(default_factory=list)
     scores: list[Floats] = field(default_factory=list)
+    stands: list[Floats] = field(default_factory=list)
+    shares: Floats = field(default_factory=lambda: np.ones(0))
     parts: dict[str, list[Ints]] = field(default_factory=dict)
     values: dict[str, dict[str, int]] = field(default_factory=dict)
     said: dict[int, Label] = field(default_factory=dict)
@@ -84,12 +87,13 @@ def estimate(output: Folder, source: LabelSource, slices: Sequence[str] = ()) ->
             f"{len(rows.silent):,} are spoken of without one (unsure, or some of their sentences only)"
         )
     sample, strata, weighted = _sample(source, rows, reviewed)
-    flagged, scores = np.concatenate(rows.flagged), np.concatenate(rows.scores)
+    stands = np.concatenate(rows.stands)
+    of_all = _Rates(np.concatenate(rows.flagged), np.concatenate(rows.scores), sample, stands if (stands > 1).any() else None)
     everything = np.ones(rows.rows, dtype=bool)
-    overall = _rate("all", everything, flagged, scores, sample)
+    overall = of_all.rate("all", everything)
     codes_of = {column: np.concatenate(codes) for column, codes in rows.parts.items()}
-    by_part = {column: _rates(codes, rows.values[column], flagged, scores, sample) for column, codes in codes_of.items()}
-    spoken = _spoken_of(rows, sample, flagged, codes_of[PARTITION], reviewed) if weighted else None
+    by_part = {column: of_all.rates(codes, rows.values[column]) for column, codes in codes_of.items()}
+    spoken = _spoken_of(rows, sample, codes_of[PARTITION], reviewed) if weighted else None
     weak = reviewed.weak if reviewed else None
     nights = by_part.pop(PARTITION)
     found = Estimate(
@@ -108,7 +112,7 @@ def estimate(output: Folder, source: LabelSource, slices: Sequence[str] = ()) ->
         overall=overall,
         partitions=nights if len(nights) > 1 else [],
         slices=by_part,
-        notes=list(estimate_notes(overall, sample, flagged[sample.rows], strata, len(rows.silent), spoken, weak)),
+        notes=list(estimate_notes(overall, *of_all.labelled(), strata, len(rows.silent), spoken, weak)),
     )
     output.write(ESTIMATE, found.to_json())
     return found
@@ -120,6 +124,7 @@ def _read(output: Folder, source: LabelSource, reviewed: Reviewed | None, slices
     if not files:
         raise OutputError(f"output {output.uri} has no verdicts yet: run `ragassay finalize {output.uri}` first")
     rows = _Rows(parts={name: [] for name in (PARTITION, *slices)}, values={name: {} for name in (PARTITION, *slices)})
+    rows.shares = np.array(read_manifest(output).shares_out())
     wanted = ["row_id", "status", "score", "verdict", *slices, *source.where, *([] if reviewed else [source.column])]
     met: set[str] = set()
     for place, paths in files.items():
@@ -127,7 +132,7 @@ def _read(output: Folder, source: LabelSource, reviewed: Reviewed | None, slices
             with pq.ParquetFile(path, filesystem=output.fs) as parquet:
                 met |= set(parquet.schema_arrow.names) | set(hive_keys(place))
                 for group in range(parquet.num_row_groups):
-                    table = read_group(parquet, group, wanted, place)
+                    table = read_group(parquet, group, ["row_key", *wanted], place)
                     if reviewed is not None:
                         keys, labels = labels_of_group(parquet, group, place, reviewed)
                     else:
@@ -178,6 +183,7 @@ def _gather(
     rows.rows += len(keep)
     rows.flagged.append(pc.equal(table["verdict"].take(keep), HALLUCINATED).to_numpy().astype(bool))
     rows.scores.append(table["score"].take(keep).to_numpy())
+    rows.stands.append(_stands(_column(table, "row_key").take(keep), rows.shares))
     for name, codes in rows.parts.items():
         known = rows.values[name]
         values = (
@@ -188,6 +194,14 @@ def _gather(
             raise InputError(
                 f"column {name!r} has more than {MOST_VALUES:,} values: --slice takes one with fewer, such as a tenant"
             )
+
+
+def _stands(keys: pa.ChunkedArray, shares: Floats) -> Floats:
+    """How many rows each scored one stands for: 1 / share of its file's rows that were scored."""
+    if not len(shares):
+        return np.ones(len(keys))
+    numbers = pc.shift_right(pc.fill_null(keys.cast(pa.int64()), 0), 32).to_numpy()
+    return 1 / np.where(numbers < len(shares), shares[np.minimum(numbers, len(shares) - 1)], 1.0)
 
 
 def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
@@ -232,39 +246,68 @@ def _drawn(source: LabelSource, key: Key, reviewed: Reviewed | None) -> Drawn:
     return next(iter(said))
 
 
-def _rate(part: str, mine: Bools, flagged: Bools, scores: Floats, sample: Sample) -> RateRecord:
-    """The estimates for some of the rows."""
-    inside = mine[sample.rows]
-    number = np.cumsum(mine) - 1
-    here = Sample(number[sample.rows[inside]], sample.wrong[inside], sample.weights[inside], sample.strata[inside])
-    labels, size = len(here.rows), int(mine.sum())
-    found = powered(flagged[mine], scores[mine], here) if labels else None
-    return RateRecord(
-        part=part,
-        rows=size,
-        labels=labels,
-        wrong=int(here.wrong.sum()),
-        flagged=float(flagged[mine].mean()),
-        labelled_flagged=float(flagged[mine][here.rows].mean()) if labels else None,
-        powered=_record(share_of(found)) if found else None,
-        classical=_record(share_of(classical(size, here))) if labels else None,
-        more_labels=labels_to_halve(found, labels, size) if found else None,
-    )
+@dataclass(frozen=True)
+class _Rates:
+    """The estimates for parts of the rows.
+
+    Attributes:
+        flagged: Whether each scored row is flagged.
+        scores: Score of each.
+        sample: The labelled ones.
+        stands: How many rows each stands for; None where all rows were scored.
+    """
+
+    flagged: Bools
+    scores: Floats
+    sample: Sample
+    stands: Floats | None
+
+    def labelled(self) -> tuple[Sample, Bools]:
+        """The labelled rows, with how many of all rows each stands for, and whether they are flagged."""
+        rows = self.sample.rows
+        weights = self.sample.weights * (1.0 if self.stands is None else self.stands[rows])
+        return replace(self.sample, weights=weights), self.flagged[rows]
+
+    def rate(self, part: str, mine: Bools) -> RateRecord:
+        """The estimates for some of the rows."""
+        sample, stands = self.sample, None if self.stands is None else self.stands[mine]
+        inside = mine[sample.rows]
+        number = np.cumsum(mine) - 1
+        here = Sample(number[sample.rows[inside]], sample.wrong[inside], sample.weights[inside], sample.strata[inside])
+        labels, size = len(here.rows), int(mine.sum())
+        flagged = self.flagged[mine]
+        found = powered(flagged, self.scores[mine], here, stands) if labels else None
+        return RateRecord(
+            part=part,
+            rows=size,
+            labels=labels,
+            wrong=int(here.wrong.sum()),
+            flagged=float(np.average(flagged, weights=stands)),
+            labelled_flagged=float(flagged[here.rows].mean()) if labels else None,
+            powered=_record(share_of(found)) if found else None,
+            classical=_record(share_of(classical(size, here, stands))) if labels else None,
+            more_labels=labels_to_halve(found, labels, size) if found else None,
+            population=None if stands is None else float(stands.sum()),
+        )
+
+    def rates(self, codes: Ints, values: Mapping[str, int]) -> list[RateRecord]:
+        """The estimates for each value of a column; one without a label has counts alone."""
+        every = np.ones(len(codes)) if self.stands is None else self.stands
+        weighted = (None, every, self.flagged * every)
+        rows, all_rows, flags = (np.bincount(codes, weights, len(values)) for weights in weighted)
+        labelled = set(codes[self.sample.rows].tolist())
+        return [
+            self.rate(value, codes == code)
+            if code in labelled
+            else RateRecord(
+                value, int(rows[code]), 0, 0, float(flags[code] / all_rows[code]), None, None, None, None,
+                None if self.stands is None else float(all_rows[code]),
+            )
+            for value, code in sorted(values.items(), key=lambda pair: natural(pair[0]))
+        ]  # fmt: skip
 
 
-def _rates(codes: Ints, values: Mapping[str, int], flagged: Bools, scores: Floats, sample: Sample) -> list[RateRecord]:
-    """The estimates for each value of a column; one without a label has counts alone."""
-    rows, flags = (np.bincount(codes, weights, len(values)) for weights in (None, flagged))
-    labelled = set(codes[sample.rows].tolist())
-    return [
-        _rate(value, codes == code, flagged, scores, sample)
-        if code in labelled
-        else RateRecord(value, int(rows[code]), 0, 0, float(flags[code] / rows[code]), None, None, None, None)
-        for value, code in sorted(values.items(), key=lambda pair: natural(pair[0]))
-    ]
-
-
-def _spoken_of(rows: _Rows, sample: Sample, flagged: Bools, parts: Ints, reviewed: Reviewed | None) -> SpokenOf:
+def _spoken_of(rows: _Rows, sample: Sample, parts: Ints, reviewed: Reviewed | None) -> SpokenOf:
     """What the sample stands for, those without a label among it."""
     said = [reviewed.drawn[rows.keys[number]] for number in rows.silent] if reviewed else []
     silent = [1 / probability for drawn in said for _, probability in list(drawn)[:1] if probability]

@@ -37,10 +37,10 @@ def print_estimate(found: Estimate, path: str, console: Console) -> None:
 
 def _lines(found: Estimate) -> Iterator[tuple[str, str]]:
     rate = found.overall
-    yield (
-        "hallucinated",
-        f"{_share(rate.powered)} of {rate.rows:,} scored responses, by {rate.labels:,} labels and all verdicts",
-    )
+    whom = f"{rate.rows:,} scored responses"
+    if rate.population is not None:
+        whom = f"about {rate.population:,.0f} responses, of which {rate.rows:,} were scored, a random sample"
+    yield "hallucinated", f"{_share(rate.powered)} of {whom}, by {rate.labels:,} labels and all verdicts"
     yield "flagged", f"{rate.flagged:.1%}, the share that the verdicts alone would tell"
     yield "labels alone", f"{_share(rate.classical)}: {rate.wrong:,} of {rate.labels:,} labelled responses are hallucinated"
     yield "in brackets", f"{found.level:.0%} intervals, for these responses and not for those of other nights"
@@ -63,6 +63,8 @@ def _lines(found: Estimate) -> Iterator[tuple[str, str]]:
 
 
 def _more(rate: RateRecord) -> str:
+    if rate.more_labels == rate.rows - rate.labels and rate.population is not None:
+        return f"not even if all {rate.rows:,} scored responses are labelled: score a larger share of the rows"
     if rate.more_labels == rate.rows - rate.labels:
         return f"only if all {rate.rows:,} responses are labelled" if rate.more_labels else "all responses are labelled"
     return f"with about {rate.more_labels:,} more labels, drawn like these"

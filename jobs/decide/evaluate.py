@@ -26,6 +26,7 @@ from ragassay.jobs.decide.differences import Difference, differences
 from ragassay.jobs.decide.judged import ask_judge
 from ragassay.jobs.decide.labelled import Labelled, fits_of_all, load_labelled, member_values_of, stats_of
 from ragassay.jobs.decide.labels import Label, LabelSource
+from ragassay.jobs.output.manifest import needs_text
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.sections import Normalize
 from ragassay.jobs.storage import Folder
@@ -219,6 +220,7 @@ def evaluate(
     if manifest.judge is not None and not np.isnan(rows.judge).all():
         scores[AS_CASCADE] = cascade_margins(rows, manifest.judge.below)
     if judge is not None:
+        needs_text(manifest, output.uri, "a judge")
         scores[f"{JUDGE}{judge.name}, whole response"] = ask_judge(judge, rows, output)
     scores |= baseline_lines(rows)
     of_sentences = sentence_lines(rows, rule)

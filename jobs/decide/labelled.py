@@ -345,11 +345,11 @@ def _gather(
     for context, response, sentences, (label, said) in zip(
         contexts, responses, table["sentences"].to_pylist(), truths, strict=True
     ):
-        there = words_of(context)
-        parts.add_array("words", np.array([len(words(response))]))
-        parts.add_array("overlap", np.array([share_in_context(response, there)]))
-        parts.add_array("sentence words", np.array([len(words(s["text"])) for s in sentences]))
-        parts.add_array("sentence overlap", np.array([share_in_context(s["text"], there) for s in sentences]))
+        there, texts_of = words_of(context or []), [s["text"] or "" for s in sentences]  # an output may hold no text
+        parts.add_array("words", np.array([len(words(response or ""))]))
+        parts.add_array("overlap", np.array([share_in_context(response or "", there)]))
+        parts.add_array("sentence words", np.array([len(words(text)) for text in texts_of]))
+        parts.add_array("sentence overlap", np.array([share_in_context(text, there) for text in texts_of]))
         truth = sentence_truth([(s["start"], s["end"]) for s in sentences], said, label)
         parts.add_array("sentence good", np.array([np.nan if t is None else float(t) for t in truth]))
 
@@ -357,7 +357,9 @@ def _gather(
 def _groups(table: pa.Table, group: str | None, contexts: Sequence[Sequence[str | None]]) -> list[str]:
     """Item of each row; a row without one is an item of its own."""
     if group is None:
-        return ["\x1f".join(filter(None, context)) for context in contexts]
+        ids = table["row_id"].to_pylist()
+        pairs = zip(contexts, ids, strict=True)
+        return [f"row {row_id}" if context is None else "\x1f".join(filter(None, context)) for context, row_id in pairs]
     rows = zip(_column(table, group).to_pylist(), table["row_id"].to_pylist(), strict=True)
     return [f"row {row_id}" if item is None else f"item {item}" for item, row_id in rows]
 

@@ -19,11 +19,13 @@ from ragassay.jobs.input import Logs, check_types
 from ragassay.jobs.lines import print_lines
 from ragassay.jobs.progress.bar import duration
 from ragassay.jobs.progress.task import task
-from ragassay.jobs.score.frequencies import context_frequencies
+from ragassay.jobs.score.frequencies import table_frequencies
 from ragassay.jobs.score.register import check_input, check_models
 from ragassay.jobs.score.stages import detect_stage, split_stage
 from ragassay.jobs.traces.source import logs_to_look_at
 from ragassay.pipeline.engines.prepare import prepare_slm
+from ragassay.pipeline.redact import redacted, redaction_of
+from ragassay.schemas.columns import passthrough_name
 
 
 @dataclass(frozen=True)
@@ -98,9 +100,11 @@ def _plan(
         check_models(job)
         checked_seconds += time.perf_counter() - started
     with task(progress, "reading", "sample"):
-        stretches = read_sample(logs, job.columns, sample)
+        language = [passthrough_name(job.splitter.column)] if job.splitter.column else []
+        stretches = read_sample(logs, job.columns, sample, carried=language)
         started = time.process_time()
-        split = list(map(split_stage(job).step, stretches))
+        redaction = redaction_of(job.redact)
+        split = [split_stage(job).step(redacted(table, redaction)) for table in stretches]
         if job.detectors:
             _detect(job, split)
         other_seconds = time.process_time() - started
@@ -115,8 +119,7 @@ def _plan(
 
 
 def _detect(job: Job, tables: list[pa.Table]) -> None:
-    contexts = (context for table in tables for context in table["context"].to_pylist())
-    counted = context_frequencies(contexts, job.splitter.language)
+    counted = table_frequencies(tables, job.splitter)
     detect = detect_stage(job, lambda: counted).step
     for table in tables:
         detect(table)

@@ -17,7 +17,7 @@ DECODED = 160_000
 """Rows that are decoded in all, about, shared evenly among the row groups looked into: those before a stretch have to be."""
 
 
-def read_sample(logs: Logs, columns: Columns, rows: int, seed: int = 0) -> list[pa.Table]:
+def read_sample(logs: Logs, columns: Columns, rows: int, seed: int = 0, carried: Sequence[str] = ()) -> list[pa.Table]:
     """Stretches of neighbouring rows, of the schema `logs`, about so many rows in all: the whole log, if it has no more.
 
     Rows in data pages that can't be read have the status unreadable.
@@ -27,12 +27,13 @@ def read_sample(logs: Logs, columns: Columns, rows: int, seed: int = 0) -> list[
         columns: Our columns' names in it.
         rows: Rows wanted.
         seed: Of the places.
+        carried: Further columns, as strings, under the names that they are carried by.
     """
     files = [file for file in logs.files if file.rows]
     total = sum(file.rows or 0 for file in files)
     if total <= max(rows, STRETCHES):
         groups = [(file, group) for file in files for group in range(file.row_groups)]
-        return [table for file, group in groups for table in _read(logs, columns, file, group, [(0, total)])]
+        return [table for file, group in groups for table in _read(logs, columns, file, group, [(0, total)], carried)]
     length, rng = -(-rows // STRETCHES), Random(seed)
     places = [rng.randrange(k * total // STRETCHES, (k + 1) * total // STRETCHES) for k in range(STRETCHES)]
     by_path = {file.path: file for file in files}
@@ -47,7 +48,7 @@ def read_sample(logs: Logs, columns: Columns, rows: int, seed: int = 0) -> list[
     for (path, group), count in wanted.items():
         reach = max(DECODED // len(wanted), count * length)
         stretches = _stretches(min(sizes[path, group], reach), count, length, rng)
-        tables += _read(logs, columns, by_path[path], group, stretches)
+        tables += _read(logs, columns, by_path[path], group, stretches, carried)
     return tables
 
 
@@ -67,11 +68,14 @@ def _by_file(files: Sequence[LogFile], places: Sequence[int]) -> list[tuple[LogF
     return [(files[i], place - int(ends[i]) + (files[i].rows or 0)) for i, place in zip(found, places, strict=True)]
 
 
-def _read(logs: Logs, columns: Columns, file: LogFile, group: int, stretches: Sequence[tuple[int, int]]) -> list[pa.Table]:
+def _read(
+    logs: Logs, columns: Columns, file: LogFile, group: int, stretches: Sequence[tuple[int, int]], carried: Sequence[str]
+) -> list[pa.Table]:
     """Stretches of a row group's rows, in order, each as one table."""
     parts: list[list[pa.Table]] = [[] for _ in stretches]
     row = 0
-    for table in read_logs(logs.fs, file, 0, [group], columns, pa.schema([]), True):
+    passthrough = pa.schema([(name, pa.string()) for name in carried])
+    for table in read_logs(logs.fs, file, 0, [group], columns, passthrough, True):
         for part, (begin, end) in zip(parts, stretches, strict=True):
             if begin < row + table.num_rows and end > row:  # an empty slice would keep the whole table in memory
                 part.append(table.slice(max(0, begin - row), end - max(row, begin)))

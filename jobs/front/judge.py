@@ -3,7 +3,6 @@
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -14,12 +13,13 @@ from ragassay.jobs.front.progress import Progress
 from ragassay.jobs.front.rows import NAME, log_rows, table_logs, with_verdicts
 from ragassay.jobs.input.check_values import check_ids
 from ragassay.jobs.output.fingerprint import fingerprint
-from ragassay.jobs.score.frequencies import SAMPLE_ROWS, context_frequencies
+from ragassay.jobs.score.frequencies import SAMPLE_ROWS, table_frequencies
 from ragassay.jobs.score.register import check_input
 from ragassay.jobs.score.stages import stages
 from ragassay.jobs.verdict.finalize import response_scores
 from ragassay.jobs.verdict.fit import stats_of
 from ragassay.jobs.verdict.verdicts import decide, share_threshold
+from ragassay.pipeline.redact import redaction_of
 from ragassay.pipeline.stages.finalize import VerdictSettings
 from ragassay.pipeline.verdict.exact_quantile import Cells, cells_of
 from ragassay.schemas.manifest import Manifest
@@ -44,14 +44,13 @@ def judge_table(job: Job, table: pa.Table, progress: Progress) -> pa.Table:
     """
     job = with_dtypes(job)
     check_input(job, table_logs(table))
-    rows = log_rows(table, job.columns)
+    rows = log_rows(table, job.columns, redaction_of(job.redact))
     if job.columns.row_id in table.column_names:
         check_ids(NAME, rows["row_id"].to_pylist(), job.columns)
     frequencies = None
     if job.detectors:
         progress.tell("counting words")
-        contexts = (context for batch in rows.select(["context"]).to_batches() for context in batch["context"].to_pylist())
-        frequencies = context_frequencies(islice(contexts, SAMPLE_ROWS), job.splitter.language)
+        frequencies = table_frequencies([rows], job.splitter, SAMPLE_ROWS)
     steps = load(stages(job, lambda: known) if (known := frequencies) else stages(job), progress.tell)
     raw = pa.concat_tables(_scored(steps, rows, progress))
     progress.tell("deciding")

@@ -6,6 +6,7 @@ from pyarrow import fs as pafs
 from ragassay.jobs.input import LogFile, Logs, check_logs
 from ragassay.jobs.input.read import to_logs
 from ragassay.jobs.sections import Columns
+from ragassay.pipeline.redact import Redaction, redacted
 from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows
 from ragassay.schemas.columns import logs_schema, passthrough_of_raw, scored_schema
 
@@ -18,12 +19,13 @@ def table_logs(table: pa.Table) -> Logs:
     return Logs(NAME, pafs.LocalFileSystem(), [_file(table)])
 
 
-def log_rows(table: pa.Table, columns: Columns) -> pa.Table:
+def log_rows(table: pa.Table, columns: Columns, redaction: Redaction | None = None) -> pa.Table:
     """Rows as the plan reads them, of the schema `logs`; columns that are not ours are carried along.
 
     Args:
         table: Question, context, response under the names of the job, and whatever else.
         columns: Those names.
+        redaction: What their texts go through; None leaves them.
 
     Raises:
         InputError: A column is missing, or of a wrong type.
@@ -34,7 +36,7 @@ def log_rows(table: pa.Table, columns: Columns) -> pa.Table:
     for batch in table.combine_chunks().to_batches():
         parts.append(to_logs(batch, logs.files[0], 0, first, columns, logs.passthrough))
         first += batch.num_rows
-    return pa.concat_tables(parts) if parts else logs_schema(logs.passthrough).empty_table()
+    return redacted(pa.concat_tables(parts), redaction) if parts else logs_schema(logs.passthrough).empty_table()
 
 
 def with_verdicts(table: pa.Table, settings: VerdictSettings) -> pa.Table:

@@ -12,6 +12,8 @@ from ragassay.jobs.score.frequencies import context_frequencies
 from ragassay.jobs.score.stages import detect_counted, stages
 from ragassay.pipeline.detectors.config import Detector
 from ragassay.pipeline.detectors.frequencies import Frequencies
+from ragassay.pipeline.language import row_languages
+from ragassay.pipeline.redact import redaction_of
 from ragassay.pipeline.stages.detect import detect_batch
 
 
@@ -32,14 +34,16 @@ def scoring_stages(job: Job, frequencies: Frequencies | None) -> list[Stage]:
         job: The job.
         frequencies: Document frequencies; None has each row judged by those of its own context.
     """
-    read = Stage("read", log_rows, {"columns": job.columns})
+    read = Stage("read", log_rows, {"columns": job.columns, "redaction": redaction_of(job.redact)})
     known = frequencies
     if known is None:
         return [read, *map(_alone, stages(job))]
     return [read, *stages(job, lambda: known)]
 
 
-def detect_alone(table: pa.Table, detectors: Sequence[Detector], language: str, threads: int) -> pa.Table:
+def detect_alone(
+    table: pa.Table, detectors: Sequence[Detector], language: str, threads: int, language_column: str | None = None
+) -> pa.Table:
     """The detectors, each row by the word frequencies of its own context: what a run over that row alone would say.
 
     Args:
@@ -47,11 +51,14 @@ def detect_alone(table: pa.Table, detectors: Sequence[Detector], language: str, 
         detectors: Which.
         language: ISO 639-1 code.
         threads: CPU threads for embeddings.
+        language_column: Column with each row's language, in the place of `language`; None where there is none.
     """
     rows = [table.slice(i, 1) for i in range(table.num_rows)]
-    contexts = table["context"].to_pylist()
-    own = [context_frequencies([context], language) for context in contexts]
-    found = [detect_batch(row, detectors, language, known, threads) for row, known in zip(rows, own, strict=True)]
+    contexts = zip(row_languages(table, language, language_column), table["context"].to_pylist(), strict=True)
+    own = [context_frequencies([context], code) for code, context in contexts]
+    found = [
+        detect_batch(row, detectors, language, known, threads, language_column) for row, known in zip(rows, own, strict=True)
+    ]
     return pa.concat_tables(found) if found else table
 
 

@@ -96,6 +96,14 @@ def holds_strings(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
+def may_hold_text(kind: pa.DataType) -> bool:
+    """Whether a type is text or bytes, or has some inside."""
+    kind = plain_type(kind)
+    if pa.types.is_nested(kind):
+        return any(may_hold_text(kind.field(i).type) for i in range(kind.num_fields))
+    return bool(holds_strings(kind) or is_text(kind) or pa.types.is_fixed_size_binary(kind))
+
+
 def merge_schemas(schemas: Iterable[pa.Schema]) -> pa.Schema:
     """Columns that hold those of several schemas, all of plain types.
 

@@ -5,6 +5,7 @@ from typing import Any
 from ragassay.jobs.config import Job
 from ragassay.jobs.sections import Columns
 from ragassay.pipeline.errors import OutputError
+from ragassay.pipeline.redact import identity
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.spacy_import import import_spacy
 from ragassay.pipeline.uncertainty.config import ReadingModel
@@ -19,6 +20,8 @@ def fingerprint(job: Job) -> dict[str, Any]:
     """
     spacy = import_spacy()
     splitter = {"name": job.splitter.name, "language": job.splitter.language, "spacy": spacy.__version__}
+    if job.splitter.column is not None:
+        splitter["column"] = job.splitter.column
     if spacy.util.is_package(job.splitter.name):
         splitter["pipeline"] = spacy.util.get_package_version(job.splitter.name) or ""
     uncertainty = {member.name: _model(member) for member in job.uncertainty}
@@ -30,7 +33,9 @@ def fingerprint(job: Job) -> dict[str, Any]:
         "order": [slm.name for slm in job.slms],
         "slms": {slm.name: _model(slm) for slm in job.slms},
         "detectors": {detector.name: detector.identity() for detector in job.detectors},
-        # Folders of earlier versions know of neither.
+        # Folders of earlier versions know of none of these.
+        **({"redact": identity(job.redact)} if job.redact else {}),
+        **({"drop_text": job.drop_text.model_dump(mode="json")} if job.drop_text else {}),
         **({"uncertainty": uncertainty} if uncertainty else {}),
         **({"rerank": _model(job.rerank)} if job.rerank else {}),
     }

@@ -37,6 +37,29 @@ def write_manifest(output: Folder, manifest: Manifest) -> None:
     output.write(MANIFEST, manifest.to_json())
 
 
+def has_text(manifest: Manifest) -> bool:
+    """Whether an output holds the texts of its rows; one that a job with `drop_text` made does not."""
+    return manifest.fingerprint.get("drop_text") is None
+
+
+def needs_text(manifest: Manifest, uri: str, what: str) -> None:
+    """Refuse what reads texts for an output that holds none.
+
+    Args:
+        manifest: Of the output.
+        uri: The output.
+        what: What would read them.
+
+    Raises:
+        OutputError: A job with `drop_text` made it.
+    """
+    if not has_text(manifest):
+        raise OutputError(
+            f"output {uri} holds no text (drop_text), and {what} needs it: find the rows in the logs by their row_id, or score "
+            "these logs into another OUTPUT without drop_text"
+        )
+
+
 def existing_output(uri: str) -> Folder:
     """An output folder that holds a run.
 

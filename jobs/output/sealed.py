@@ -25,6 +25,8 @@ SHARD_FILES = 1 << 16
 def seal(output: Folder, manifest: Manifest, run_id: str) -> None:
     """Move the entries of input files that are scored and judged out of the manifest, where they are many.
 
+    Those of which a sample is scored stay there: more of them may be.
+
     Until the manifest is written nothing has changed: what a run that dies before leaves here is deleted by the next.
 
     Args:
@@ -32,7 +34,7 @@ def seal(output: Folder, manifest: Manifest, run_id: str) -> None:
         manifest: Its manifest, to be written afterwards.
         run_id: Of the run; names the Parquet files.
     """
-    done = [number for number, file in manifest.files.items() if file.state == SCORED and file.judged]
+    done = [number for number, file in manifest.files.items() if file.state == SCORED and file.judged and file.share == 1]
     if len(done) < SEAL_AT:
         return
     _delete_unnamed(output, manifest)

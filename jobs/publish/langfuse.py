@@ -12,7 +12,18 @@ from datetime import UTC
 from typing import Any
 
 from ragassay.jobs.publish.http import Answer, Connection, Http, TryAgainError, words
-from ragassay.jobs.publish.target import SENT, Fate, Outcome, Sending, Target, address, elsewhere, key, send_batch, without_nulls
+from ragassay.jobs.publish.target import (
+    SENT,
+    Fate,
+    Outcome,
+    Sending,
+    Target,
+    address,
+    elsewhere,
+    key,
+    send_batch,
+    without_nulls,
+)
 from ragassay.jobs.publish.verdict import Verdict
 from ragassay.pipeline.errors import ConfigError
 

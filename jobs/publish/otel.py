@@ -89,7 +89,9 @@ def _value(value: Any) -> dict[str, Any]:
 
 def _body(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     service = {"attributes": [{"key": "service.name", "value": {"stringValue": "ragassay"}}]}
-    return {"resourceLogs": [{"resource": service, "scopeLogs": [{"scope": {"name": "ragassay"}, "logRecords": list(records)}]}]}
+    return {
+        "resourceLogs": [{"resource": service, "scopeLogs": [{"scope": {"name": "ragassay"}, "logRecords": list(records)}]}]
+    }
 
 
 def send(http: Http, verdicts: Sequence[Verdict], sending: Sending) -> list[Outcome]:

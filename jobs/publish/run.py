@@ -204,9 +204,7 @@ def _sending(job: Job, part: PublishedPartition) -> Sending:
     return Sending(job.name, datetime.fromisoformat(given), moment)
 
 
-def _answered(
-    target: Target, http: Http, found: Iterator[Chunk], sending: Sending
-) -> Generator[tuple[Chunk, list[Outcome]]]:
+def _answered(target: Target, http: Http, found: Iterator[Chunk], sending: Sending) -> Generator[tuple[Chunk, list[Outcome]]]:
     """Chunks with what became of their verdicts, in order; some are under way at once."""
     under_way: deque[tuple[Chunk, Future[list[Outcome]]]] = deque()
     pool = ThreadPoolExecutor(AT_ONCE)

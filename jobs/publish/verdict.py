@@ -155,9 +155,7 @@ def verdict_of(row: Mapping[str, Any], wanted: Wanted) -> Verdict:
     facts |= {"sentences": len(sentences), "threshold": _finite(row["threshold"])}
     if wanted.with_sentences:
         kept = ("start", "end", "score", "flagged", *(("text",) if wanted.with_text else ()))
-        facts["each_sentence"] = [
-            {name: _finite(s[name]) if name == "score" else s[name] for name in kept} for s in sentences
-        ]
+        facts["each_sentence"] = [{name: _finite(s[name]) if name == "score" else s[name] for name in kept} for s in sentences]
     return Verdict(
         row_id=row["row_id"],
         trace_id=_id(row[wanted.trace_column]) or "",

@@ -1,7 +1,8 @@
 """Rows in are rows out: what stands in `raw/`, counted against the footers of the input."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -15,24 +16,40 @@ from ragassay.pipeline.errors import BalanceError
 from ragassay.schemas.columns import USAGE, Status
 
 
-def count_scored(output: Folder, files: Mapping[int, LogFile]) -> tuple[Counter[str], dict[str, dict[str, float]], int]:
+@dataclass
+class Counted:
+    """What stands in `raw/` of some files.
+
+    Attributes:
+        statuses: Number of a file -> its rows by status.
+        sentences: Number of a file -> sentences of its rows with status ok.
+        usage: Prompts, tokens, engine and idle seconds a member.
+    """
+
+    statuses: dict[int, Counter[str]] = field(default_factory=dict)
+    sentences: Counter[int] = field(default_factory=Counter)
+    usage: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def all_statuses(self, files: Collection[int] | None = None) -> Counter[str]:
+        """Rows by status, of these files; None for all."""
+        chosen = self.statuses if files is None else files
+        return sum((self.statuses.get(number, Counter()) for number in chosen), Counter[str]())
+
+
+def count_scored(output: Folder, files: Mapping[int, LogFile], chosen: Mapping[int, RowSet] | None = None) -> Counted:
     """Count the rows of these files in `raw/` against their footers, and add up statuses, usage and sentences.
 
     Args:
         output: The output folder.
         files: Number in the manifest -> input file.
-
-    Returns:
-        Rows by status; prompts, tokens, engine and idle seconds a member; sentences of the rows with status ok.
+        chosen: Number -> rows of the file that were to be scored, where these are a sample.
 
     Raises:
         BalanceError: A row is missing or doubled; the files are named.
     """
     rows: Counter[int] = Counter()
-    once = RowSet()
-    statuses: Counter[str] = Counter()
-    usage: dict[str, dict[str, float]] = {}
-    sentences = 0
+    once, unreadable = RowSet(), RowSet()
+    counted = Counted()
     wanted = {file.partition_path for file in files.values()}
     paths = [p for place, found in partitions(output, "raw").items() if hive_path(place) in wanted for p in found]
     numbers = pa.array(list(files), pa.int64())
@@ -40,13 +57,37 @@ def count_scored(output: Folder, files: Mapping[int, LogFile]) -> tuple[Counter[
         mine = batch.filter(pc.is_in(pc.shift_right(batch["row_key"], 32), numbers))
         keys = mine["row_key"].to_numpy()
         once.add(keys)
+        unreadable.add(keys[pc.equal(mine["status"], Status.UNREADABLE.value).to_numpy(zero_copy_only=False)])
         rows.update(dict(zip(*(found.tolist() for found in np.unique(keys >> 32, return_counts=True)), strict=True)))
-        statuses.update(mine["status"].to_pylist())
-        good = mine.filter(pc.equal(mine["status"], Status.OK.value))
-        sentences += pc.sum(pc.list_value_length(good["sentences"])).as_py() or 0
-        _add_usage(usage, mine["usage"].flatten())
-    _check_rows(rows, once, files)
-    return statuses, usage, sentences
+        _add_rows(counted, mine)
+        _add_usage(counted.usage, mine["usage"].flatten())
+    samples = {number: sample for number, sample in (chosen or {}).items() if number in files}
+    _check_rows(rows, once, {number: file for number, file in files.items() if number not in samples})
+    for number, sample in samples.items():
+        _check_sample(number, rows[number], once, sample, unreadable, files[number])
+    return counted
+
+
+def _add_rows(counted: Counted, rows: pa.RecordBatch) -> None:
+    lengths = pc.if_else(pc.equal(rows["status"], Status.OK.value), pc.fill_null(pc.list_value_length(rows["sentences"]), 0), 0)
+    table = pa.table({"file": pc.shift_right(rows["row_key"], 32), "status": rows["status"], "sentences": lengths})
+    groups = table.group_by(["file", "status"]).aggregate([([], "count_all"), ("sentences", "sum")])
+    for group in groups.to_pylist():
+        counted.statuses.setdefault(group["file"], Counter())[group["status"]] += group["count_all"]
+        counted.sentences[group["file"]] += group["sentences_sum"]
+
+
+def _check_sample(number: int, out: int, once: RowSet, chosen: RowSet, unreadable: RowSet, file: LogFile) -> None:
+    """A sampled file's rows: all that were chosen, each once, and beside them only what could not be read."""
+    first, rows = number << 32, file.rows or 0
+    wanted, found = chosen.rows(first, first + rows), once.rows(first, first + rows)
+    missing = int((~once.holds(wanted)).sum())
+    more = int((~(chosen.holds(found) | unreadable.holds(found))).sum())
+    if missing or more or len(found) < out:
+        raise BalanceError(
+            f"rows in raw/ are not those that were chosen of {file.path}: {len(wanted)} chosen, {out} out, "
+            f"{missing} missing, {more} not chosen"
+        )
 
 
 def _check_rows(rows: Mapping[int, int], once: RowSet, files: Mapping[int, LogFile]) -> None:

@@ -1,6 +1,6 @@
 """What Ray Data has committed of a run that is under way or broke off, by the keys of its rows."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate, pairwise
 from typing import TypeVar
@@ -12,7 +12,7 @@ from pyarrow import parquet as pq
 
 from ragassay.jobs.input import LogFile, group_sizes
 from ragassay.jobs.score.row_set import RowSet
-from ragassay.jobs.storage import READERS, Folder
+from ragassay.jobs.storage import READERS, Folder, writing
 from ragassay.pipeline.arrays import Ints
 
 CHECKPOINT = "_checkpoint"
@@ -45,6 +45,65 @@ class CommittedRows:
 
     def _count(self, keys: Ints) -> int:
         return int(np.isin(keys >> 32, self._files).sum())
+
+
+def committed_rows(output: Folder) -> RowSet:
+    """All rows in the checkpoint."""
+    committed = RowSet()
+    for keys in _look(output, _committed_files(output), lambda keys: keys):
+        committed.add(keys)
+    return committed
+
+
+def reopen(output: Folder, number: int, raw: Sequence[str]) -> None:
+    """Commit the rows of a scored file again, so that a run which is to score more of it knows them.
+
+    Args:
+        output: The output folder.
+        number: Of the file.
+        raw: Files of `raw/` that may hold its rows.
+    """
+    mine = np.concatenate([np.empty(0, np.int64), *_look(output, raw, lambda keys: keys[keys >> 32 == number])])
+    with writing(output.fs, output.path(f"{CHECKPOINT}/reopened-{number}{_COMMITTED}")) as stream:
+        pq.write_table(pa.table({"row_key": pa.array(mine, pa.int64())}), stream)
+
+
+def unfinished_files(output: Folder, files: Mapping[int, LogFile], chosen: Mapping[int, RowSet]) -> set[int]:
+    """Which files have rows that are to be scored and are not committed.
+
+    Args:
+        output: The output folder.
+        files: Number in the manifest -> input file.
+        chosen: Number -> its chosen rows, where only these are to be scored.
+    """
+    done = committed_rows(output)
+    return {number for number, file in files.items() if not _is_done(done, number << 32, file.rows or 0, chosen.get(number))}
+
+
+def _is_done(done: RowSet, first: int, rows: int, chosen: RowSet | None) -> bool:
+    """Whether of some rows, the first of which has this `row_key`, all are done that are to be."""
+    if chosen is None:
+        return done.count(first, first + rows) == rows
+    return bool(done.holds(chosen.rows(first, first + rows)).all())
+
+
+def drop_finished(output: Folder, unfinished: Collection[int]) -> None:
+    """Delete what the checkpoint knows of files that are scored; of none else, all of it.
+
+    Args:
+        output: The output folder.
+        unfinished: Numbers of the files that are not scored.
+    """
+    kept = 0
+    wanted = np.array(list(unfinished), dtype=np.int64)
+    paths = _committed_files(output)
+    for path, needed in zip(paths, _look(output, paths, lambda keys: bool(np.isin(keys >> 32, wanted).any())), strict=True):
+        if needed:
+            kept += 1
+        else:
+            output.fs.delete_file(path)
+    if not kept:
+        output.delete(CHECKPOINT)
 
 
 def clear_pending(output: Folder, checkpoint: str = CHECKPOINT, dataset: str = "raw") -> None:
@@ -83,21 +142,24 @@ def forget_pending(output: Folder, checkpoint: str = CHECKPOINT) -> None:
             output.fs.delete_file(path)
 
 
-def open_groups(output: Folder, fs: pafs.FileSystem, files: Mapping[int, LogFile]) -> dict[int, dict[int, RowSet]]:
+def open_groups(
+    output: Folder, fs: pafs.FileSystem, files: Mapping[int, LogFile], chosen: Mapping[int, RowSet] | None = None
+) -> dict[int, dict[int, RowSet]]:
     """Row groups of input files that hold rows which are not committed; the others need not be read again.
 
     Args:
         output: The output folder.
         fs: The input's file system.
         files: Number in the manifest -> input file.
+        chosen: Number -> its chosen rows, where only these are to be scored.
 
     Returns:
         Number -> its open row groups, in order -> those of their rows that are committed, and maybe some of their neighbours.
     """
-    committed = RowSet()
-    for keys in _look(output, _committed_files(output), lambda keys: keys):
-        committed.add(keys)
-    return {number: _open_groups(fs, file, number << 32, committed) for number, file in files.items()}
+    committed = committed_rows(output)
+    return {
+        number: _open_groups(fs, file, number << 32, committed, (chosen or {}).get(number)) for number, file in files.items()
+    }
 
 
 def without_committed(tables: Iterable[pa.Table], committed: RowSet) -> Iterator[pa.Table]:
@@ -116,10 +178,10 @@ def without_committed(tables: Iterable[pa.Table], committed: RowSet) -> Iterator
             yield left
 
 
-def _open_groups(fs: pafs.FileSystem, file: LogFile, first: int, committed: RowSet) -> dict[int, RowSet]:
+def _open_groups(fs: pafs.FileSystem, file: LogFile, first: int, committed: RowSet, chosen: RowSet | None) -> dict[int, RowSet]:
     """Open row groups of one file, whose first row has this `row_key`, and what is committed around them."""
     done = committed.count(first, first + (file.rows or 0))
-    if not done:
+    if not done and chosen is None:
         return dict.fromkeys(range(file.row_groups), RowSet())
     if done == file.rows:
         return {}
@@ -127,7 +189,7 @@ def _open_groups(fs: pafs.FileSystem, file: LogFile, first: int, committed: RowS
     return {
         group: committed.near(start, stop)
         for group, (start, stop) in enumerate(pairwise(ends))
-        if committed.count(start, stop) < stop - start
+        if not _is_done(committed, start, stop - start, chosen)
     }
 
 
@@ -143,7 +205,7 @@ def _look(output: Folder, paths: Sequence[str], look: Callable[[Ints], Found]) -
     """What a function makes of the keys in each of some files. Many files are read at a time, and few are in memory."""
 
     def found(path: str) -> Found:
-        keys: pa.ChunkedArray = pq.read_table(path, filesystem=output.fs, partitioning=None)["row_key"]
+        keys: pa.ChunkedArray = pq.read_table(path, filesystem=output.fs, partitioning=None, columns=["row_key"])["row_key"]
         return look(np.asarray(keys.to_numpy(), dtype=np.int64))
 
     with ThreadPoolExecutor(READERS) as readers:

@@ -1,21 +1,50 @@
 """What plan 1 reads: the rows of the input that are not committed yet, as a Ray datasource."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ragassay.jobs.config import Job
 from ragassay.jobs.input import LogFile, Logs, read_logs
 from ragassay.jobs.score.checkpoint import without_committed
 from ragassay.jobs.score.context_order import cluster_by_context
+from ragassay.jobs.score.deadline import until
+from ragassay.jobs.score.row_sample import sampled
 from ragassay.jobs.score.row_set import RowSet, joined
+from ragassay.pipeline.redact import redacted, redaction_of
 
 MAX_TASKS = 64
 """Read tasks of one file: enough to read a huge one in parallel."""
 
 
-def open_rows(job: Job, logs: Logs, files: Mapping[int, LogFile], groups: Mapping[int, Mapping[int, RowSet]]) -> Any:
+@dataclass(frozen=True)
+class Limits:
+    """What of its files a run does not read.
+
+    Attributes:
+        stops: Number of a file -> row in it, from 0, from which on it is left for a later run.
+        shares: Number of a file -> share of its rows that is scored, where that is not all.
+        deadline: Time (`time.time()`) after which no more rows are read; None for no end.
+    """
+
+    stops: Mapping[int, int] = field(default_factory=dict)
+    shares: Mapping[int, float] = field(default_factory=dict)
+    deadline: float | None = None
+
+
+EVERYTHING = Limits()
+
+
+def open_rows(
+    job: Job,
+    logs: Logs,
+    files: Mapping[int, LogFile],
+    groups: Mapping[int, Mapping[int, RowSet]],
+    limits: Limits = EVERYTHING,
+) -> Any:
     """A Ray datasource over the rows of the files that are not committed.
 
     Args:
@@ -23,11 +52,13 @@ def open_rows(job: Job, logs: Logs, files: Mapping[int, LogFile], groups: Mappin
         logs: The input.
         files: Number in the manifest -> file.
         groups: As `open_groups` gives them; a read task takes neighbouring ones of one file.
+        limits: What is not read.
     """
     import ray
     from ray.data.block import BlockMetadata
     from ray.data.datasource import Datasource, ReadTask
 
+    deadline, redaction = limits.deadline, redaction_of(job.redact)
     fs, passthrough = logs.fs, logs.passthrough  # a read task carries what it names, and `logs` names all files
     parts = [
         (number, part, _put(joined(groups[number][group] for group in part)))
@@ -37,11 +68,20 @@ def open_rows(job: Job, logs: Logs, files: Mapping[int, LogFile], groups: Mappin
 
     def read_task(number: int, part: Sequence[int], committed: Any, limit: int | None) -> Any:
         file = files[number]
+        stop, share = limits.stops.get(number), limits.shares.get(number, 1.0)
 
         def read() -> Iterator[pa.Table]:
             tables = read_logs(fs, file, number, part, job.columns, passthrough, job.on_bad_file == "skip")
+            if stop is not None:
+                tables = _before(tables, number << 32 | stop)
             if committed is not None:
                 tables = without_committed(tables, ray.get(committed))
+            if share < 1:
+                tables = sampled(tables, share)
+            if deadline is not None:
+                tables = until(tables, deadline)
+            if redaction is not None:
+                tables = (redacted(table, redaction) for table in tables)
             return cluster_by_context(tables, job.cluster_mib) if job.cluster_mib else tables
 
         metadata = BlockMetadata(num_rows=None, size_bytes=file.size, input_files=[file.uri], exec_stats=None)
@@ -57,6 +97,18 @@ def open_rows(job: Job, logs: Logs, files: Mapping[int, LogFile], groups: Mappin
             return [read_task(*part, per_task_row_limit) for part in parts]
 
     return LogsSource()
+
+
+def _before(tables: Iterable[pa.Table], end: int) -> Iterator[pa.Table]:
+    """Log rows, in the order of their `row_key`s, before one of these."""
+    for table in tables:
+        keys = table["row_key"].to_numpy()
+        if keys[-1] < end:
+            yield table
+            continue
+        if keys[0] < end:
+            yield table.slice(0, int(np.searchsorted(keys, end)))
+        return
 
 
 def _put(committed: RowSet) -> Any:

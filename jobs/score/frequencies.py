@@ -17,11 +17,14 @@ from pyarrow import parquet as pq
 from ragassay.jobs.config import Job
 from ragassay.jobs.input import LogFile, Logs, read_logs
 from ragassay.jobs.resources import LIGHT_CPUS
-from ragassay.jobs.sections import Columns
+from ragassay.jobs.sections import Splitter
 from ragassay.jobs.storage import Folder, writing
 from ragassay.pipeline.contain import contain_one
 from ragassay.pipeline.detectors.frequencies import BUCKETS, Frequencies, count, merge
 from ragassay.pipeline.detectors.terms import content_terms
+from ragassay.pipeline.language import row_languages
+from ragassay.pipeline.redact import redacted, redaction_of
+from ragassay.schemas.columns import passthrough_name
 
 FREQUENCIES = "frequencies.parquet"
 SAMPLE_ROWS = 20_000
@@ -50,10 +53,7 @@ def ensure_frequencies(job: Job, logs: Logs, files: Mapping[int, LogFile], outpu
         return _getter(ray.put(known))
     share = max(1, SAMPLE_ROWS // max(1, len(files)))
     in_file, merged = ray.remote(num_cpus=LIGHT_CPUS)(file_frequencies), ray.remote(num_cpus=LIGHT_CPUS)(_merged)
-    counted = [
-        in_file.remote(logs.fs, file, number, job.columns, job.splitter.language, share, job.on_bad_file == "skip")
-        for number, file in files.items()
-    ]
+    counted = [in_file.remote(logs.fs, file, number, job, share) for number, file in files.items()]
     while len(counted) > MERGED_AT_ONCE:
         counted = [merged.remote(*counted[at : at + MERGED_AT_ONCE]) for at in range(0, len(counted), MERGED_AT_ONCE)]
     return _getter(ray.remote(num_cpus=LIGHT_CPUS)(_keep).remote(output, *counted))
@@ -98,13 +98,33 @@ def read_frequencies(output: Folder) -> Frequencies | None:
     return Frequencies(int(table.schema.metadata[b"documents"]), counts)
 
 
-def file_frequencies(
-    fs: pafs.FileSystem, file: LogFile, number: int, columns: Columns, language: str, rows: int, keep_bad: bool
-) -> Frequencies:
+def file_frequencies(fs: pafs.FileSystem, file: LogFile, number: int, job: Job, rows: int) -> Frequencies:
     """Document frequencies of the passages in a file's first rows; a passage is a document, however often it was retrieved."""
-    tables = read_logs(fs, file, number, range(file.row_groups), columns, pa.schema([]), keep_bad)
-    contexts = (context for table in tables for context in table["context"].to_pylist())
-    return context_frequencies(islice(contexts, rows), language)
+    column = job.splitter.column
+    carried = pa.schema([(passthrough_name(column), pa.string())] if column else [])
+    tables = read_logs(fs, file, number, range(file.row_groups), job.columns, carried, job.on_bad_file == "skip")
+    redaction = redaction_of(job.redact)
+    return table_frequencies((redacted(table, redaction) for table in tables), job.splitter, rows)
+
+
+def table_frequencies(tables: Iterable[pa.Table], splitter: Splitter, rows: int | None = None) -> Frequencies:
+    """Document frequencies of the different passages of rows, each by the language of its row.
+
+    Args:
+        tables: Rows of the schema `logs`.
+        splitter: Says which language they have.
+        rows: Rows that count, from the first; None counts all.
+    """
+    column = None if splitter.column is None else passthrough_name(splitter.column)
+    contexts = (
+        (language, context)
+        for table in tables
+        for language, context in zip(row_languages(table, splitter.language, column), table["context"].to_pylist(), strict=True)
+    )
+    found: dict[str, list[list[str | None] | None]] = {}
+    for language, context in islice(contexts, rows):
+        found.setdefault(language, []).append(context)
+    return merge([context_frequencies(mine, language) for language, mine in found.items()])
 
 
 def context_frequencies(contexts: Iterable[list[str | None] | None], language: str) -> Frequencies:

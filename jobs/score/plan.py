@@ -8,9 +8,11 @@ from ragassay.jobs.config import Job
 from ragassay.jobs.input import LogFile, Logs
 from ragassay.jobs.plan import Sink, run_plan
 from ragassay.jobs.score.checkpoint import CHECKPOINT, open_groups
-from ragassay.jobs.score.datasource import open_rows
+from ragassay.jobs.score.datasource import EVERYTHING, Limits, open_rows
+from ragassay.jobs.score.deadline import ending
 from ragassay.jobs.score.progress import progress
-from ragassay.jobs.score.stages import stages
+from ragassay.jobs.score.row_set import RowSet
+from ragassay.jobs.score.stages import carried_columns, drop_stages, stages
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.detectors.frequencies import Frequencies
 from ragassay.schemas.columns import raw_schema
@@ -24,6 +26,8 @@ def score_files(
     frequencies: Callable[[], Frequencies] | None,
     committed: int,
     console: Console,
+    chosen: Mapping[int, RowSet] | None = None,
+    limits: Limits = EVERYTHING,
 ) -> None:
     """Score files and write their rows to `raw/`, one row a response, partitioned as the input.
 
@@ -37,11 +41,16 @@ def score_files(
         frequencies: Gives the document frequencies, if there are detectors.
         committed: How many rows an earlier run has committed.
         console: Where progress goes.
+        chosen: Number -> its chosen rows, of files of which a sample is scored.
+        limits: What is left out.
     """
     output.fs.create_dir(output.path("raw"), recursive=True)
-    groups = open_groups(output, logs.fs, files)
+    groups = open_groups(output, logs.fs, files, chosen)
     if any(groups.values()):
-        sink = Sink(output, "raw", logs.partition_keys, raw_schema(logs.passthrough), CHECKPOINT)
-        rows = sum(file.rows or 0 for file in files.values())
-        with progress(stages(job, frequencies), rows, committed, console) as counted:
-            run_plan(open_rows(job, logs, files, groups), counted, sink, job.block_mib)
+        sink = Sink(output, "raw", logs.partition_keys, raw_schema(carried_columns(job, logs)), CHECKPOINT)
+        rows = sum(len(chosen[number]) if chosen and number in chosen else file.rows or 0 for number, file in files.items())
+        steps = [*stages(job, frequencies), *drop_stages(job, logs)]
+        if limits.deadline is not None:
+            steps = ending(steps, limits.deadline)
+        with progress(steps, rows, committed, console) as counted:
+            run_plan(open_rows(job, logs, files, groups, limits), counted, sink, job.block_mib)

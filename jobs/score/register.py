@@ -1,6 +1,6 @@
 """Enter an input in the manifest of an output folder: what is new, what is known, and what must not be mixed."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
@@ -25,7 +25,11 @@ from ragassay.jobs.output.fingerprint import check_fingerprint, fingerprint
 from ragassay.jobs.output.partitions import hive_path, partitions
 from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
 from ragassay.jobs.output.sealed import sealed_among
-from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows
+from ragassay.jobs.score.backfill import WHOLE_INPUT, Backfill, tonight
+from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows, committed_rows, reopen
+from ragassay.jobs.score.partition_filter import check_keys
+from ragassay.jobs.score.row_set import RowSet
+from ragassay.jobs.score.stages import carried_columns
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.engines.checked import check_once
 from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm
@@ -37,7 +41,8 @@ from ragassay.pipeline.slm.served import asker_of
 from ragassay.pipeline.split import load_splitter
 from ragassay.pipeline.uncertainty.config import ReadingModel
 from ragassay.pipeline.uncertainty.prompt import answer_encoder
-from ragassay.schemas.manifest import PENDING, SCORED, UNREADABLE, InputFile, Manifest
+from ragassay.schemas.columns import passthrough_name
+from ragassay.schemas.manifest import LEFT, PENDING, SCORED, UNREADABLE, InputFile, Manifest
 
 
 def check_input(job: Job, logs: Logs) -> None:
@@ -55,6 +60,13 @@ def check_input(job: Job, logs: Logs) -> None:
     if sum(f.rows or 0 for f in logs.files) == 0:
         raise InputError(f"input {logs.uri} holds no rows")
     check_logs(logs, job.columns, job.question_needed)
+    carried_columns(job, logs)
+    column = job.splitter.column
+    if column is not None and passthrough_name(column) not in logs.passthrough.names:
+        raise InputError(
+            f"input {logs.uri}: no column {column!r} (splitter.column), which is to say each row's language; columns that are "
+            f"carried along are {', '.join(logs.passthrough.names) or 'none'}"
+        )
     for member in (member for member in job.uncertainty if member.score.of_samples):
         place = logs.passthrough.get_field_index(member.samples)
         kind = logs.passthrough.field(place).type if place >= 0 else None
@@ -109,7 +121,11 @@ class Registered:
         fingerprint: What its scores depend on.
         files: Those that the manifest is to hold, by number.
         unsealed: Of those that it has sealed, the ones that were written anew since, as it is to have them.
-        to_score: Those of the input that are not scored yet, by number.
+        to_score: Those of the input that this run is to score, by number, in their order.
+        stops: Number -> row from which on such a file is left for a later run.
+        chosen: Number -> the rows of it that are to be scored, where these are a sample.
+        later: Files in the partitions that are meant, which are left for a later run.
+        outside: Files in other partitions.
         touched: Files that were written anew since they were scored, and whose size and footer are the same.
         skipped: Unreadable files, with the reason.
     """
@@ -118,11 +134,15 @@ class Registered:
     files: dict[int, InputFile]
     unsealed: dict[int, InputFile]
     to_score: dict[int, LogFile]
+    stops: dict[int, int]
+    chosen: dict[int, RowSet]
+    later: list[LogFile]
+    outside: list[LogFile]
     touched: list[str]
     skipped: dict[str, str]
 
 
-def register(job: Job, logs: Logs, output: Folder, manifest: Manifest) -> Registered:
+def register(job: Job, logs: Logs, output: Folder, manifest: Manifest, backfill: Backfill = WHOLE_INPUT) -> Registered:
     """Tell what of an input is new; all that can be checked without an engine is checked.
 
     Raises:
@@ -132,29 +152,57 @@ def register(job: Job, logs: Logs, output: Folder, manifest: Manifest) -> Regist
     has_scores = manifest.sealed.files or any(f.state == SCORED for f in manifest.files.values())
     if has_scores or CommittedRows(output, manifest.files)():
         check_fingerprint(manifest.fingerprint, print_now, output.uri)
+    check_keys(backfill.conditions, logs.partition_keys, logs.uri)
     entries = {**manifest.files, **sealed_among(output, manifest, [*logs.files, *logs.unreadable])}
     known, fresh, mended = _compare(logs, output, entries)
     refuse_unfinished(output, manifest, {entries[known[f.path]].path for f in logs.files if f.path in known})
-    to_score = [f for f in logs.files if f.path not in known or entries[known[f.path]].state != SCORED]
+    meant = {file.path for file in [*logs.files, *logs.unreadable] if backfill.wants(file)}
+    found = tonight(
+        backfill, logs, output, job.columns.row_id, {path: (number, entries[number]) for path, number in known.items()}
+    )
+    to_score = found.files
     check_types(logs, to_score, logs.passthrough)
-    _refuse_other_types(output, logs, to_score)
+    _refuse_other_types(output, logs, carried_columns(job, logs), to_score)
     check_row_ids(logs, to_score, job.columns, keep_bad=job.on_bad_file == "skip")
     if to_score:
         check_models(job)
     anew = {file.path for file in mended}
+    names = meant & {file.path for file in [*to_score, *logs.unreadable]}
+    stale = anew - names  # entered anew when their turn comes
+    fresh, mended = ([file for file in files if file.path in names] for files in (fresh, mended))
     touched = _touched(output, entries, {known[f.path]: f for f in logs.files if f.path in known and f.path not in anew})
     new = dict(enumerate(map(_entry, fresh), manifest.registered))
     known |= {entry.path: number for number, entry in new.items()}
     new |= {known[file.path]: _entry(file) for file in mended}
-    for file in logs.files:  # an older manifest lacks them; and what was touched is told once
+    for file in (file for file in logs.files if file.path in known.keys() - stale):  # older manifests lack them; told once
         number = known[file.path]
         old = new.get(number) or entries[number]
         if (old.digest, old.mtime) != (file.digest, file.mtime):
             new[number] = replace(old, digest=file.digest, mtime=file.mtime)
+    for file in to_score:
+        number = known[file.path]
+        new[number] = _opened(output, number, new.get(number) or entries[number], found.shares[file.path])
     unsealed = {number: new.pop(number) for number in list(new) if number in entries and number not in manifest.files}
-    skipped = {f.uri: f.error or "" for f in logs.unreadable}
-    to_score_by_number = {known[f.path]: f for f in to_score}
-    return Registered(print_now, {**manifest.files, **new}, unsealed, to_score_by_number, touched, skipped)
+    return Registered(
+        fingerprint=print_now,
+        files={**manifest.files, **new},
+        unsealed=unsealed,
+        to_score={known[f.path]: f for f in to_score},
+        stops={known[path]: stop for path, stop in found.stops.items()},
+        chosen={known[path]: rows.shifted(known[path] << 32) for path, rows in found.chosen.items()},
+        later=found.later,
+        outside=[file for file in logs.files if file.path not in meant],
+        touched=touched,
+        skipped={f.uri: f.error or "" for f in logs.unreadable if f.path in meant},
+    )
+
+
+def _opened(output: Folder, number: int, entry: InputFile, share: float) -> InputFile:
+    """A file that is to be scored; of one that is scored already, a larger share: what there is of it is committed again first."""
+    if entry.state == SCORED:
+        raw = {hive_path(place): paths for place, paths in partitions(output, "raw").items()}
+        reopen(output, number, raw.get(entry.partition, []))
+    return replace(entry, state=PENDING, share=share)  # `sampled_out` is of what `scored/` has until it is done
 
 
 def _compare(
@@ -183,7 +231,7 @@ def _compare(
             fresh.append(file)
             continue
         old = entries[number]
-        if old.path != file.path and old.state == PENDING:
+        if old.path != file.path and old.state in (PENDING, LEFT):
             raise OutputError(
                 f"input file {file.uri} is known to output {output.uri} as {old.path!r} and would be scored "
                 f"again as {file.path!r}: name INPUT as it was named before"
@@ -213,7 +261,7 @@ def _touched(output: Folder, entries: Mapping[int, InputFile], files: Mapping[in
     """Files of which there are scores, and whose time has changed and nothing else: copies, or rows changed in place."""
     known = ((number, entries[number], file) for number, file in files.items())
     other = [(number, old, file) for number, old, file in known if old.mtime and file.mtime and old.mtime != file.mtime]
-    pending = [number for number, old, _ in other if old.state == PENDING]
+    pending = [number for number, old, _ in other if old.state in (PENDING, LEFT)]
     begun = bool(pending) and CommittedRows(output, pending)() > 0
     return [file.uri for _, old, file in other if old.state == SCORED or begun]
 
@@ -242,13 +290,27 @@ def refuse_unfinished(output: Folder, manifest: Manifest, paths: Collection[str]
         )
 
 
-def _refuse_other_types(output: Folder, logs: Logs, files: Sequence[LogFile]) -> None:
+def unfinished(output: Folder, manifest: Manifest, others: Iterable[LogFile] = ()) -> set[str]:
+    """Hive paths of partitions that are not whole: a budget ran out over a file of theirs, or others of them wait for a run.
+
+    Args:
+        output: The output folder.
+        manifest: Its manifest.
+        others: Files that wait for a run.
+    """
+    begun = committed_rows(output).files
+    return {f.partition for n, f in manifest.files.items() if n in begun and f.state in (PENDING, LEFT)} | {
+        f.partition_path for f in others
+    }
+
+
+def _refuse_other_types(output: Folder, logs: Logs, carried: pa.Schema, files: Sequence[LogFile]) -> None:
     """Columns that don't fit those of earlier nights in the same partition are refused before anything is scored.
 
     Raises:
         OutputError, InputError: There is one.
     """
-    extra = pa.schema([f for f in logs.passthrough if f.name not in logs.partition_keys])
+    extra = pa.schema([f for f in carried if f.name not in logs.partition_keys])
     by_partition: dict[str, list[LogFile]] = {}
     for file in files:
         by_partition.setdefault(file.partition_path, []).append(file)

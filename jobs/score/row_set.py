@@ -70,6 +70,24 @@ class RowSet:
             found += max(0, min(chunk, high) - low) if isinstance(chunk, int) else int(np.unpackbits(chunk)[low:high].sum())
         return found
 
+    def rows(self, start: int, stop: int) -> Ints:
+        """Those of the rows `start <= row_key < stop` that it holds, in order."""
+        numbers = range(start >> CHUNK, ((stop - 1) >> CHUNK) + 1)
+        found = [_places(self._chunks[n]) + (n << CHUNK) for n in numbers if n in self._chunks]
+        keys = np.concatenate([np.zeros(0, np.int64), *found])
+        return np.asarray(keys[slice(*np.searchsorted(keys, [start, stop]))])
+
+    @property
+    def files(self) -> set[int]:
+        """Numbers of the files of which it holds rows."""
+        return {number >> (32 - CHUNK) for number in self._chunks}
+
+    def shifted(self, by: int) -> "RowSet":
+        """The same rows under `row_key`s that are so much higher, a multiple of a chunk; the two share their chunks."""
+        moved = RowSet()
+        moved._chunks = {number + (by >> CHUNK): chunk for number, chunk in self._chunks.items()}
+        return moved
+
     def near(self, start: int, stop: int) -> "RowSet":
         """What it holds of the chunks around the rows `start <= row_key < stop`; the two share them."""
         part = RowSet()
@@ -100,6 +118,10 @@ def _bits(chunk: int | Bits, length: int) -> Bits:
     if isinstance(chunk, int):
         chunk = np.packbits(np.arange(max(8 * length, chunk)) < chunk)
     return np.concatenate([chunk, np.zeros(max(0, length - len(chunk)), np.uint8)])
+
+
+def _places(chunk: int | Bits) -> Ints:
+    return np.arange(chunk) if isinstance(chunk, int) else np.flatnonzero(np.unpackbits(chunk))
 
 
 def _held(chunk: int | Bits, rows: Ints) -> Bools:

@@ -7,17 +7,22 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.jobs.config import Job
+from ragassay.jobs.input import Logs
+from ragassay.jobs.input.types import may_hold_text
 from ragassay.jobs.plan import Stage
 from ragassay.jobs.resources import engine_environment, threads_of
 from ragassay.jobs.score.engine_metrics import engine_counters
 from ragassay.pipeline.detectors.frequencies import Frequencies
+from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.slm.config import Replicas, Slm
 from ragassay.pipeline.stages.detect import detect_batch
+from ragassay.pipeline.stages.drop_text import drop_texts
 from ragassay.pipeline.stages.rerank import Reranker
 from ragassay.pipeline.stages.served import ServedScorer
 from ragassay.pipeline.stages.slm import SlmScorer
 from ragassay.pipeline.stages.split import split_batch
 from ragassay.pipeline.stages.uncertainty import UncertaintyScorer
+from ragassay.schemas.columns import passthrough_name
 
 
 def stages(job: Job, frequencies: Callable[[], Frequencies] | None = None) -> list[Stage]:
@@ -40,7 +45,8 @@ def stages(job: Job, frequencies: Callable[[], Frequencies] | None = None) -> li
 def split_stage(job: Job) -> Stage:
     """Responses to sentences."""
     splitter = (job.splitter.name, job.splitter.language)
-    return Stage("split", split_batch, {"splitter": splitter, "question_needed": job.question_needed}, judges=False)
+    arguments = {"splitter": splitter, "question_needed": job.question_needed, **_language_column(job)}
+    return Stage("split", split_batch, arguments, judges=False)
 
 
 def rerank_stages(job: Job) -> list[Stage]:
@@ -86,7 +92,37 @@ def uncertainty_stages(job: Job) -> list[Stage]:
 def detect_stage(job: Job, frequencies: Callable[[], Frequencies] | None) -> Stage:
     """The detectors' values and evidence."""
     arguments = {"language": job.splitter.language, "frequencies": frequencies, "threads": os.cpu_count() or 1}
-    return Stage("detect", detect_counted, {"detectors": job.detectors, **arguments})
+    return Stage("detect", detect_counted, {"detectors": job.detectors, **arguments, **_language_column(job)})
+
+
+def _language_column(job: Job) -> dict[str, str]:
+    """Where rows say their language, under the name by which it is carried along."""
+    return {} if job.splitter.column is None else {"language_column": passthrough_name(job.splitter.column)}
+
+
+def drop_stages(job: Job, logs: Logs) -> list[Stage]:
+    """No text of users behind it, if the job wants none in OUTPUT."""
+    if job.drop_text is None:
+        return []
+    carried = set(carried_columns(job, logs).names)
+    dropped = [name for name in logs.passthrough.names if name not in carried]
+    return [Stage("drop_text", drop_texts, {"dropped": dropped}, judges=False)]
+
+
+def carried_columns(job: Job, logs: Logs) -> pa.Schema:
+    """The user's own columns that are written: where text is dropped, hive keys, what holds none, and what the job keeps.
+
+    Raises:
+        InputError: The job keeps a column that the logs do not have.
+    """
+    if job.drop_text is None:
+        return logs.passthrough
+    kept = {*job.drop_text.keep, *logs.partition_keys}
+    unknown = sorted(kept - set(logs.passthrough.names))
+    if unknown:
+        there = f"; they are {', '.join(logs.passthrough.names)}" if logs.passthrough.names else ": there are none"
+        raise InputError(f"input {logs.uri}: drop_text.keep names {', '.join(unknown)}, no column that is carried along{there}")
+    return pa.schema([field for field in logs.passthrough if field.name in kept or not may_hold_text(field.type)])
 
 
 def detect_counted(table: pa.Table, frequencies: Callable[[], Frequencies], **arguments: Any) -> pa.Table:

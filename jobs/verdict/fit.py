@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 
 from ragassay.jobs.config import Job
-from ragassay.jobs.output.partitions import batches, history, partitions
+from ragassay.jobs.output.partitions import batches, history, hive_path, partitions
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.resources import DRIVER_CPUS
 from ragassay.jobs.sections import Normalize
@@ -24,8 +24,13 @@ from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.stats import Moments, PartitionStats
 
 
-def fit_output(job: Job, output: Folder) -> dict[str, PartitionStats]:
+def fit_output(job: Job, output: Folder, without: Collection[str] = ()) -> dict[str, PartitionStats]:
     """Bring `stats/` up to date with `raw/`: only partitions whose raw files are new are read, and of them only scores.
+
+    Args:
+        job: The job.
+        output: The output folder.
+        without: Hive paths of partitions that are not whole yet, which don't count.
 
     Returns:
         Statistics by partition.
@@ -35,7 +40,7 @@ def fit_output(job: Job, output: Folder) -> dict[str, PartitionStats]:
     """
     import ray
 
-    raw = partitions(output, "raw")
+    raw = {place: files for place, files in partitions(output, "raw").items() if hive_path(place) not in without}
     if not raw:
         raise OutputError(f"output {output.uri} holds no scored rows: run `ragassay score INPUT {output.uri}` first")
     values = job.values

@@ -14,6 +14,13 @@ bands' labelled rates, each band with its share W of ALL rows (post-stratificati
 The normal interval of the papers is too short for few labels or rare faults: none was seen, and so none can be. The interval
 here follows Fay and Feuer (1997, Statistics in Medicine 16), who do for weighted sums of counts what Clopper and Pearson do for
 one: an end is where the truth would be if one label more had said so; with Beta in place of their Gamma.
+
+Where only a sample of the rows was scored, each scored row stands for w = 1 / share of them. Then W_k are shares of sum w, what
+a cell is worth is counted against all of its rows, scored or not, and to the variance comes that of the W_k,
+
+    sum_scored w (w - 1) (p_band - theta)^2 / (sum w)^2,
+
+which with what is left within the bands is the variance of a random sample.
 """
 
 from dataclasses import dataclass, replace
@@ -62,6 +69,8 @@ class Cells:
         labels: Labels that this rate is worth, above 0.
         sizes: Rows of each.
         mixing: Variance of the estimate that comes of strata that lie in several bands, with these labels.
+        drawn: Variance that comes of scoring a sample only, however many labels there are.
+        most: Labels that each could have at most, its scored rows; None for its sizes.
     """
 
     shares: Floats
@@ -69,10 +78,17 @@ class Cells:
     labels: Floats
     sizes: Floats
     mixing: float
+    drawn: float = 0.0
+    most: Floats | None = None
+
+    @property
+    def could(self) -> Floats:
+        """Labels that each could have at most."""
+        return self.sizes if self.most is None else self.most
 
     def with_labels(self, times: float) -> "Cells":
-        """The same with so many times the labels, at most all rows."""
-        return replace(self, labels=np.minimum(self.labels * times, self.sizes), mixing=self.mixing / times)
+        """The same with so many times the labels, at most all scored rows."""
+        return replace(self, labels=np.minimum(self.labels * times, self.could), mixing=self.mixing / times)
 
 
 @dataclass(frozen=True)
@@ -110,17 +126,20 @@ def bands_of(flagged: Bools, scores: Floats, rows: Ints) -> Ints:
     return bands
 
 
-def cells_of(bands: Ints, sample: Sample) -> Cells:
+def cells_of(bands: Ints, sample: Sample, stands: Floats | None = None) -> Cells:
     """Cells by stratum and band; a band is shared among the strata in it as their weights say.
 
     A band without any label counts as though it had one, that said what all labels together do.
 
     Args:
-        bands: Band of each of all rows.
+        bands: Band of each scored row.
         sample: The labelled rows, at least one.
+        stands: How many rows each scored one stands for; None where all rows were scored.
     """
-    size = len(bands)
-    of_band = np.bincount(bands) / size
+    every = np.ones(len(bands)) if stands is None else stands
+    sample = replace(sample, weights=sample.weights * every[sample.rows])
+    size = every.sum()
+    of_band = np.bincount(bands, every) / size
     number = len(of_band)
     codes, cell = np.unique(sample.strata * number + bands[sample.rows], return_inverse=True)
     band, stratum = codes % number, codes // number
@@ -135,23 +154,32 @@ def cells_of(bands: Ints, sample: Sample) -> Cells:
     mixing = float((shares**2 * (apart - of_stratum[stratum]) ** 2 / labels).sum())
     without = of_band[(labelled == 0) & (of_band > 0)]
     known = shares > 0
+    average = np.average(sample.wrong, weights=sample.weights)
+    of_bands = np.bincount(band, shares * rates, number) / np.where(of_band > 0, of_band, 1)
+    of_rows = np.where(labelled > 0, of_bands, average)[bands]
+    centre = np.average(of_rows, weights=every)
+    scored = np.bincount(bands, minlength=number)
     return Cells(
         shares=np.concatenate([shares[known], without]),
-        rates=np.concatenate([rates[known], np.full(len(without), np.average(sample.wrong, weights=sample.weights))]),
+        rates=np.concatenate([rates[known], np.full(len(without), average)]),
         labels=np.concatenate([labels[known], np.ones(len(without))]),
         sizes=np.concatenate([shares[known] * size, without * size + 1]),  # the label that it never had is of none of its rows
         mixing=mixing,
+        drawn=float((every * (every - 1) * (of_rows - centre) ** 2).sum() / size**2),
+        most=np.concatenate([(scored[band] * weight / labelled[band])[known], scored[(labelled == 0) & (of_band > 0)] + 1.0]),
     )
 
 
 def share_of(cells: Cells) -> Share:
     """The estimate and its interval, see `limits`."""
     value = float(np.clip((cells.shares * cells.rates).sum(), 0, 1))
-    low, high = limits(cells.shares, cells.rates, cells.labels, cells.sizes, np.array(cells.mixing))
+    low, high = limits(cells.shares, cells.rates, cells.labels, cells.sizes, np.array(cells.mixing), np.array(cells.drawn))
     return Share(value, min(float(low), value), max(float(high), value))
 
 
-def limits(shares: Floats, rates: Floats, labels: Floats, sizes: Floats, mixing: Floats) -> tuple[Floats, Floats]:
+def limits(
+    shares: Floats, rates: Floats, labels: Floats, sizes: Floats, mixing: Floats, drawn: Floats | float = 0.0
+) -> tuple[Floats, Floats]:
     """Ends of the interval, of one estimate or of many.
 
         low = min_k Beta^-1(0.025; m_k, v_k),   high = max_k Beta^-1(0.975; m_k, v_k)   with
@@ -166,6 +194,7 @@ def limits(shares: Floats, rates: Floats, labels: Floats, sizes: Floats, mixing:
         labels: n.
         sizes: N.
         mixing: Array (...).
+        drawn: Array (...), or 0 where all rows were scored.
 
     Returns:
         Two arrays (...), each 0 to 1.
@@ -180,7 +209,7 @@ def limits(shares: Floats, rates: Floats, labels: Floats, sizes: Floats, mixing:
         before = shares**2 * rates * (1 - rates) / np.maximum(worth - 1, 1)
         after = shares**2 * more * (1 - more) / np.maximum(worth, 1)
         means = np.clip((shares * rates).sum(-1, keepdims=True) + shares * (more - rates), 0, 1)
-        variances = before.sum(-1, keepdims=True) - before + after + (mixing * left.max(-1))[..., None]
+        variances = before.sum(-1, keepdims=True) - before + after + (mixing * left.max(-1) + drawn)[..., None]
         weight = np.clip(means * (1 - means) / np.maximum(variances, TINY) - 1, LIGHT, HEAVY)
         ends = np.where((means > 0) & (means < 1), beta.ppf(level, means * weight, (1 - means) * weight), means)
         found.append(ends)
@@ -189,14 +218,14 @@ def limits(shares: Floats, rates: Floats, labels: Floats, sizes: Floats, mixing:
     return np.where(none, 0.0, low.min(-1)), np.where(every, 1.0, high.max(-1))
 
 
-def powered(flagged: Bools, scores: Floats, sample: Sample) -> Cells:
-    """Cells of the prediction-powered estimate."""
-    return cells_of(bands_of(flagged, scores, sample.rows), sample)
+def powered(flagged: Bools, scores: Floats, sample: Sample, stands: Floats | None = None) -> Cells:
+    """Cells of the prediction-powered estimate; see `cells_of`."""
+    return cells_of(bands_of(flagged, scores, sample.rows), sample, stands)
 
 
-def classical(size: int, sample: Sample) -> Cells:
-    """Cells of the estimate from the labels alone: the strata."""
-    return cells_of(np.zeros(size, dtype=np.int64), sample)
+def classical(size: int, sample: Sample, stands: Floats | None = None) -> Cells:
+    """Cells of the estimate from the labels alone: the strata; see `cells_of`."""
+    return cells_of(np.zeros(size, dtype=np.int64), sample, stands)
 
 
 def labels_to_halve(cells: Cells, labels: int, size: int) -> int:
@@ -209,7 +238,7 @@ def labels_to_halve(cells: Cells, labels: int, size: int) -> int:
     """
     found = share_of(cells)
     wanted = (found.high - found.low) / 2
-    few, many = 1.0, float((cells.sizes / cells.labels).max())
+    few, many = 1.0, float((cells.could / cells.labels).max())
     for _ in range(25):
         middle = (few + many) / 2
         now = share_of(cells.with_labels(middle))

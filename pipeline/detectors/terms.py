@@ -90,12 +90,12 @@ class _Stems(dict[str, str]):
         return stem
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def _stems(language: str) -> _Stems:
     return _Stems(language)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def stop_words(language: str) -> frozenset[str]:
     """spaCy's stop words of a language, in lower case."""
     spacy = import_spacy()

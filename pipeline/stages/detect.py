@@ -10,12 +10,18 @@ from ragassay.pipeline.contain import contain, fault_of, with_status
 from ragassay.pipeline.detectors.config import Detector
 from ragassay.pipeline.detectors.detect import Detected, detect
 from ragassay.pipeline.detectors.frequencies import Frequencies
+from ragassay.pipeline.language import by_language, row_languages
 from ragassay.pipeline.rows import Row
 from ragassay.schemas.columns import EVIDENCE, MEMBER, Status
 
 
 def detect_batch(
-    table: pa.Table, detectors: Sequence[Detector], language: str, frequencies: Frequencies, threads: int
+    table: pa.Table,
+    detectors: Sequence[Detector],
+    language: str,
+    frequencies: Frequencies,
+    threads: int,
+    language_column: str | None = None,
 ) -> pa.Table:
     """Add the detectors' members and evidence to the rows whose status is ok.
 
@@ -27,7 +33,19 @@ def detect_batch(
         language: ISO 639-1 code.
         frequencies: Document frequencies.
         threads: CPU threads for embeddings.
+        language_column: Column with each row's language, in the place of `language`; None where there is none.
     """
+    parts = by_language(row_languages(table, language, language_column))
+    if len(parts) < 2:
+        return _contained(table, detectors, next(iter(parts), language), frequencies, threads)
+    found = [_contained(table.take(pa.array(p)), detectors, code, frequencies, threads) for code, p in parts.items()]
+    order = np.argsort(np.concatenate(list(parts.values())), kind="stable")
+    return pa.concat_tables(found).take(pa.array(order))
+
+
+def _contained(
+    table: pa.Table, detectors: Sequence[Detector], language: str, frequencies: Frequencies, threads: int
+) -> pa.Table:
     return pa.concat_tables(
         contain(
             table.num_rows,

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.pipeline.contain import contain, fault_of
+from ragassay.pipeline.language import by_language, row_languages
 from ragassay.pipeline.split import load_splitter, split
 from ragassay.schemas.columns import EVIDENCE, MEMBER, SPAN, USAGE, Status
 
@@ -14,17 +15,25 @@ _Split = tuple[list[dict[str, Any]] | None, str, str | None]
 """Sentences of a row, null where it can't be scored; its status; and why."""
 
 
-def split_batch(table: pa.Table, splitter: tuple[str, str], question_needed: bool) -> pa.Table:
+def split_batch(
+    table: pa.Table, splitter: tuple[str, str], question_needed: bool, language_column: str | None = None
+) -> pa.Table:
     """Give each row its sentences, or the status that says why it has none; empty members and usage are added, and
-    further columns of `raw/`, which later stages fill, as nulls."""
+    further columns of `raw/`, which later stages fill, as nulls.
+
+    Args:
+        table: Rows of the schema `logs`.
+        splitter: Name and language of the splitter.
+        question_needed: Whether a row without a question can't be scored.
+        language_column: Column with each row's language, in the place of the splitter's; None where there is none.
+    """
     rows = table.select(["question", "context", "response", "status", "error"]).to_pylist()
-    nlp = _nlp(*splitter)
-    found: list[list[_Split]] = contain(
-        len(rows),
-        lambda some: _split_rows(rows[some], nlp, question_needed),
-        lambda _, error: [(None, Status.ERROR.value, f"split: {fault_of(error)}")],
-    )
-    sentences, statuses, errors = zip(*chain.from_iterable(found), strict=True) if rows else ((), (), ())
+    found: list[_Split] = [(None, Status.ERROR.value, None)] * len(rows)
+    for language, places in by_language(row_languages(table, splitter[1], language_column)).items():
+        mine, nlp = [rows[place] for place in places], _nlp(splitter[0], language)
+        for place, one in zip(places, chain.from_iterable(_contained(mine, nlp, question_needed)), strict=True):
+            found[place] = one
+    sentences, statuses, errors = zip(*found, strict=True) if rows else ((), (), ())
     table = table.drop_columns(["status", "error"])
     for name, values, kind in (
         ("sentences", sentences, pa.list_(SPAN)),
@@ -38,6 +47,14 @@ def split_batch(table: pa.Table, splitter: tuple[str, str], question_needed: boo
     ):
         table = table.append_column(name, pa.array(values, type=kind))
     return table
+
+
+def _contained(rows: Sequence[Mapping[str, Any]], nlp: Any, question_needed: bool) -> list[list[_Split]]:
+    return contain(
+        len(rows),
+        lambda some: _split_rows(rows[some], nlp, question_needed),
+        lambda _, error: [(None, Status.ERROR.value, f"split: {fault_of(error)}")],
+    )
 
 
 def _split_rows(rows: Sequence[Mapping[str, Any]], nlp: Any, question_needed: bool) -> list[_Split]:

@@ -100,6 +100,8 @@ def gather(
     label: str | None = None,
     all_explanations: bool = False,
     scales: Scales | None = None,
+    *,
+    texts: bool = True,
 ) -> Gathered:
     """Gather what the page shows; memory does not grow with the number of rows, but see `count_explanations`.
 
@@ -109,6 +111,7 @@ def gather(
         label: Column to show beside the worst responses.
         all_explanations: Show also the explanations that disagree with the flag.
         scales: By which the members' values are read; None shows them as they are.
+        texts: Whether the output holds texts; without them no response is shown.
 
     Raises:
         InputError: No partition has such a column.
@@ -142,7 +145,7 @@ def gather(
     found.slices = {name: sorted(shares[name].values(), key=lambda s: (-s.scored, s.value)) for name in slices}
     found.explained = count_explanations(output, files, all_explanations)
     places = [(place, place_of[place.file]) for place in sorted(worst, reverse=True)]
-    found.worst = responses(output, places, label, found.explained, scales or Scales())
+    found.worst = responses(output, places, label, found.explained, scales or Scales()) if texts else []
     return found
 
 

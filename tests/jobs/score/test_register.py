@@ -14,6 +14,7 @@ from ragassay.jobs.config import Job
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
 from ragassay.jobs.run import _register
+from ragassay.jobs.score.backfill import WHOLE_INPUT
 from ragassay.jobs.score.register import check_input
 from ragassay.jobs.storage import open_folder
 from ragassay.pipeline.errors import OutputError, RagassayError
@@ -31,7 +32,7 @@ def night(source: Path | str, output: Path, job: Job = JOB) -> list[str]:
     folder = open_folder(str(output))
     manifest = read_manifest(folder)
     manifest.runs.append(Run("r", "now"))
-    pending = _register(job, logs, folder, manifest, manifest.runs[-1])
+    pending = _register(job, logs, folder, manifest, manifest.runs[-1], WHOLE_INPUT).to_score
     schema = raw_schema(logs.passthrough)
     for number, file in pending.items():
         manifest.files[number].state = SCORED

@@ -115,3 +115,39 @@ def test_intervals_hold_what_they_state(judge: str, labels: int, design: str) ->
         truth = float(logs.wrong.mean())
         held = float(((low <= truth) & (truth <= high)).mean())
         assert held >= 0.935, (judge, labels, design, rate, held)
+
+
+@pytest.mark.parametrize("judge", ["good", "useless"])
+@pytest.mark.parametrize("shares", [(0.2, 0.2), (0.1, 0.5)], ids=["one share", "two shares"])
+def test_of_a_scored_sample_the_intervals_hold_the_rate_of_all_rows(judge: str, shares: tuple[float, float]) -> None:
+    """Rows of two files are scored by chance, as `--sample` does, the second has twice the faults; 60 of them are labelled."""
+    rng = np.random.default_rng([7, len(judge), round(100 * shares[0])])
+    draws, held, ignorant = 400, 0, 0
+    for draw in range(draws):
+        if draw % 30 == 0:
+            parts = [simulated(judge, rate, rng, ROWS) for rate in (0.15, 0.3)]
+            wrong, flagged, scores = (np.concatenate([getattr(p, n) for p in parts]) for n in ("wrong", "flagged", "scores"))
+            share = np.repeat(shares, ROWS)
+        mine = rng.uniform(size=2 * ROWS) < share
+        scored = int(mine.sum())
+        rows = rng.choice(scored, 400 if judge == "good" else 60, replace=False)
+        sample = plain(rows.tolist(), wrong[mine][rows].tolist())
+        found = share_of(powered(flagged[mine], scores[mine], sample, 1 / share[mine]))
+        held += found.low <= wrong.mean() <= found.high
+        blind = share_of(powered(flagged[mine], scores[mine], sample))
+        ignorant += blind.low <= wrong.mean() <= blind.high
+    assert held / draws >= 0.935
+    if judge == "good":  # many labels: who takes the scored rows for all is too sure, or asks the wrong rows
+        assert ignorant < held
+
+
+def test_a_sample_of_which_all_is_labelled_is_as_uncertain_as_a_random_sample() -> None:
+    logs = simulated("good", 0.2, np.random.default_rng(1), 400)
+    rows = plain(list(range(400)), logs.wrong.tolist())
+    found = powered(logs.flagged, logs.scores, rows, np.full(400, 4.0))
+    share = share_of(found)
+    normal = 2 * 1.96 * (0.2 * 0.8 / 400 * (1 - 1 / 4)) ** 0.5
+    assert share.value == pytest.approx(0.2) and normal < share.high - share.low < 1.15 * normal
+    assert labels_to_halve(found, 400, 400) == 0
+    whole = powered(logs.flagged, logs.scores, rows, np.ones(400))
+    assert share_of(whole) == share_of(powered(logs.flagged, logs.scores, rows))

@@ -1,0 +1,60 @@
+"""Drop the text of rows before they are written: offsets, scores, statuses and keys stay."""
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ragassay.schemas.columns import EVIDENCE, SPAN
+
+TEXTS = ("question", "context", "response")
+_MISSING = EVIDENCE.field("missing").type
+
+
+def drop_texts(table: pa.Table, dropped: Sequence[str]) -> pa.Table:
+    """Rows of `raw/` without the user's text.
+
+    Args:
+        table: Rows with all columns of `raw/`.
+        dropped: Columns of the user's that do not stay.
+
+    Returns:
+        The same rows: question, context, response, texts of sentences and of what evidence misses are null.
+    """
+    table = table.drop_columns([name for name in dropped if name in table.column_names])
+    for name in TEXTS:
+        table = _set(table, name, pa.nulls(table.num_rows, table.schema.field(name).type))
+    for name, change in (("sentences", _bare_spans), ("evidence", _bare_evidence)):
+        chunks = [_mapped(chunk, change) for chunk in table[name].chunks]
+        table = _set(table, name, pa.chunked_array(chunks, table.schema.field(name).type))
+    return table
+
+
+def _set(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:
+    place = table.schema.get_field_index(name)
+    return table.set_column(place, table.schema.field(place), column)
+
+
+def _mapped(lists: pa.ListArray, change: Callable[[pa.StructArray], pa.StructArray]) -> pa.ListArray:
+    lengths = pc.fill_null(pc.list_value_length(lists), 0)
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
+    return pa.ListArray.from_arrays(offsets, change(lists.flatten()), mask=pc.is_null(lists))
+
+
+def _bare_spans(spans: pa.StructArray) -> pa.StructArray:
+    parts = [pa.nulls(len(spans), f.type) if f.name == "text" else pc.struct_field(spans, f.name) for f in SPAN]
+    return pa.StructArray.from_arrays(parts, fields=list(SPAN))
+
+
+def _bare_missing(missing: pa.StructArray) -> pa.StructArray:
+    fields = list(_MISSING.value_type)
+    parts = [pa.nulls(len(missing), f.type) if f.name == "text" else pc.struct_field(missing, f.name) for f in fields]
+    return pa.StructArray.from_arrays(parts, fields=fields)
+
+
+def _bare_evidence(evidence: pa.StructArray) -> pa.StructArray:
+    parts = [
+        _mapped(pc.struct_field(evidence, f.name), _bare_missing) if f.name == "missing" else pc.struct_field(evidence, f.name)
+        for f in EVIDENCE
+    ]
+    return pa.StructArray.from_arrays(parts, fields=list(EVIDENCE))
