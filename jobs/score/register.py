@@ -198,7 +198,7 @@ def register(job: Job, logs: Logs, output: Folder, manifest: Manifest, backfill:
 
 
 def _opened(output: Folder, number: int, entry: InputFile, share: float) -> InputFile:
-    """A file that is to be scored; of one that is scored already, a larger share: what there is of it is committed again first."""
+    """A file that is to be scored; of one that is scored already, more: what there is of it is committed again first."""
     if entry.state == SCORED:
         raw = {hive_path(place): paths for place, paths in partitions(output, "raw").items()}
         reopen(output, number, raw.get(entry.partition, []))

@@ -1,6 +1,7 @@
 """A backfill on the real engine: whatever the budgets, partitions, orders and samples, the rows end as those of one run."""
 
 import re
+import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import here, manifest, one_ray, read_rows, write_job  # noqa: F401  (a fixture)
+from tests.jobs.score.test_private import everything
 from tests.soak.results import Result, record
 
 pytestmark = [pytest.mark.soak, pytest.mark.usefixtures("one_ray")]
@@ -91,3 +93,61 @@ def test_any_budgets_end_in_the_rows_of_one_run(tmp_path: Path) -> None:
     assert here("finalize", output, "--config", job).returncode == 0
     nights(logs, output, job, [])
     compared("a backfill by partitions, then samples of 0.2 and 0.5, then all", output, whole, "4 commands")
+
+
+def test_hours_and_models_end_in_the_rows_of_one_run(tiny_model: str, tmp_path: Path) -> None:
+    """A model behind a queue: blocks that wait for it when the time is over are dropped, and read again."""
+    logs = logs_of(tmp_path / "logs")
+    engine = {"kind": "transformers", "dtype": "float32", "max_model_len": 1024}
+    slm = {"name": "tiny", "model": tiny_model, "engine": engine}
+    job = write_job(tmp_path / "job.yaml", slms=[slm], detectors=[{"name": "novelty", "kind": "novelty"}], block_mib=0.02)
+    output, seconds = tmp_path / "out", 30
+    begun = 0
+    for _ in range(40):
+        start = time.monotonic()
+        done = here("run", logs, output, "--config", job, "--budget-hours", str(seconds / 3600))
+        took = time.monotonic() - start
+        assert done.returncode == 0, done.stdout + done.stderr
+        left = manifest(output)["runs"][-1]["left"]
+        if left is None:
+            break
+        begun += 1
+        print(f"{took:.1f} s of {seconds} s, {left}")
+        seconds = seconds if left["nights"] else 2 * seconds
+    assert begun, "it was never cut"
+    times = Counter(row["row_id"] for row in read_rows(output, "raw"))
+    assert len(times) == TOTAL and read_rows(output)[0]["members"][0]["name"] == "tiny"
+    assert Counter(row["row_id"] for row in read_rows(output)) == times
+    lost, twice = TOTAL - len(times), sum(count > 1 for count in times.values())
+    record(
+        Result("inputs", "a backfill by --budget-hours, with a model", TOTAL, len(times), lost, twice, f"{begun + 1} nights")
+    )
+
+
+HIDE = "import re\nMAIL = re.compile(r'[\\w.]+@[\\w.]+\\w')\n\ndef hide(text):\n    return MAIL.sub('[mail]', text)\n"
+
+
+def test_no_text_and_no_address_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        {**row, "row_id": f"r{i}", "response": f"{row['response']} Mail Zyxwvut{i}@shop.example.", "comment": "Zyxwvut"}
+        for i, row in enumerate(example_rows(1000))
+    ]
+    write_logs(tmp_path / "logs" / "dt=1" / "a.parquet", rows, row_group_size=100)
+    (tmp_path / "hide_soak.py").write_text(HIDE)
+    monkeypatch.chdir(tmp_path)
+    detectors = [{"name": kind, "kind": kind} for kind in ("entities", "attribution", "novelty")]
+    for name, more, banned in (
+        ("drop_text", {"drop_text": True}, ("Zyxwvut", "shop.example", "Staff")),
+        ("redact", {"redact": "hide_soak:hide", "drop_text": {"keep": []}}, ("Zyxwvut", "shop.example", "Staff")),
+        ("redact, with text", {"redact": "hide_soak:hide"}, ("shop.example",)),
+    ):
+        output = tmp_path / name.replace(",", "").replace(" ", "_")
+        job = write_job(tmp_path / "job.yaml", slms=[], detectors=detectors, block_mib=0.05, **more)
+        done = here("run", tmp_path / "logs", output, "--config", job)
+        assert done.returncode == 0, done.stdout + done.stderr
+        held = everything(output)
+        assert not [word for word in banned if word in held]
+        times = Counter(row["row_id"] for row in read_rows(output))
+        twice = sum(count > 1 for count in times.values())
+        assert {row["status"] for row in read_rows(output)} == {"ok"}
+        record(Result("inputs", f"{name}: every byte searched", 1000, len(times), 1000 - len(times), twice))

@@ -69,7 +69,7 @@ def tonight(found: Gathered, run: Run, manifest: Manifest, drift: DriftCheck) ->
         total=list(_total(found, whole=of_nights)),
         drift=_drift(drift, last.value if of_nights else ""),
         drifted=bool(drift.drifted),
-        lines=[*([] if found.days else _runs(manifest)), *_files(run.files_skipped)],
+        lines=[*_sample(manifest), *([] if found.days else _runs(manifest)), *_files(run.files_skipped)],
     )
 
 
@@ -139,6 +139,17 @@ def _shifts(check: DriftCheck) -> str:
     if not shifts:
         return f"none in {len(check.shifts):,} comparisons {against}"
     return f"{len(shifts):,} of {len(check.shifts):,} comparisons {against}: {', '.join(shifts)}"
+
+
+def _sample(manifest: Manifest) -> Iterator[str]:
+    """Whether it is of a sample of the rows."""
+    files = [file for file in manifest.files.values() if file.sampled_out]
+    if files:
+        rows, out = sum(file.rows or 0 for file in files), sum(file.sampled_out for file in files)
+        yield (
+            f"A sample: of {len(files):,} files {rows - out:,} of {rows:,} rows were scored, chosen by a hash of their "
+            "ids; counts are of these, and shares are estimates of all."
+        )
 
 
 def _runs(manifest: Manifest) -> Iterator[str]:

@@ -161,7 +161,7 @@ def test_texts_are_redacted_before_anything_sees_them(folder: Path, function: st
     assert not re.search(r"@shop|shop\.example|30 1234567|can't hide|carl|dora", held) and "[mail]" in held
     found = {row["row_id"]: row for row in read_rows(folder / "out")}
     assert len(found) == len(rows)
-    assert found["secret"]["question"] == "Call [phone]?" and found["secret"]["context"] == ["Write to [mail]", None]
+    assert found["secret"]["question"] == "Call [phone]?" and found["secret"]["context"] == ["Write to [mail].", None]
     for name in ("raises", "opens"):
         row = found[name]
         assert (row["status"], row["question"], row["context"], row["response"]) == ("error", None, None, None)
