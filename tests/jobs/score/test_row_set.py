@@ -38,6 +38,10 @@ def test_it_holds_what_was_added(added: list[list[int]], asked: list[int]) -> No
     low, high = asked[0], asked[-1]
     if high - low <= 4 * HERE:
         assert rows.count(low, high) == sum(low <= key < high for key in plain)
+        assert rows.rows(low, high).tolist() == sorted(key for key in plain if low <= key < high)
+    assert rows.files == {key >> 32 for key in plain}
+    moved = rows.shifted(5 << 32)
+    assert moved.holds(np.array(asked, np.int64) + (5 << 32)).tolist() == [key in plain for key in asked]
     parts = [rows.near(key, key + 1) for key in asked]
     assert pickle.loads(pickle.dumps(joined(parts))).holds(np.array(asked)).tolist() == [key in plain for key in asked]
 
