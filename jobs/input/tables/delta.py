@@ -1,6 +1,7 @@
 """Delta tables: the files of a version, and those that came in after an earlier one."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -29,6 +30,8 @@ NULL = "__HIVE_DEFAULT_PARTITION__"
 
 _NO_NEW_ROWS = ("DELETE", "UPDATE")
 """Operations that replace files by others with the same rows, less some or changed: rows that are scored stay as they are."""
+
+_WHOLE_SECOND = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.0+$")  # some write a partition's whole seconds with zeros behind
 
 _PHYSICAL = b"delta.columnMapping.physicalName"
 
@@ -211,7 +214,7 @@ def _file(
     if "://" in path or path.startswith("/"):
         raise InputError(f"Delta table {folder.uri} names a file elsewhere, {path} (a shallow clone?): name the table it is of")
     # An empty string and null are the same to a partition column.
-    partition = tuple((key, values[key] or NULL) for key in keys)
+    partition = tuple((key, _WHOLE_SECOND.sub(r"\1", values[key] or NULL)) for key in keys)
     error = "it has a deletion vector" if vector else None
     return LogFile(path, folder.uri_of(path), folder.path(path), size, partition, error=error)
 
