@@ -31,7 +31,9 @@ NULL = "__HIVE_DEFAULT_PARTITION__"
 _NO_NEW_ROWS = ("DELETE", "UPDATE")
 """Operations that replace files by others with the same rows, less some or changed: rows that are scored stay as they are."""
 
-_WHOLE_SECOND = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.0+$")  # some write a partition's whole seconds with zeros behind
+_WHOLE_SECOND = re.compile(
+    r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.0+$"
+)  # some write a partition's whole seconds with zeros behind
 
 _PHYSICAL = b"delta.columnMapping.physicalName"
 

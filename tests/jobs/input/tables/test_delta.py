@@ -48,7 +48,14 @@ def added(path: Path, version: int = 0) -> dict[str, Any]:
 
 def removed(add: dict[str, Any], *, changed: bool = True) -> dict[str, Any]:
     keys = ("path", "size", "partitionValues")
-    return {"remove": {**{key: add[key] for key in keys}, "dataChange": changed, "deletionTimestamp": 1, "extendedFileMetadata": True}}
+    return {
+        "remove": {
+            **{key: add[key] for key in keys},
+            "dataChange": changed,
+            "deletionTimestamp": 1,
+            "extendedFileMetadata": True,
+        }
+    }
 
 
 def test_partitions_come_from_the_log(tmp_path: Path) -> None:
@@ -57,7 +64,11 @@ def test_partitions_come_from_the_log(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "t", rows, partition_by=["dt"])
     logs = load(tmp_path / "t")
     assert [row["dt"] for row in rows_of(logs)] == ["a/b c%"] * 2 + ["x=y"] * 2 + ["__HIVE_DEFAULT_PARTITION__"] * 2
-    assert logs.source is not None and (logs.source.kind, logs.source.version, logs.source.partitioned_by) == ("delta", 0, ["dt"])
+    assert logs.source is not None and (logs.source.kind, logs.source.version, logs.source.partitioned_by) == (
+        "delta",
+        0,
+        ["dt"],
+    )
 
 
 def test_the_same_values_of_partitions_whether_by_the_library_or_the_log(tmp_path: Path) -> None:
@@ -165,7 +176,7 @@ def test_mapped_columns_have_their_names_of_now(tmp_path: Path, inside: bool) ->
     mapped = {**meta, "schemaString": json.dumps(schema), "configuration": configuration}
     commit(path, 1, {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}, {"metaData": mapped})
     if inside:
-        with pytest.raises(InputError, match="'meta'.*column mapping"):
+        with pytest.raises(InputError, match=r"'meta'.*column mapping"):
             load(path)
         return
     rows = rows_of(load(path))
@@ -197,7 +208,7 @@ def test_a_table_that_was_vacuumed_or_whose_log_is_gone(tmp_path: Path) -> None:
     DeltaTable(path).optimize.compact()
     DeltaTable(path).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
     assert ids(load(path)) == list(range(12))
-    with pytest.raises(InputError, match="are gone, such as .*vacuumed"):
+    with pytest.raises(InputError, match=r"are gone, such as .*vacuumed"):
         load(path, version=1)
     DeltaTable(path).create_checkpoint()
     for version in (0, 1):

@@ -104,7 +104,9 @@ def test_columns_renamed_added_and_dropped(logs: Table, find: Find) -> None:
     with logs.update_schema() as update:
         update.rename_column("tenant", "customer")
         update.add_column("region", StringType())
-    later = table(6, region="eu").rename_columns(["customer" if n == "tenant" else n for n in table(0).column_names] + ["region"])
+    later = table(6, region="eu").rename_columns(
+        ["customer" if n == "tenant" else n for n in table(0).column_names] + ["region"]
+    )
     logs.append(later)
     rows = rows_of(find())
     assert [row["customer"] for row in rows] == [row["tenant"] for row in table(0, 12).to_pylist()]
@@ -158,7 +160,9 @@ def add_deletes(logs: Table, path: Path, data: DataFile, positions: list[int] | 
         deletes = pa.table({"row_id": pa.array(["r0"])})
     else:
         ids_of = [(b"2147483546", pa.string()), (b"2147483545", pa.int64())]
-        fields = [pa.field(n, k, False, {b"PARQUET:field_id": i}) for n, (i, k) in zip(("file_path", "pos"), ids_of, strict=True)]
+        fields = [
+            pa.field(n, k, False, {b"PARQUET:field_id": i}) for n, (i, k) in zip(("file_path", "pos"), ids_of, strict=True)
+        ]
         deletes = pa.table([[data.file_path] * len(positions), positions], schema=pa.schema(fields))
     pq.write_table(deletes, path)
     content = DataFileContent.EQUALITY_DELETES if positions is None else DataFileContent.POSITION_DELETES
@@ -172,11 +176,15 @@ def add_deletes(logs: Table, path: Path, data: DataFile, positions: list[int] | 
 
 
 def commit_deletes(logs: Table, file: DataFile) -> None:
-    """A snapshot with one manifest of deletes more: the library reads such and writes none, so its own pieces are put together."""
+    """A snapshot with a manifest of deletes more, of the library's own pieces: it reads such, and writes none itself."""
     import uuid
 
     from pyiceberg.manifest import (
-        ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestWriterV2, write_manifest_list,
+        ManifestContent,
+        ManifestEntry,
+        ManifestEntryStatus,
+        ManifestWriterV2,
+        write_manifest_list,
     )  # fmt: skip
     from pyiceberg.table.snapshots import Operation, Snapshot, Summary
     from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate
@@ -218,7 +226,7 @@ def test_a_table_without_snapshots_and_names_that_mean_none(logs: Table, find: F
     ):
         with pytest.raises(InputError, match=said):
             load(uri, catalog=properties)
-    with pytest.raises(InputError, match="catalog 'other' can't be opened.*PYICEBERG_CATALOG"):
+    with pytest.raises(InputError, match=r"catalog 'other' can't be opened.*PYICEBERG_CATALOG"):
         load("iceberg://other/rag.logs", catalog={"type": "sql"})
     logs.append(table(0))
     with pytest.raises(InputError, match="holds a table"):
@@ -229,7 +237,9 @@ def test_required_fields_and_large_types(catalog: Catalog, find: Find) -> None:
     from pyiceberg.schema import Schema
 
     names = table(0).column_names
-    schema = Schema(*(NestedField(n, name, StringType(), required=False) for n, name in enumerate(names, 1) if name != "context"))
+    schema = Schema(
+        *(NestedField(n, name, StringType(), required=False) for n, name in enumerate(names, 1) if name != "context")
+    )
     logs = catalog.create_table("rag.logs", schema=schema)
     with logs.update_schema() as update:
         update.add_column("context", StringType())
