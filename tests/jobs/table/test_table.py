@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ragassay.jobs.output.manifest import write_manifest
 from ragassay.jobs.storage import open_folder
-from ragassay.jobs.table.parts import parts_of
+from ragassay.jobs.table.parts import parts_of, rows_of
 from ragassay.jobs.table.run import WrittenTable, target_of, write_table
 from ragassay.jobs.table.types import storable, storable_schema, stored
 from ragassay.pipeline.errors import ConfigError, OutputError
@@ -136,12 +136,10 @@ def test_other_outputs_keep_their_rows_and_one_begun_anew_replaces_its_own(table
 
 
 def test_one_that_breaks_off_leaves_partitions_whole(tables: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ragassay.jobs.table import run as table_run
-
     output = Output(tmp_path / "out")
     for day in range(3):
         output.verdicts(f"dt={day}", 10)
-    real = table_run.rows_of
+    real = rows_of
 
     def broken(folder: Any, part: Any, schema: pa.Schema, name: str) -> Iterator[pa.RecordBatch]:
         for batch in real(folder, part, schema, name):
@@ -150,7 +148,7 @@ def test_one_that_breaks_off_leaves_partitions_whole(tables: Tables, tmp_path: P
                 raise OSError("the disk is gone")
             yield batch.slice(4)
 
-    monkeypatch.setattr(table_run, "rows_of", broken)
+    monkeypatch.setattr("ragassay.jobs.table.run.rows_of", broken)
     with pytest.raises(OutputError, match="the disk is gone"):
         output.write(tables.to, tables.catalog)
     assert Counter(row["dt"] for row in tables.rows()) == {"0": 10}

@@ -89,10 +89,10 @@ def test_versions_and_what_came_in_between(tmp_path: Path) -> None:
     for first in (0, 6, 12):
         write_deltalake(path, table(first), mode="append")
     assert ids(load(path, version=1)) == list(range(12)) and ids(load(path, version=1, since=0)) == list(range(6, 12))
-    first = load(path, version=0)
-    later = load(path, [ran(first)])
+    begun = load(path, version=0)
+    later = load(path, [ran(begun)])
     assert ids(later) == list(range(6, 18)) and later.source is not None and later.source.since == 0
-    assert load(path, [ran(first), ran(later)]).files == []
+    assert load(path, [ran(begun), ran(later)]).files == []
     with pytest.raises(InputError, match="can't be read at version 9"):
         load(path, version=9)
 

@@ -63,10 +63,10 @@ def test_snapshots_and_what_came_in_between(logs: Table, find: Find) -> None:
         snapshots.append(current(logs))
     assert ids(find(version=snapshots[1])) == list(range(12))
     assert ids(find(version=snapshots[1], since=snapshots[0])) == list(range(6, 12))
-    first = find(version=snapshots[0])
-    later = find([ran(first)])
+    begun = find(version=snapshots[0])
+    later = find([ran(begun)])
     assert ids(later) == list(range(6, 18)) and later.source is not None and later.source.since == snapshots[0]
-    assert find([ran(first), ran(later)]).files == []
+    assert find([ran(begun), ran(later)]).files == []
     assert ids(load(logs.metadata_location)) == list(range(18))
     with pytest.raises(InputError, match="has no snapshot 7"):
         find(version=7)
@@ -198,8 +198,8 @@ def commit_deletes(logs: Table, file: DataFile) -> None:
             return {**super()._meta, "content": "deletes"}
 
     last = logs.current_snapshot()
-    assert last is not None
-    number, sequence = uuid.uuid4().int >> 66, logs.metadata.last_sequence_number + 1
+    assert last is not None and last.sequence_number is not None
+    number, sequence = uuid.uuid4().int >> 66, last.sequence_number + 1
     place = f"{logs.location()}/metadata/{uuid.uuid4()}"
     with Deletes(logs.spec(), logs.schema(), logs.io.new_output(f"{place}-m0.avro"), number, "null") as writer:
         entry = ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=number, data_file=file)
@@ -211,7 +211,14 @@ def commit_deletes(logs: Table, file: DataFile) -> None:
         snapshot_id=number, parent_snapshot_id=last.snapshot_id, sequence_number=sequence, timestamp_ms=last.timestamp_ms + 1,
         manifest_list=f"{place}.avro", summary=Summary(Operation.DELETE), schema_id=logs.schema().schema_id,
     )  # fmt: skip
-    branch = SetSnapshotRefUpdate(snapshot_id=number, ref_name="main", type="branch")
+    branch = SetSnapshotRefUpdate(
+        snapshot_id=number,
+        ref_name="main",
+        type="branch",
+        max_ref_age_ms=None,
+        max_snapshot_age_ms=None,
+        min_snapshots_to_keep=None,
+    )
     with logs.transaction() as transaction:
         transaction._apply((AddSnapshotUpdate(snapshot=snapshot), branch))
 

@@ -20,10 +20,10 @@ def test_versions_and_what_came_in_between(tmp_path: Path) -> None:
     for first in (0, 6, 12):
         append(path, first)
     assert ids(load(path, version=2)) == list(range(12)) and ids(load(path, version=2, since=1)) == list(range(6, 12))
-    first = load(path, version=1)
-    later = load(path, [ran(first)])
+    begun = load(path, version=1)
+    later = load(path, [ran(begun)])
     assert ids(later) == list(range(6, 18)) and later.source is not None and later.source.since == 1
-    assert load(path, [ran(first), ran(later)]).files == []
+    assert load(path, [ran(begun), ran(later)]).files == []
     with open_log(later.fs, later.files[0]) as log:
         assert [batch.num_rows for batch in log.batches(0, 4, ["row_id", "none"])] == [4, 2]
     with pytest.raises(InputError, match="can't be read at version 9"):
