@@ -203,7 +203,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     endpoint = f"http://127.0.0.1:{port}"
     for name, value in {"ACCESS_KEY_ID": "test", "SECRET_ACCESS_KEY": "test", "EC2_METADATA_DISABLED": "true"}.items():
         monkeypatch.setenv(f"AWS_{name}", value)
-    server = subprocess.Popen([Path(sys.executable).with_name("moto_server"), "-p", str(port)], stderr=subprocess.DEVNULL)
+    moto = subprocess.Popen([Path(sys.executable).with_name("moto_server"), "-p", str(port)], stderr=subprocess.DEVNULL)
     try:
         client = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1")
         for _ in range(100):
@@ -214,8 +214,8 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
                 time.sleep(0.2)
         yield f"?endpoint_override={endpoint}&region=us-east-1"
     finally:
-        server.terminate()
-        server.wait()
+        moto.terminate()
+        moto.wait()
 
 
 def test_delta_on_an_object_store(tmp_path: Path, bucket: str) -> None:

@@ -20,7 +20,7 @@ from ragassay.jobs.input.tables.projected import CHANGE, INSERT, Projected, proj
 from ragassay.jobs.input.tables.since import AsOf, Growth, Runs, begin_of
 from ragassay.jobs.input.types import plain
 from ragassay.jobs.sections import Input
-from ragassay.jobs.storage import Folder
+from ragassay.jobs.storage import Folder, real_path
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.source import Source
 
@@ -111,7 +111,8 @@ def find_delta(folder: Folder, source: Input, runs: Runs) -> Logs:
     since = begin.since if begin.whole is None else None
     readable = [file for file in mine if file.error is None]
     lineage = Source("delta", folder.uri, version, since, keys)
-    return Logs(folder.uri, folder.fs, readable, [file for file in mine if file.error is not None], {}, source=lineage)
+    own = {real_path(folder.fs, folder.root): folder.root}  # whatever else lies in it, a vacuum deletes
+    return Logs(folder.uri, folder.fs, readable, [file for file in mine if file.error is not None], own, source=lineage)
 
 
 def _of_version(folder: Folder, table: Any) -> Iterator[LogFile]:

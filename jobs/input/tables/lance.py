@@ -14,7 +14,7 @@ from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.tables.places import library, location, storage_options
 from ragassay.jobs.input.tables.since import Growth, Runs, begin_of
 from ragassay.jobs.sections import Input
-from ragassay.jobs.storage import Folder
+from ragassay.jobs.storage import Folder, real_path
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.source import Source
 
@@ -92,7 +92,8 @@ def find_lance(folder: Folder, source: Input, runs: Runs) -> Logs:
     grown.keep(as_of=versions.as_of(version))
     since = begin.since if begin.whole is None else None
     lineage = Source("lance", folder.uri, version, since)
-    return Logs(folder.uri, folder.fs, [file for file in grown.files if file.rows], source=lineage)
+    own = {real_path(folder.fs, folder.root): folder.root}
+    return Logs(folder.uri, folder.fs, [file for file in grown.files if file.rows], [], own, source=lineage)
 
 
 class _Versions:

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from ragassay.jobs.input import find_logs
+from ragassay.jobs.input import find_logs, refuse_overlap
 from ragassay.jobs.input.tables.delta import parse_commit
+from ragassay.jobs.storage import open_folder
 from ragassay.pipeline.errors import InputError
 from tests.conftest import write_logs
 
@@ -215,6 +216,14 @@ def test_a_table_that_was_vacuumed_or_whose_log_is_gone(tmp_path: Path) -> None:
         (path / "_delta_log" / f"{version:020d}.json").unlink()
     with pytest.raises(InputError, match="no longer has version 1"):
         load(path, since=0)
+
+
+def test_an_output_within_a_table_is_refused(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", table(0))
+    for place in ("t/audit", "t"):
+        with pytest.raises(InputError, match="OUTPUT outside it"):
+            refuse_overlap(load(tmp_path / "t"), open_folder(f"{tmp_path}/{place}"))
+    refuse_overlap(load(tmp_path / "t"), open_folder(f"{tmp_path}/audit"))
 
 
 def test_an_empty_table_and_one_among_files(tmp_path: Path) -> None:
