@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -21,6 +21,8 @@ from ragassay.schemas.source import Source
 VERSIONS = "_versions"
 _NO_NEW_ROWS = ("Rewrite", "Delete", "Restore")
 """Operations after which a dataset has no row that it did not have before; Rewrite is a compaction."""
+
+_AT_ONCE = 4  # versions whose fragments are held: neighbours are compared
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ class _Versions:
         self._folder = folder
         self._lance = library("lance", f"the Lance dataset {folder.uri}")
         self._options = storage_options(folder)
-        self.files = cache(self._files)
+        self.files = lru_cache(_AT_ONCE)(self._files)
 
     def at(self, version: int | None) -> Any:
         """The dataset at a version; None is the latest."""
