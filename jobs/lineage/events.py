@@ -111,7 +111,7 @@ class _Teller:
             size=sum(file.size for file in logs.files),
             fileCount=len(logs.files),
         )
-        return kinds.InputDataset(*name, facets, {"inputStatistics": count})
+        return kinds.InputDataset(*name, facets=facets, inputFacets={"inputStatistics": count})
 
     def _output_set(self, *, done: bool) -> Any:
         place = _place(Folder(self._output.fs, self._output.path("scored"), self._output.uri_of("scored")))
@@ -121,7 +121,7 @@ class _Teller:
         facets = {"schema": self._schema(pq.read_schema(paths[0], filesystem=self._output.fs))} if paths else {}
         rows = self._run.rows.get("scored", 0) + self._run.rows.get("failed", 0)
         count = self._facets.output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(rowCount=rows)
-        return self._events.OutputDataset(*place, facets, {"outputStatistics": count})
+        return self._events.OutputDataset(*place, facets=facets, outputFacets={"outputStatistics": count})
 
     def _schema(self, schema: pa.Schema) -> Any:
         kinds = self._facets.schema_dataset

@@ -6,7 +6,7 @@ from ragassay.jobs.input.types import is_list, plain, plain_type
 
 _WIDER = {
     pa.null(): pa.string(),
-    pa.uint8(): pa.int16(),
+    pa.uint8(): pa.int32(),
     pa.uint16(): pa.int32(),
     pa.uint32(): pa.int64(),
     pa.uint64(): pa.decimal128(20, 0),

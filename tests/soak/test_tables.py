@@ -15,6 +15,7 @@ import pytest
 from ragassay.jobs.storage import open_folder
 from tests.conftest import example_rows, free_port
 from tests.jobs.conftest import here, manifest, one_ray, ragassay, read_rows, start, wait_for, write_job  # noqa: F401
+from tests.jobs.lineage.test_events import Server, server  # noqa: F401
 from tests.soak.results import Result, record
 
 pytestmark = [pytest.mark.soak, pytest.mark.usefixtures("one_ray")]
@@ -202,7 +203,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     endpoint = f"http://127.0.0.1:{port}"
     for name, value in {"ACCESS_KEY_ID": "test", "SECRET_ACCESS_KEY": "test", "EC2_METADATA_DISABLED": "true"}.items():
         monkeypatch.setenv(f"AWS_{name}", value)
-    server = subprocess.Popen([Path(sys.executable).with_name("moto_server"), "-p", str(port)], stderr=subprocess.DEVNULL)
+    moto = subprocess.Popen([Path(sys.executable).with_name("moto_server"), "-p", str(port)], stderr=subprocess.DEVNULL)
     try:
         client = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1")
         for _ in range(100):
@@ -213,8 +214,8 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
                 time.sleep(0.2)
         yield f"?endpoint_override={endpoint}&region=us-east-1"
     finally:
-        server.terminate()
-        server.wait()
+        moto.terminate()
+        moto.wait()
 
 
 def test_delta_on_an_object_store(tmp_path: Path, bucket: str) -> None:
@@ -308,3 +309,26 @@ def test_written_back_twice_and_after_a_kill(kind: str, tmp_path: Path) -> None:
     note = f"killed when {begun} rows were there; three times more, the last two without effect; then new verdicts over the old"
     record(Result("publish", f"verdicts into {kind.capitalize()}", 1200, 1200 - lost, lost, twice, note))
     assert (lost, twice, thresholds) == (0, 0, {0.123}) and 0 < begun < 1200
+
+
+def test_runs_are_told_to_an_openlineage_server(tmp_path: Path, server: Server) -> None:  # noqa: F811
+    """Two nights over a Delta table, and one that fails: each starts, and ends as it did."""
+    from deltalake import write_deltalake
+
+    settings = {"openlineage": {"url": server.url, "namespace": "soak"}}
+    table, output, config = str(tmp_path / "delta"), tmp_path / "out", job(tmp_path, **settings)
+    for first in (0, HALF):
+        write_deltalake(table, arrow(first), mode="append")
+        run(table, output, config)
+    broken = write_job(tmp_path / "bad.yaml", slms=[], detectors=[{"name": "other", "kind": "novelty"}], **settings)
+    assert here("run", table, output, "--config", broken).returncode == 1
+    events = server.events
+    assert [event["eventType"] for event in events] == ["START", "COMPLETE", "START", "COMPLETE", "START", "FAIL"]
+    rows = [event["inputs"][0]["inputFacets"]["inputStatistics"]["rowCount"] for event in events[1::2][:2]]
+    assert rows == [HALF, HALF]
+    settled(
+        "Delta, told to an OpenLineage server",
+        output,
+        ids(0, 2 * HALF),
+        "START and COMPLETE a run, FAIL of one that was refused",
+    )

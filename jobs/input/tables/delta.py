@@ -1,6 +1,7 @@
 """Delta tables: the files of a version, and those that came in after an earlier one."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,7 +20,7 @@ from ragassay.jobs.input.tables.projected import CHANGE, INSERT, Projected, proj
 from ragassay.jobs.input.tables.since import AsOf, Growth, Runs, begin_of
 from ragassay.jobs.input.types import plain
 from ragassay.jobs.sections import Input
-from ragassay.jobs.storage import Folder
+from ragassay.jobs.storage import Folder, real_path
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.source import Source
 
@@ -29,6 +30,10 @@ NULL = "__HIVE_DEFAULT_PARTITION__"
 
 _NO_NEW_ROWS = ("DELETE", "UPDATE")
 """Operations that replace files by others with the same rows, less some or changed: rows that are scored stay as they are."""
+
+_WHOLE_SECOND = re.compile(
+    r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.0+$"
+)  # some write a partition's whole seconds with zeros behind
 
 _PHYSICAL = b"delta.columnMapping.physicalName"
 
@@ -106,7 +111,8 @@ def find_delta(folder: Folder, source: Input, runs: Runs) -> Logs:
     since = begin.since if begin.whole is None else None
     readable = [file for file in mine if file.error is None]
     lineage = Source("delta", folder.uri, version, since, keys)
-    return Logs(folder.uri, folder.fs, readable, [file for file in mine if file.error is not None], {}, source=lineage)
+    own = {real_path(folder.fs, folder.root): folder.root}  # whatever else lies in it, a vacuum deletes
+    return Logs(folder.uri, folder.fs, readable, [file for file in mine if file.error is not None], own, source=lineage)
 
 
 def _of_version(folder: Folder, table: Any) -> Iterator[LogFile]:
@@ -211,7 +217,7 @@ def _file(
     if "://" in path or path.startswith("/"):
         raise InputError(f"Delta table {folder.uri} names a file elsewhere, {path} (a shallow clone?): name the table it is of")
     # An empty string and null are the same to a partition column.
-    partition = tuple((key, values[key] or NULL) for key in keys)
+    partition = tuple((key, _WHOLE_SECOND.sub(r"\1", values[key] or NULL)) for key in keys)
     error = "it has a deletion vector" if vector else None
     return LogFile(path, folder.uri_of(path), folder.path(path), size, partition, error=error)
 

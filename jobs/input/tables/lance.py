@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -14,13 +14,15 @@ from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.tables.places import library, location, storage_options
 from ragassay.jobs.input.tables.since import Growth, Runs, begin_of
 from ragassay.jobs.sections import Input
-from ragassay.jobs.storage import Folder
+from ragassay.jobs.storage import Folder, real_path
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.source import Source
 
 VERSIONS = "_versions"
 _NO_NEW_ROWS = ("Rewrite", "Delete", "Restore")
 """Operations after which a dataset has no row that it did not have before; Rewrite is a compaction."""
+
+_AT_ONCE = 4  # versions whose fragments are held: neighbours are compared
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,8 @@ def find_lance(folder: Folder, source: Input, runs: Runs) -> Logs:
     grown.keep(as_of=versions.as_of(version))
     since = begin.since if begin.whole is None else None
     lineage = Source("lance", folder.uri, version, since)
-    return Logs(folder.uri, folder.fs, [file for file in grown.files if file.rows], source=lineage)
+    own = {real_path(folder.fs, folder.root): folder.root}
+    return Logs(folder.uri, folder.fs, [file for file in grown.files if file.rows], [], own, source=lineage)
 
 
 class _Versions:
@@ -102,7 +105,7 @@ class _Versions:
         self._folder = folder
         self._lance = library("lance", f"the Lance dataset {folder.uri}")
         self._options = storage_options(folder)
-        self.files = cache(self._files)
+        self.files = lru_cache(_AT_ONCE)(self._files)
 
     def at(self, version: int | None) -> Any:
         """The dataset at a version; None is the latest."""

@@ -124,7 +124,9 @@ class Growth:
         files = {file.path: file for file in added}
         gone = set(removed)
         if gone <= self._fresh.keys():
-            self._fresh = {path: file for path, file in self._fresh.items() if path not in gone} | files
+            for path in gone:
+                del self._fresh[path]
+            self._fresh |= files
             return True
         if new_rows and files:
             refuse_rewrite(self._table, self._kind, version, what)

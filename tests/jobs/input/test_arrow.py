@@ -33,7 +33,9 @@ def test_a_file_is_read_in_parts(tmp_path: Path, footed: bool, dictionaries: boo
         last = [batch.to_pydict() for batch in log.batches(file.row_groups - 1, 4, ["question"])]
     assert [question for batch in last for question in batch["question"]][-1] == questions(50)[-1]
     rows = rows_of(logs)
-    assert [row["question"] for row in rows] == questions(50) and {row["tenant"] for row in rows} == {f"tenant-{i}" for i in range(3)}
+    assert [row["question"] for row in rows] == questions(50) and {row["tenant"] for row in rows} == {
+        f"tenant-{i}" for i in range(3)
+    }
 
 
 def test_a_dataset_with_splits_and_caches(tmp_path: Path) -> None:
@@ -66,8 +68,10 @@ def test_a_selection_by_a_mapping_is_refused(tmp_path: Path) -> None:
 
     Dataset.from_list(example_rows(3)).save_to_disk(tmp_path / "data")
     state = tmp_path / "data" / "state.json"
-    state.write_text(state.read_text().replace('"_data_files"', '"_indices_data_files": [{"filename": "i.arrow"}], "_data_files"'))
-    with pytest.raises(InputError, match="indices mapping.*flatten_indices"):
+    state.write_text(
+        state.read_text().replace('"_data_files"', '"_indices_data_files": [{"filename": "i.arrow"}], "_data_files"')
+    )
+    with pytest.raises(InputError, match=r"indices mapping.*flatten_indices"):
         find_logs(str(tmp_path / "data"))
     state.write_text("{}")  # somebody else's
     assert len(find_logs(str(tmp_path / "data")).files) == 1

@@ -62,7 +62,11 @@ def test_an_id_that_is_missing_is_still_refused(tmp_path: Path) -> None:
 
 def test_types_are_of_all_lines_and_of_all_files(tmp_path: Path) -> None:
     base = example_rows(1)[0]
-    changing = [{"n": 1, "x": 1, "big": 2**60, "m": {"a": 1}}, {"n": 1.5, "x": "one", "big": 0.5, "m": {"b": ["z"]}}, {"x": {"k": []}}]
+    changing: list[dict[str, Any]] = [
+        {"n": 1, "x": 1, "big": 2**60, "m": {"a": 1}},
+        {"n": 1.5, "x": "one", "big": 0.5, "m": {"b": ["z"]}},
+        {"x": {"k": []}},
+    ]
     write(tmp_path / "a.jsonl", *({**base, **more} for more in changing))
     write(tmp_path / "b.jsonl", {**base, "context": "One passage.", "n": "a text"})
     logs = load(tmp_path)

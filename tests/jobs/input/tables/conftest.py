@@ -1,0 +1,45 @@
+"""Rows of a table, and what an input finds of it."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ragassay.jobs.input import Logs, check_logs, check_row_ids, find_logs, read_logs
+from ragassay.jobs.sections import Columns, Input
+from ragassay.schemas.manifest import Run
+from tests.conftest import example_rows
+
+COLUMNS = Columns()
+
+
+def table(first: int, count: int = 6, **more: Any) -> pa.Table:
+    rows = example_rows(count, first)
+    return pa.Table.from_pylist([{**row, "row_id": f"r{n}", **more} for n, row in enumerate(rows, start=first)])
+
+
+def load(uri: Path | str, runs: list[Run] | None = None, **source: Any) -> Logs:
+    logs = find_logs(str(uri), Input.model_validate(source), lambda: runs or [])
+    if logs.files:
+        check_logs(logs, COLUMNS, True)
+        check_row_ids(logs, logs.files, COLUMNS)
+    return logs
+
+
+def rows_of(logs: Logs) -> list[dict[str, Any]]:
+    tables = [
+        found
+        for number, file in enumerate(logs.files)
+        for found in read_logs(logs.fs, file, number, range(file.row_groups), COLUMNS, logs.passthrough, False)
+    ]
+    rows: list[dict[str, Any]] = pa.concat_tables(tables).to_pylist() if tables else []
+    assert len(rows) == sum(file.rows or 0 for file in logs.files)
+    return sorted(rows, key=lambda row: int(row["row_id"][1:]))
+
+
+def ids(logs: Logs) -> list[int]:
+    return [int(row["row_id"][1:]) for row in rows_of(logs)]
+
+
+def ran(logs: Logs, *, ended: bool = True) -> Run:
+    return Run("r", "2026-11-01", rows={"in": 1} if ended else {}, source=logs.source)

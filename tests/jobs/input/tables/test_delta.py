@@ -1,0 +1,243 @@
+"""Delta tables as the library writes them: a version's rows, and those that came in since another."""
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from ragassay.jobs.input import find_logs, refuse_overlap
+from ragassay.jobs.input.tables.delta import parse_commit
+from ragassay.jobs.storage import open_folder
+from ragassay.pipeline.errors import InputError
+from tests.conftest import write_logs
+
+from .conftest import ids, load, ran, rows_of, table
+
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+
+
+def z85(data: bytes) -> str:
+    """Bytes as deletion vectors are written inline."""
+    data += b"\0" * (-len(data) % 4)
+    text = ""
+    for at in range(0, len(data), 4):
+        value, word = int.from_bytes(data[at : at + 4], "big"), ""
+        for _ in range(5):
+            value, digit = divmod(value, 85)
+            word = DIGITS[digit] + word
+        text += word
+    return text
+
+
+def commit(path: Path, version: int, *actions: dict[str, Any]) -> None:
+    """A version as another writer would put it into the log."""
+    (path / "_delta_log" / f"{version:020d}.json").write_text("\n".join(map(json.dumps, actions)))
+
+
+def actions_of(path: Path, version: int) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (path / "_delta_log" / f"{version:020d}.json").read_text().splitlines()]
+
+
+def added(path: Path, version: int = 0) -> dict[str, Any]:
+    (add,) = [action["add"] for action in actions_of(path, version) if "add" in action]
+    return dict(add)
+
+
+def removed(add: dict[str, Any], *, changed: bool = True) -> dict[str, Any]:
+    keys = ("path", "size", "partitionValues")
+    return {
+        "remove": {
+            **{key: add[key] for key in keys},
+            "dataChange": changed,
+            "deletionTimestamp": 1,
+            "extendedFileMetadata": True,
+        }
+    }
+
+
+def test_partitions_come_from_the_log(tmp_path: Path) -> None:
+    rows = pa.concat_tables([table(0, 2, dt="a/b c%"), table(2, 2, dt="x=y")])
+    rows = pa.concat_tables([rows, table(4, 2).append_column("dt", pa.array(["", None]))])
+    write_deltalake(tmp_path / "t", rows, partition_by=["dt"])
+    logs = load(tmp_path / "t")
+    assert [row["dt"] for row in rows_of(logs)] == ["a/b c%"] * 2 + ["x=y"] * 2 + ["__HIVE_DEFAULT_PARTITION__"] * 2
+    assert logs.source is not None and (logs.source.kind, logs.source.version, logs.source.partitioned_by) == (
+        "delta",
+        0,
+        ["dt"],
+    )
+
+
+def test_the_same_values_of_partitions_whether_by_the_library_or_the_log(tmp_path: Path) -> None:
+    import datetime as dt
+
+    values = {"d": dt.date(2026, 11, 1), "b": True, "n": -7, "f": 1.5, "t": dt.datetime(2026, 11, 1, 12, tzinfo=dt.UTC)}
+    first = table(0, 2)
+    for name, value in values.items():
+        first = first.append_column(name, pa.array([value] * 2, pa.timestamp("us", "UTC") if name == "t" else None))
+    write_deltalake(tmp_path / "t", first.slice(0, 0), partition_by=list(values))
+    write_deltalake(tmp_path / "t", first, mode="append")
+    (whole,), (since,) = load(tmp_path / "t").files, load(tmp_path / "t", since=0).files
+    assert whole.partition == since.partition and dict(whole.partition)["d"] == "2026-11-01"
+
+
+def test_versions_and_what_came_in_between(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    for first in (0, 6, 12):
+        write_deltalake(path, table(first), mode="append")
+    assert ids(load(path, version=1)) == list(range(12)) and ids(load(path, version=1, since=0)) == list(range(6, 12))
+    begun = load(path, version=0)
+    later = load(path, [ran(begun)])
+    assert ids(later) == list(range(6, 18)) and later.source is not None and later.source.since == 0
+    assert load(path, [ran(begun), ran(later)]).files == []
+    with pytest.raises(InputError, match="can't be read at version 9"):
+        load(path, version=9)
+
+
+def test_what_changes_no_rows_brings_none_in(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    for first in (0, 6):
+        write_deltalake(path, table(first), mode="append")
+    scored = ran(load(path))
+    DeltaTable(path).optimize.compact()
+    DeltaTable(path).delete("row_id = 'r3'")
+    DeltaTable(path).update(predicate="row_id = 'r4'", updates={"tenant": "'x'"})
+    assert load(path, [scored]).files == []
+    DeltaTable(path).restore(0)
+    with pytest.raises(InputError, match=r"version 5 \(RESTORE\)"):  # rows may come back that went on in other files
+        load(path, [scored])
+
+
+def test_rows_that_are_not_scored_yet_are_read_as_they_are_now(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write_deltalake(path, table(0))
+    scored = ran(load(path))
+    write_deltalake(path, table(6), mode="append")
+    DeltaTable(path).delete("row_id = 'r7'")
+    assert ids(load(path, [scored])) == [6, *range(8, 12)]
+    broken = ran(load(path, [scored]), ended=False)
+    before = [file.path for file in load(path, [scored]).files]
+    write_deltalake(path, table(12), mode="append")
+    DeltaTable(path).optimize.compact()
+    again = load(path, [scored, broken])
+    assert set(before) <= {file.path for file in again.files} and ids(again) == [6, *range(8, 18)]
+
+
+def test_a_merge_is_told_apart_by_a_change_data_feed_or_refused(tmp_path: Path) -> None:
+    for name, feed in (("with", "true"), ("without", "false")):
+        path = tmp_path / name
+        write_deltalake(path, table(0), configuration={"delta.enableChangeDataFeed": feed})
+        scored = ran(load(path))
+        merge = DeltaTable(path).merge(table(4, 4, tenant="new"), "t.row_id = s.row_id", source_alias="s", target_alias="t")
+        merge.when_matched_update_all().when_not_matched_insert_all().execute()
+        if feed == "true":
+            logs = load(path, [scored])
+            assert ids(logs) == [6, 7] and {row["tenant"] for row in rows_of(logs)} == {"new"}
+            continue
+        with pytest.raises(InputError, match=r"version 1 \(MERGE\).*enableChangeDataFeed"):
+            load(path, [scored])
+        assert load(path, [scored], since=1).files == []
+    write_deltalake(tmp_path / "with", table(0), mode="overwrite")
+    with pytest.raises(InputError, match=r"version 2 \(WRITE\)"):
+        load(tmp_path / "with", since=1)
+
+
+def test_columns_that_came_later_are_null_before(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write_deltalake(path, table(0).drop(["question"]))
+    write_deltalake(path, table(6, region="eu"), mode="append", schema_mode="merge")
+    rows = rows_of(load(path))
+    assert [row["region"] for row in rows] == [None] * 6 + ["eu"] * 6 and rows[0]["question"] is None and rows[6]["question"]
+    with pytest.raises(InputError, match="6 rows have no 'region'"):
+        from ragassay.jobs.input import check_row_ids
+        from ragassay.jobs.sections import Columns
+
+        logs = load(path)
+        check_row_ids(logs, logs.files, Columns(row_id="region"))
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_mapped_columns_have_their_names_of_now(tmp_path: Path, inside: bool) -> None:
+    path = tmp_path / "t"
+    write_deltalake(path, table(0).append_column("meta", pa.array([{"lang": "en"}] * 6)))
+    (meta,) = [action["metaData"] for action in actions_of(path, 0) if "metaData" in action]
+    schema = json.loads(meta["schemaString"])
+    for number, column in enumerate(schema["fields"], start=1):
+        column["metadata"] = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": column["name"]}
+    (tenant,) = [column for column in schema["fields"] if column["name"] == "tenant"]
+    tenant["name"] = "customer"
+    (nested,) = [column for column in schema["fields"] if column["name"] == "meta"]
+    physical = {"delta.columnMapping.id": 20, "delta.columnMapping.physicalName": "lang"}
+    nested["type"]["fields"][0] |= {"name": "language" if inside else "lang", "metadata": physical}
+    configuration = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "20"}
+    mapped = {**meta, "schemaString": json.dumps(schema), "configuration": configuration}
+    commit(path, 1, {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}, {"metaData": mapped})
+    if inside:
+        with pytest.raises(InputError, match=r"'meta'.*column mapping"):
+            load(path)
+        return
+    rows = rows_of(load(path))
+    assert [row["customer"] for row in rows] == table(0)["tenant"].to_pylist() and "tenant" not in rows[0]
+
+
+def test_deletion_vectors_are_applied(tmp_path: Path) -> None:
+    from pyroaring import BitMap64
+
+    path = tmp_path / "t"
+    write_deltalake(path, table(0))
+    before = load(path)
+    add = added(path)
+    data = struct.pack("<I", 1681511377) + BitMap64([1, 3]).serialize()
+    vector = {"storageType": "i", "pathOrInlineDv": z85(data), "sizeInBytes": len(data), "cardinality": 2}
+    features = ["deletionVectors"]
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
+    deletes = {"add": {**add, "deletionVector": vector}}
+    commit(path, 1, {"commitInfo": {"operation": "DELETE"}}, {"protocol": protocol}, removed(add), deletes)
+    assert ids(load(path)) == [0, 2, 4, 5]
+    assert load(path, [ran(before)]).files == []  # what is scored stays as it is
+    assert ids(load(path, [ran(before, ended=False)])) == list(range(6))  # a run that broke off goes on with the rows it had
+
+
+def test_a_table_that_was_vacuumed_or_whose_log_is_gone(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    for first in (0, 6):
+        write_deltalake(path, table(first), mode="append")
+    DeltaTable(path).optimize.compact()
+    DeltaTable(path).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+    assert ids(load(path)) == list(range(12))
+    with pytest.raises(InputError, match=r"are gone, such as .*vacuumed"):
+        load(path, version=1)
+    DeltaTable(path).create_checkpoint()
+    for version in (0, 1):
+        (path / "_delta_log" / f"{version:020d}.json").unlink()
+    with pytest.raises(InputError, match="no longer has version 1"):
+        load(path, since=0)
+
+
+def test_an_output_within_a_table_is_refused(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", table(0))
+    for place in ("t/audit", "t"):
+        with pytest.raises(InputError, match="OUTPUT outside it"):
+            refuse_overlap(load(tmp_path / "t"), open_folder(f"{tmp_path}/{place}"))
+    refuse_overlap(load(tmp_path / "t"), open_folder(f"{tmp_path}/audit"))
+
+
+def test_an_empty_table_and_one_among_files(tmp_path: Path) -> None:
+    path = tmp_path / "logs" / "t"
+    write_deltalake(path, table(0).slice(0, 0))
+    assert sum(file.rows or 0 for file in load(path).files) == 0
+    write_logs(tmp_path / "logs" / "a.parquet", table(0).to_pylist())
+    with pytest.raises(InputError, match=r"holds a table, .*logs/t: name the table itself"):
+        find_logs(str(tmp_path / "logs"))
+    with pytest.raises(InputError, match=r"is no table, and input.version is of tables"):
+        load(tmp_path / "logs" / "a.parquet", version=1)
+
+
+def test_a_commit_without_its_own_words() -> None:
+    text = '{"add": {"path": "a%20b"}}\n\n{"remove": {"path": "c%2Fd", "dataChange": false}}\n{"txn": {}}'
+    found = parse_commit(3, text)
+    assert (found.operation, found.removed, found.rearranged, found.changes) == ("unknown", ["c/d"], False, [])
