@@ -43,20 +43,18 @@ def publish(
             "others tell the trace. An empty name takes none.",
         ),
     ] = None,
-    only: Annotated[
-        Only | None, typer.Option("--only", help="Leave out responses without anything flagged.")
-    ] = None,
+    only: Annotated[Only | None, typer.Option("--only", help="Leave out responses without anything flagged.")] = None,
     partition: Annotated[
         list[str] | None,
         typer.Option("--partitions", metavar="CONDITION", help="Such as dt>=2026-11-01 or tenant=a; can be repeated."),
     ] = None,
     sentences: Annotated[bool, typer.Option("--sentences", help="Tell also of every sentence, as metadata.")] = False,
     text: Annotated[bool, typer.Option("--text/--no-text", help="Quote flagged sentences and what is missing.")] = True,
-    per_second: Annotated[
-        float | None, typer.Option("--per-second", min=0.001, help="Requests a second at most.")
-    ] = None,
+    per_second: Annotated[float | None, typer.Option("--per-second", min=0.001, help="Requests a second at most.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Send all anew, over what is there.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would be sent, show the first, and ask nobody.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Count what would be sent, show the first, and ask nobody.")
+    ] = False,
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Send verdicts to the tool in which people look at traces; goes on where it stopped, and sends nothing twice."""

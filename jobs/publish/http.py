@@ -68,9 +68,16 @@ class Answer:
 
 
 class TryAgainError(Exception):
-    """It did not work now. With an answer that is given in the end, however often it comes; `after` is in seconds."""
+    """It did not work now."""
 
     def __init__(self, why: str, after: float | None = None, answer: Answer | None = None) -> None:
+        """Say why.
+
+        Args:
+            why: In words.
+            after: Seconds that the tool asks us to wait; None where it does not say.
+            answer: What is given in the end if it stays so; None makes it an error then.
+        """
         super().__init__(why)
         self.after, self.answer = after, answer
 

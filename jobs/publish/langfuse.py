@@ -1,7 +1,7 @@
 """Scores on Langfuse's traces: a categorical one with the verdict, numeric ones with score and probability.
 
-They go through the batch ingestion of its public API (`score-create`), which every version has. Langfuse takes a score with an id
-that it knows, and a time of the same day, as the same score: the later time holds.
+They go through the batch ingestion of its public API (`score-create`), which every version has. Langfuse takes a score with an
+id that it knows, and a time of the same day, as the same score: the later time holds.
 """
 
 import base64
@@ -12,7 +12,18 @@ from datetime import UTC
 from typing import Any
 
 from ragassay.jobs.publish.http import Answer, Connection, Http, TryAgainError, words
-from ragassay.jobs.publish.target import SENT, Fate, Outcome, Sending, Target, address, elsewhere, key, send_batch, without_nulls
+from ragassay.jobs.publish.target import (
+    SENT,
+    Fate,
+    Outcome,
+    Sending,
+    Target,
+    address,
+    elsewhere,
+    key,
+    send_batch,
+    without_nulls,
+)
 from ragassay.jobs.publish.verdict import Verdict
 from ragassay.pipeline.errors import ConfigError
 

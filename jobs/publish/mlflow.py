@@ -1,12 +1,14 @@
 """Feedback on MLflow's traces: an assessment with the verdict, found again by what we wrote into its metadata.
 
-MLflow gives assessments ids of its own. So a trace is looked at first: what we once wrote there is overwritten, else it is created.
+MLflow gives assessments ids of its own. So a trace is looked at first: what we once wrote there is overwritten, else it is
+created.
 """
 
 import base64
 import json
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -46,7 +48,7 @@ def assessment(verdict: Verdict, sending: Sending) -> dict[str, Any]:
         "rationale": verdict.explanation,
         "metadata": {
             ID: verdict.id_of("mlflow", sending.name),
-            **{f"ragassay.{name}": value if isinstance(value, str) else json.dumps(value) for name, value in facts.items()},
+            **{f"ragassay.{name}": v if isinstance(v, str) else json.dumps(v) for name, v in facts.items()},
         },
     }
 
@@ -57,7 +59,7 @@ def _trace(verdict: Verdict) -> str:
 
 def send(http: Http, verdicts: Sequence[Verdict], sending: Sending) -> list[Outcome]:
     """Send verdicts, one after the other."""
-    return [_read(http, http.trying(lambda v=v: _upsert(http, assessment(v, sending)))) for v in verdicts]  # type: ignore[misc]
+    return [_read(http, http.trying(partial(_upsert, http, assessment(verdict, sending)))) for verdict in verdicts]
 
 
 def _upsert(http: Http, wanted: dict[str, Any]) -> Answer:

@@ -9,7 +9,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ragassay.jobs.publish.http import Answer, Connection, Http
-from ragassay.jobs.publish.target import SENT, Fate, Outcome, Sending, Target, address, elsewhere, key, send_batch, without_nulls
+from ragassay.jobs.publish.target import (
+    SENT,
+    Fate,
+    Outcome,
+    Sending,
+    Target,
+    address,
+    elsewhere,
+    key,
+    send_batch,
+    without_nulls,
+)
 from ragassay.jobs.publish.verdict import Verdict
 
 BATCH = 100

@@ -78,7 +78,8 @@ class Wanted:
         """The columns to read."""
         return list(dict.fromkeys([*READ, self.trace_column, *([self.span_column] if self.span_column else [])]))
 
-    def __str__(self) -> str:
+    def in_words(self) -> str:
+        """What is wanted, as it is written down: where it changes, all is sent anew."""
         parts = [f"trace: {self.trace_column}", f"span: {self.span_column or 'none'}"]
         parts += ["flagged only"] * self.only_flagged + ["no text"] * (not self.with_text)
         return ", ".join([*parts, *["sentences"] * self.with_sentences])
@@ -155,9 +156,7 @@ def verdict_of(row: Mapping[str, Any], wanted: Wanted) -> Verdict:
     facts |= {"sentences": len(sentences), "threshold": _finite(row["threshold"])}
     if wanted.with_sentences:
         kept = ("start", "end", "score", "flagged", *(("text",) if wanted.with_text else ()))
-        facts["each_sentence"] = [
-            {name: _finite(s[name]) if name == "score" else s[name] for name in kept} for s in sentences
-        ]
+        facts["each_sentence"] = [{name: _finite(s[name]) if name == "score" else s[name] for name in kept} for s in sentences]
     return Verdict(
         row_id=row["row_id"],
         trace_id=_id(row[wanted.trace_column]) or "",

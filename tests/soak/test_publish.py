@@ -114,7 +114,9 @@ def in_phoenix(folder: Path, ids: list[tuple[str, str]]) -> Iterator[Place]:
                 cursor = None
                 while True:
                     params: dict[str, Any] = {"span_ids": spans[first : first + 100], "limit": 1000}
-                    page = get(f"{url}/v1/projects/default/span_annotations", **params, **({"cursor": cursor} if cursor else {}))
+                    page = get(
+                        f"{url}/v1/projects/default/span_annotations", **params, **({"cursor": cursor} if cursor else {})
+                    )
                     for one in page["data"]:
                         if one["name"] == name:
                             result = {key: one["result"].get(key) for key in ("label", "score", "explanation")}
@@ -218,7 +220,9 @@ def test_twice_changes_nothing_and_a_new_finalize_what_it_says(tool: Real, tmp_p
     assert (lost, twice, more_lost, more_twice) == (0, 0, 0, 0)
     assert all("not supported" in found[t][0]["explanation"] for t, (label, _) in newer.items() if label == "hallucinated")
     note = f"{requests:,} requests, then 0 and the same state; after a new finalize {changed:,} verdicts turned, each in place"
-    record(Result("publish", f"{tool.name}: published twice", len(wanted), len(found), lost + more_lost, twice + more_twice, note))
+    record(
+        Result("publish", f"{tool.name}: published twice", len(wanted), len(found), lost + more_lost, twice + more_twice, note)
+    )
 
 
 def test_killed_in_the_middle_it_goes_on_and_nothing_is_twice(tool: Real, tmp_path: Path) -> None:
@@ -232,7 +236,7 @@ def test_killed_in_the_middle_it_goes_on_and_nothing_is_twice(tool: Real, tmp_pa
             was = between.count
             process = start(*command, "--per-second", str(share), log=tmp_path / "log")
             wait_until(lambda was=was, p=process: between.count > was or p.poll() is not None, 120)  # type: ignore[misc]
-            time.sleep(rng.uniform(0.2, 2.0))
+            time.sleep(rng.uniform(0.5, 7.0))
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 kills += 1
@@ -252,10 +256,11 @@ def test_429_faults_and_dropped_connections(tool: Real, tmp_path: Path, monkeypa
     monkeypatch.setattr(http, "FIRST_WAIT", 0.01)
     output = copy(tool.output, tmp_path)
     said: Counter[str] = Counter()
-    kinds: dict[int, Any] = {2: (429, {"message": "slow down"}), 5: DROP, 8: DROP_BEHIND, 11: (503, {}), 14: (500, {})}
+    kinds: list[Any] = [(429, {"message": "slow down"}), DROP, DROP_BEHIND, (503, {}), (500, {})]
+    rng = random.Random(11)
 
-    def fault(number: int) -> Any:
-        wrong = kinds.get(number % 17)
+    def fault(_: int) -> Any:
+        wrong = rng.choice(kinds) if rng.random() < 0.2 else None
         said.update([str(wrong)] if wrong else [])
         return wrong
 
