@@ -48,9 +48,14 @@ def assessment(verdict: Verdict, sending: Sending) -> dict[str, Any]:
         "rationale": verdict.explanation,
         "metadata": {
             ID: verdict.id_of("mlflow", sending.name),
-            **{f"ragassay.{name}": v if isinstance(v, str) else json.dumps(v) for name, v in facts.items()},
+            **{f"ragassay.{name}": _text(value) for name, value in facts.items()},
         },
     }
+
+
+def _text(value: Any) -> str:
+    """MLflow's metadata are texts."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _trace(verdict: Verdict) -> str:
@@ -59,11 +64,12 @@ def _trace(verdict: Verdict) -> str:
 
 def send(http: Http, verdicts: Sequence[Verdict], sending: Sending) -> list[Outcome]:
     """Send verdicts, one after the other."""
-    return [_read(http, http.trying(partial(_upsert, http, assessment(verdict, sending)))) for verdict in verdicts]
+    tries = [partial(_upsert, http, assessment(verdict, sending)) for verdict in verdicts]
+    return [_read(http, http.trying(one)) for one in tries]
 
 
 def _upsert(http: Http, wanted: dict[str, Any]) -> Answer:
-    """Create an assessment, or overwrite it where it is there: the look comes first in every try, so it is never there twice."""
+    """Create an assessment, or overwrite it where it is there: every try looks first, so it is never there twice."""
     path = f"/api/3.0/mlflow/traces/{quote(wanted['trace_id'], safe='')}"
     found = http.once("GET", path)
     if not found.ok:
