@@ -227,7 +227,7 @@ def test_twice_changes_nothing_and_a_new_finalize_what_it_says(tool: Real, tmp_p
 
 def test_killed_in_the_middle_it_goes_on_and_nothing_is_twice(tool: Real, tmp_path: Path) -> None:
     output, rng = copy(tool.output, tmp_path), random.Random(3)
-    command = ["publish", output, "--to", tool.name, "--url", "", "--name", "killed", *tool.more]
+    command: list[str | Path] = ["publish", output, "--to", tool.name, "--url", "", "--name", "killed", *tool.more]
     kills, reached = 0, []
     with serving(before(tool.url)) as between:
         command[command.index("--url") + 1] = between.url
