@@ -25,7 +25,7 @@ config, tasks = open(sys.argv[1]).read(), json.load(open(sys.argv[2]))
 interface = LabelInterface(config)
 faults = []
 for task in tasks:
-    faults += [] if interface.validate_task(task) else [task]
+    faults += [] if interface.validate_task({"data": task["data"]}) else [task]
     for prediction in task["predictions"]:
         faults += interface.validate_prediction(prediction, return_errors=True) or []
 print(json.dumps([len(tasks), [str(fault) for fault in faults][:5]]))
