@@ -145,6 +145,7 @@ def publish(job: Job, http: Http, state: State) -> Done:
         http.stop()
         if todo:
             state.write(now=True)
+        http.close()
     done.requests = http.requests
     there = state.published.partitions
     done.refused = [one for place in map(hive_path, job.files) if place in there for one in there[place].refused]
