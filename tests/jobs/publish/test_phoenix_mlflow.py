@@ -1,4 +1,4 @@
-"""Phoenix's and MLflow's ways of saying what they do not know or want; the real ones are in tests/soak/test_publish.py."""
+"""How Phoenix and MLflow say what they do not know or want; the real ones are in tests/soak/test_publish.py."""
 
 from pathlib import Path
 from typing import Any
