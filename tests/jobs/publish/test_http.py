@@ -17,9 +17,10 @@ def test_retry_after_is_a_number_or_a_date(monkeypatch: pytest.MonkeyPatch, serv
     monkeypatch.setattr(http, "FIRST_WAIT", 0.001)
     tool = serve(Tool(lambda *_: (200, {})))
     tool.fault = lambda number: (429, {}) if number == 1 else None
-    for header in ("0.4", format_datetime(datetime.now(UTC) + timedelta(seconds=2))):
-        tool.count, tool.headers = 0, {"Retry-After": header}
-        asked, started = Http(Connection(tool.url), None), time.monotonic()
+    for header in (lambda: "0.4", lambda: format_datetime(datetime.now(UTC) + timedelta(seconds=2))):
+        started = time.monotonic()
+        tool.count, tool.headers = 0, {"Retry-After": header()}
+        asked = Http(Connection(tool.url), None)
         assert asked.trying(lambda asked=asked: asked.once("POST", "/", {})).ok  # type: ignore[misc]
         assert time.monotonic() - started >= 0.3 and tool.count == 2
     tool.count, tool.headers = 0, {"Retry-After": "86400"}

@@ -14,7 +14,7 @@ from tests.tool_servers import DROP_BEHIND, METHOD, Headers, Reply, Tool
 
 
 class Annotations:
-    """What Phoenix has: annotations known by span or trace, name and identifier; a batch with an unknown id is refused whole."""
+    """Annotations, known by span or trace, name and identifier; a batch with an unknown id is refused whole."""
 
     def __init__(self, known: set[str]) -> None:
         self.known = known
