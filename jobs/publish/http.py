@@ -190,13 +190,15 @@ class Http:
             PublishError: It does not work, however often it is tried.
             StoppedError: `stop` was called.
         """
+        faults = 0
         for number in range(1, TRIES + 1):
             if self._stopping.is_set():
                 raise StoppedError
             try:
                 return do()
             except TryAgainError as error:
-                if error.answer is not None and number >= TRIES_AT_500:
+                faults += error.answer is not None
+                if error.answer is not None and faults == TRIES_AT_500:
                     return error.answer
                 if number == TRIES:
                     raise PublishError(f"{self.connection.url}: {error}, {TRIES} times. {_KEPT}") from error
