@@ -3,6 +3,7 @@
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,7 @@ def test_a_fault_inside_the_tool_is_an_answer_only_if_it_comes_back(monkeypatch:
     monkeypatch.setattr(http, "FIRST_WAIT", 0.001)
     tool = serve(Tool(lambda *_: (200, {})))
     asked = Http(Connection(tool.url), None)
-    others = {1: (503, {}), 2: (502, {}), 3: (429, {}), 4: (500, {}), 5: (503, {})}
+    others: dict[int, Any] = {1: (503, {}), 2: (502, {}), 3: (429, {}), 4: (500, {}), 5: (503, {})}
     tool.fault = others.get
     assert asked.trying(lambda: asked.once("POST", "/", {})).ok and tool.count == 6
     tool.fault = lambda _: (500, {"message": "no"})
