@@ -212,7 +212,7 @@ class Collector:
         return Tool(self.answer)
 
     def answer(self, path: str, headers: Headers, body: Any) -> Reply:
-        from google.protobuf.json_format import Parse, ParseError
+        from google.protobuf.json_format import Parse, ParseError  # type: ignore[import-untyped]
         from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
         if path != "/v1/logs":

@@ -257,7 +257,7 @@ def export(
         typer.Option(
             "--format",
             help="messages (JSON lines) or parquet: responses that passed. dpo: pairs to one question, of which one passed. "
-            "flagged: a row a flagged sentence, for reviewers. label-studio, argilla: responses with one, to import there (JSON).",
+            "flagged: a row a flagged sentence, for reviewers. label-studio, argilla: responses with one, to import (JSON).",
         ),
     ],
     system: Annotated[str | None, typer.Option("--system", help="System message to put first.")] = None,

@@ -66,8 +66,8 @@ Labels = Annotated[
     str | None,
     typer.Option(
         "--labels",
-        help="File of reviewers: JSON Lines of the review page (FILE.jsonl), Label Studio's JSON export (FILE.json), or Parquet with row_id and the label column, such "
-        "as flagged rows that they filled in.",
+        help="File of reviewers: JSON Lines of the review page (FILE.jsonl), Label Studio's JSON export (FILE.json), or "
+        "Parquet with row_id and the label column, such as flagged rows that they filled in.",
     ),
 ]
 TrueMeans = Annotated[

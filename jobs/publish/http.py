@@ -68,9 +68,16 @@ class Answer:
 
 
 class TryAgainError(Exception):
-    """It did not work now. With an answer that is given in the end, however often it comes; `after` is in seconds."""
+    """It did not work now."""
 
     def __init__(self, why: str, after: float | None = None, answer: Answer | None = None) -> None:
+        """Say why.
+
+        Args:
+            why: In words.
+            after: Seconds that the tool asks us to wait; None where it does not say.
+            answer: What is given in the end if it stays so; None makes it an error then.
+        """
         super().__init__(why)
         self.after, self.answer = after, answer
 
@@ -183,13 +190,15 @@ class Http:
             PublishError: It does not work, however often it is tried.
             StoppedError: `stop` was called.
         """
+        faults = 0
         for number in range(1, TRIES + 1):
             if self._stopping.is_set():
                 raise StoppedError
             try:
                 return do()
             except TryAgainError as error:
-                if error.answer is not None and number >= TRIES_AT_500:
+                faults += error.answer is not None
+                if error.answer is not None and faults == TRIES_AT_500:
                     return error.answer
                 if number == TRIES:
                     raise PublishError(f"{self.connection.url}: {error}, {TRIES} times. {_KEPT}") from error

@@ -1,7 +1,7 @@
 """Scores on Langfuse's traces: a categorical one with the verdict, numeric ones with score and probability.
 
-They go through the batch ingestion of its public API (`score-create`), which every version has. Langfuse takes a score with an id
-that it knows, and a time of the same day, as the same score: the later time holds.
+They go through the batch ingestion of its public API (`score-create`), which every version has. Langfuse takes a score with an
+id that it knows, and a time of the same day, as the same score: the later time holds.
 """
 
 import base64

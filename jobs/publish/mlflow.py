@@ -1,12 +1,14 @@
 """Feedback on MLflow's traces: an assessment with the verdict, found again by what we wrote into its metadata.
 
-MLflow gives assessments ids of its own. So a trace is looked at first: what we once wrote there is overwritten, else it is created.
+MLflow gives assessments ids of its own. So a trace is looked at first: what we once wrote there is overwritten, else it is
+created.
 """
 
 import base64
 import json
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -46,9 +48,14 @@ def assessment(verdict: Verdict, sending: Sending) -> dict[str, Any]:
         "rationale": verdict.explanation,
         "metadata": {
             ID: verdict.id_of("mlflow", sending.name),
-            **{f"ragassay.{name}": value if isinstance(value, str) else json.dumps(value) for name, value in facts.items()},
+            **{f"ragassay.{name}": _text(value) for name, value in facts.items()},
         },
     }
+
+
+def _text(value: Any) -> str:
+    """MLflow's metadata are texts."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _trace(verdict: Verdict) -> str:
@@ -57,11 +64,12 @@ def _trace(verdict: Verdict) -> str:
 
 def send(http: Http, verdicts: Sequence[Verdict], sending: Sending) -> list[Outcome]:
     """Send verdicts, one after the other."""
-    return [_read(http, http.trying(lambda v=v: _upsert(http, assessment(v, sending)))) for v in verdicts]  # type: ignore[misc]
+    tries = [partial(_upsert, http, assessment(verdict, sending)) for verdict in verdicts]
+    return [_read(http, http.trying(one)) for one in tries]
 
 
 def _upsert(http: Http, wanted: dict[str, Any]) -> Answer:
-    """Create an assessment, or overwrite it where it is there: the look comes first in every try, so it is never there twice."""
+    """Create an assessment, or overwrite it where it is there: every try looks first, so it is never there twice."""
     path = f"/api/3.0/mlflow/traces/{quote(wanted['trace_id'], safe='')}"
     found = http.once("GET", path)
     if not found.ok:

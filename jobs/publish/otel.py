@@ -1,6 +1,7 @@
 """The event `gen_ai.evaluation.result` of OpenTelemetry, as log records over OTLP/HTTP in JSON.
 
-A collector takes every record as a new one: `log.record.uid` is the same for the same verdict, so that whoever stores them can tell.
+A collector takes every record as a new one: `log.record.uid` is the same for the same verdict, so that whoever stores them can
+tell.
 """
 
 import hashlib
@@ -23,7 +24,7 @@ KEYS = ("OTEL_EXPORTER_OTLP_LOGS_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
 
 
 def connect(url: str | None) -> Connection:
-    """Where the collector is: OTEL_EXPORTER_OTLP_LOGS_ENDPOINT is taken whole, behind OTEL_EXPORTER_OTLP_ENDPOINT comes /v1/logs."""
+    """Where the collector is: OTEL_EXPORTER_OTLP_LOGS_ENDPOINT whole, or OTEL_EXPORTER_OTLP_ENDPOINT and /v1/logs."""
     whole = None if url else key("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT")
     where = address(whole or url, ("OTEL_EXPORTER_OTLP_ENDPOINT",), "http://localhost:4318")
     if not whole and not where.endswith("/v1/logs"):

@@ -53,7 +53,10 @@ def annotation(verdict: Verdict, sending: Sending) -> dict[str, Any]:
 
 def send(http: Http, verdicts: Sequence[Verdict], sending: Sending) -> list[Outcome]:
     """Send verdicts: those with a span, and those without."""
-    places = {"/v1/span_annotations": lambda v: v.span_id, "/v1/trace_annotations": lambda v: None if v.span_id else v.trace_id}
+    places: dict[str, Callable[[Verdict], str | None]] = {
+        "/v1/span_annotations": lambda v: v.span_id,
+        "/v1/trace_annotations": lambda v: None if v.span_id else v.trace_id,
+    }
     found: dict[int, Outcome] = {}
     for path, id_of in places.items():
         mine = [i for i, verdict in enumerate(verdicts) if id_of(verdict)]

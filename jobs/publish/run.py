@@ -145,8 +145,10 @@ def publish(job: Job, http: Http, state: State) -> Done:
         http.stop()
         if todo:
             state.write(now=True)
+        http.close()
     done.requests = http.requests
-    done.refused = [one for place in job.files if (p := state.published.partitions.get(hive_path(place))) for one in p.refused]
+    there = state.published.partitions
+    done.refused = [one for place in map(hive_path, job.files) if place in there for one in there[place].refused]
     return done
 
 
@@ -158,7 +160,7 @@ def _part(job: Job, state: State, place: str) -> PublishedPartition | None:
         return None
     verdicts = "+".join(filter(None, [final.run_id, job.manifest.escalated.get(partition)]))
     before = state.published.partitions.get(partition)
-    what = str(job.wanted)
+    what = job.wanted.in_words()
     if before and before.verdicts == verdicts and before.what == what and not job.again:
         return before
     moment = datetime.now(UTC).isoformat(timespec="seconds")
@@ -191,8 +193,8 @@ def _send_partition(job: Job, http: Http, state: State, place: str, part: Publis
             state.write(now=not job.target.overwrites)
             if sum(one.rows for one in part.refused) > MOST_REFUSED:
                 raise PublishError(
-                    f"{http.connection.url} refuses more than {MOST_REFUSED:,} verdicts of {hive_path(place) or 'the output'}, "
-                    f"such as {part.refused[-1].reason!r}. Mend that; the same command goes on, and tries the refused ones again"
+                    f"{http.connection.url} refuses more than {MOST_REFUSED:,} verdicts of a partition, such as "
+                    f"{part.refused[-1].reason!r}. Mend that; the same command goes on, and tries the refused ones again"
                 )
     part.done = True
 

@@ -36,7 +36,7 @@ class State:
             self.published = Published(target, connection.url, name) if text is None else Published.from_json(text)
         except (ValueError, KeyError, TypeError) as error:
             raise OutputError(
-                f"{output.uri_of(self.name)} can't be read: {error}. Move it away: all is sent anew then, over what the tool has"
+                f"{output.uri_of(self.name)} can't be read: {error}. Move it away: all is sent anew then, over what is there"
             ) from error
 
     def write(self, *, now: bool) -> None:

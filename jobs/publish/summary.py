@@ -33,7 +33,7 @@ def refuse_unsent(done: Done, where: str) -> None:
     refused = sum(one.rows for one in done.refused)
     if refused:
         raise PublishError(
-            f"{where} refused {refused:,} verdicts. Those of named rows are tried again by the same command; --again sends all anew"
+            f"{where} refused {refused:,} verdicts. The same command tries those of named rows again; --again sends all anew"
         )
     if done.unknown and not sum(done.sent.values()):
         raise PublishError(

@@ -78,7 +78,8 @@ class Wanted:
         """The columns to read."""
         return list(dict.fromkeys([*READ, self.trace_column, *([self.span_column] if self.span_column else [])]))
 
-    def __str__(self) -> str:
+    def in_words(self) -> str:
+        """What is wanted, as it is written down: where it changes, all is sent anew."""
         parts = [f"trace: {self.trace_column}", f"span: {self.span_column or 'none'}"]
         parts += ["flagged only"] * self.only_flagged + ["no text"] * (not self.with_text)
         return ", ".join([*parts, *["sentences"] * self.with_sentences])

@@ -114,7 +114,9 @@ def in_phoenix(folder: Path, ids: list[tuple[str, str]]) -> Iterator[Place]:
                 cursor = None
                 while True:
                     params: dict[str, Any] = {"span_ids": spans[first : first + 100], "limit": 1000}
-                    page = get(f"{url}/v1/projects/default/span_annotations", **params, **({"cursor": cursor} if cursor else {}))
+                    page = get(
+                        f"{url}/v1/projects/default/span_annotations", **params, **({"cursor": cursor} if cursor else {})
+                    )
                     for one in page["data"]:
                         if one["name"] == name:
                             result = {key: one["result"].get(key) for key in ("label", "score", "explanation")}
@@ -218,12 +220,14 @@ def test_twice_changes_nothing_and_a_new_finalize_what_it_says(tool: Real, tmp_p
     assert (lost, twice, more_lost, more_twice) == (0, 0, 0, 0)
     assert all("not supported" in found[t][0]["explanation"] for t, (label, _) in newer.items() if label == "hallucinated")
     note = f"{requests:,} requests, then 0 and the same state; after a new finalize {changed:,} verdicts turned, each in place"
-    record(Result("publish", f"{tool.name}: published twice", len(wanted), len(found), lost + more_lost, twice + more_twice, note))
+    record(
+        Result("publish", f"{tool.name}: published twice", len(wanted), len(found), lost + more_lost, twice + more_twice, note)
+    )
 
 
 def test_killed_in_the_middle_it_goes_on_and_nothing_is_twice(tool: Real, tmp_path: Path) -> None:
     output, rng = copy(tool.output, tmp_path), random.Random(3)
-    command = ["publish", output, "--to", tool.name, "--url", "", "--name", "killed", *tool.more]
+    command: list[str | Path] = ["publish", output, "--to", tool.name, "--url", "", "--name", "killed", *tool.more]
     kills, reached = 0, []
     with serving(before(tool.url)) as between:
         command[command.index("--url") + 1] = between.url
@@ -232,7 +236,7 @@ def test_killed_in_the_middle_it_goes_on_and_nothing_is_twice(tool: Real, tmp_pa
             was = between.count
             process = start(*command, "--per-second", str(share), log=tmp_path / "log")
             wait_until(lambda was=was, p=process: between.count > was or p.poll() is not None, 120)  # type: ignore[misc]
-            time.sleep(rng.uniform(0.2, 2.0))
+            time.sleep(rng.uniform(0.5, 7.0))
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 kills += 1
@@ -252,16 +256,20 @@ def test_429_faults_and_dropped_connections(tool: Real, tmp_path: Path, monkeypa
     monkeypatch.setattr(http, "FIRST_WAIT", 0.01)
     output = copy(tool.output, tmp_path)
     said: Counter[str] = Counter()
-    kinds: dict[int, Any] = {2: (429, {"message": "slow down"}), 5: DROP, 8: DROP_BEHIND, 11: (503, {}), 14: (500, {})}
+    kinds: list[Any] = [(429, {"message": "slow down"}), DROP, DROP_BEHIND, (503, {}), (500, {})]
+    rng, share = random.Random(11), 0.5 if tool.name == "phoenix" else 0.2  # it takes a hundred verdicts in a request
 
-    def fault(number: int) -> Any:
-        wrong = kinds.get(number % 17)
+    def fault(_: int) -> Any:
+        wrong = rng.choice(kinds) if rng.random() < share else None
         said.update([str(wrong)] if wrong else [])
         return wrong
 
     with serving(before(tool.url)) as between:
         between.fault, between.headers = fault, {"Retry-After": "0"}
-        done = tool.publish(output, "faults", url=between.url)
+        for _ in range(3):  # what met a 500 four times counts as refused, and is tried again by the same command
+            done = tool.publish(output, "faults", url=between.url)
+            if done.returncode == 0:
+                break
     assert done.returncode == 0, done.stdout + done.stderr
     wanted = expected(tool, output)
     lost, twice = lost_and_twice(tool.read("faults"), wanted)

@@ -82,7 +82,17 @@ def mlflow(folder: Path) -> Iterator[str]:
     """MLflow's tracking server, on sqlite; gives its address."""
     bin_, port = venv("mlflow", MLFLOW), free_port()
     store = ["--backend-store-uri", f"sqlite:///{folder}/mlflow.db", "--artifacts-destination", str(folder / "artifacts")]
-    command = [bin_ / "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1", *store]
+    command: list[str | Path] = [
+        bin_ / "mlflow",
+        "server",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--workers",
+        "1",
+        *store,
+    ]
     url = f"http://127.0.0.1:{port}"
     env = {"PATH": f"{bin_}:{os.environ['PATH']}", "MLFLOW_DISABLE_TELEMETRY": "true"}
     with running(command, f"{url}/health", folder / "mlflow.log", **env):

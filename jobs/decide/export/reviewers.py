@@ -1,4 +1,4 @@
-"""Responses with a flagged sentence, for people to look at in Label Studio or Argilla: every sentence a span with our opinion."""
+"""Responses with a flagged sentence, for people in Label Studio or Argilla: every sentence a span with our opinion."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -42,7 +42,7 @@ def test_what_was_taken_is_not_sent_again(tmp_path: Path, serve: Serve) -> None:
     output, there = write_output(tmp_path, {"": rows(900)}), Collector()
     tool = serve(there.tool())
     faults: dict[int, Any] = {1: (429, {}), 2: DROP, 4: (502, {})}
-    tool.fault = lambda number: faults.get(number)
+    tool.fault = faults.get
     assert publish(output, tool.url, to="otel").returncode == 0
     before = tool.count
     assert "0 verdicts" in publish(output, tool.url, to="otel").stdout and tool.count == before

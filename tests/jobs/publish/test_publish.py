@@ -6,7 +6,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from ragassay.jobs.publish import langfuse, run
@@ -54,7 +53,9 @@ def test_what_arrives(tmp_path: Path, serve: Serve) -> None:
     assert publish(output, tool.url, "--name", "grounded", "--sentences").returncode == 0
     bad = there.named("grounded")["a"]
     assert (bad["value"], bad["dataType"]) == (HALLUCINATED, "CATEGORICAL")
-    assert bad["comment"] == "1 of 2 sentences not supported by the context:\n- It has 42 parts. (not in the context: number 42)"
+    assert (
+        bad["comment"] == "1 of 2 sentences not supported by the context:\n- It has 42 parts. (not in the context: number 42)"
+    )
     facts = bad["metadata"]
     assert facts["flagged_sentences"] == 1 and facts["probability"] == 0.25 and facts["threshold"] == 0.5
     assert [s["flagged"] for s in facts["each_sentence"]] == [False, True]
@@ -107,7 +108,7 @@ def test_429_500_and_dropped_connections_lose_nothing_and_double_nothing(tmp_pat
     tool = serve(there.tool())
     tool.headers = {"Retry-After": "0"}
     faults: dict[int, Any] = {1: (429, {"message": "slow down"}), 2: DROP, 4: DROP_BEHIND, 5: (500, {}), 7: (503, {})}
-    tool.fault = lambda number: faults.get(number)
+    tool.fault = faults.get
     done = publish(output, tool.url)
     assert done.returncode == 0, done.stdout
     assert set(there.named()) == SENT and len(there.scores) == there.taken == 2 * len(SENT)
@@ -158,7 +159,9 @@ def test_what_a_tool_refuses_whole_is_found_by_halves(tmp_path: Path, serve: Ser
 
 
 @pytest.mark.usefixtures("quickly")
-def test_where_the_tool_stays_away_it_goes_on_there_later(tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_tool_stays_away_it_goes_on_there_later(
+    tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(run, "AT_ONCE", 1)
     output, there = write_output(tmp_path, DAYS), Langfuse()
     tool = serve(there.tool())

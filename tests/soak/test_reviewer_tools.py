@@ -1,0 +1,81 @@
+"""The import files for reviewers, read by the tools' own packages."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.jobs.conftest import here
+from tests.jobs.decide.conftest import job, labelled_days, write_output
+from tests.soak.results import REPO, Result, record
+from tests.soak.tool_processes import venv
+
+pytestmark = pytest.mark.soak
+
+REQUIREMENTS = ("argilla==2.8.0", "label-studio-sdk==2.1.2")
+PAGE = REPO / "docs" / "publish.md"
+
+LABEL_STUDIO = """
+import json, sys
+from label_studio_sdk.label_interface import LabelInterface
+
+config, tasks = open(sys.argv[1]).read(), json.load(open(sys.argv[2]))
+interface = LabelInterface(config)
+faults = []
+for task in tasks:
+    faults += [] if interface.validate_task({"data": task["data"]}) else [task]
+    for prediction in task["predictions"]:
+        faults += interface.validate_prediction(prediction, return_errors=True) or []
+print(json.dumps([len(tasks), [str(fault) for fault in faults][:5]]))
+"""
+
+ARGILLA = """
+import json, sys
+import argilla as rg
+from argilla.records._io._json import JsonIO
+
+records = JsonIO._records_from_json(sys.argv[1])
+spans = [len(suggestion.value) for record in records for suggestion in record.suggestions]
+models = [record.api_model().model_dump(mode="json") for record in records]
+print(json.dumps([len(records), len(spans), models[0]["suggestions"][0], models[0]["external_id"]]))
+"""
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_output(tmp_path_factory.mktemp("reviewers") / "audit", labelled_days(), job())
+
+
+def read(script: str, *args: str | Path) -> Any:
+    python = venv("reviewers", *REQUIREMENTS) / "python"
+    done = subprocess.run([python, "-c", script, *args], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_label_studio(output: Path, tmp_path: Path) -> None:
+    tasks = tmp_path / "tasks.json"
+    assert here("export", output, tasks, "--format", "label-studio").returncode == 0
+    (tmp_path / "config.xml").write_text(labelling_interface())
+    count, faults = read(LABEL_STUDIO, tmp_path / "config.xml", tasks)
+    wanted = len(json.loads(tasks.read_text()))
+    assert (count, faults) == (wanted, []) and wanted > 50
+    record(Result("publish", "label-studio: its package takes tasks and predictions", wanted, count, 0, 0))
+
+
+def test_argilla(output: Path, tmp_path: Path) -> None:
+    tasks = tmp_path / "records.json"
+    assert here("export", output, tasks, "--format", "argilla").returncode == 0
+    wanted = json.loads(tasks.read_text())
+    count, suggestions, first, name = read(ARGILLA, tasks)
+    assert (count, suggestions, name) == (len(wanted), len(wanted), wanted[0]["id"])
+    said = wanted[0]["suggestions"]["sentences"]
+    assert (first["value"], first["agent"]) == (said["value"], said["agent"])
+    record(Result("publish", "argilla: its package reads the records", len(wanted), count, 0, 0))
+
+
+def labelling_interface() -> str:
+    """The labelling interface that the page tells to use."""
+    return PAGE.read_text(encoding="utf-8").partition("```xml\n")[2].partition("```")[0]
