@@ -7,8 +7,8 @@ import typer
 
 from ragassay.jobs.cli.console import DRIFT_EXIT
 from ragassay.jobs.decide.labels import LabelSource, is_lines
+from ragassay.jobs.output.partition_filter import parse_conditions
 from ragassay.jobs.score.backfill import Backfill, Order
-from ragassay.jobs.score.partition_filter import parse_conditions
 from ragassay.pipeline.errors import ConfigError
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 

@@ -9,9 +9,9 @@ from functools import cache
 import numpy as np
 
 from ragassay.jobs.input import LogFile, Logs
+from ragassay.jobs.output.partition_filter import Condition, matches
 from ragassay.jobs.output.partitions import natural
 from ragassay.jobs.score.checkpoint import committed_rows
-from ragassay.jobs.score.partition_filter import Condition, matches
 from ragassay.jobs.score.row_sample import chosen_keys
 from ragassay.jobs.score.row_set import RowSet
 from ragassay.jobs.storage import Folder

@@ -22,12 +22,12 @@ from ragassay.jobs.input import (
 )
 from ragassay.jobs.input.types import is_list, is_text
 from ragassay.jobs.output.fingerprint import check_fingerprint, fingerprint
+from ragassay.jobs.output.partition_filter import check_keys
 from ragassay.jobs.output.partitions import hive_path, partitions
 from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
 from ragassay.jobs.output.sealed import sealed_among
 from ragassay.jobs.score.backfill import WHOLE_INPUT, Backfill, tonight
 from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows, committed_rows, reopen
-from ragassay.jobs.score.partition_filter import check_keys
 from ragassay.jobs.score.row_set import RowSet
 from ragassay.jobs.score.stages import carried_columns
 from ragassay.jobs.storage import Folder

@@ -105,7 +105,9 @@ def test_dagster_materialises_the_asset(tmp_path: Path, job: dict[str, str]) -> 
 def test_a_job_that_fails_fails_the_asset(tmp_path: Path, job: dict[str, str]) -> None:
     shutil.rmtree(tmp_path / "logs")
     folder = own_venv("dagster", "dagster")
-    script = MATERIALISE.replace("instance=instance)", "instance=instance, raise_on_error=False)").replace("range(2)", "range(1)")
+    script = MATERIALISE.replace("instance=instance)", "instance=instance, raise_on_error=False)").replace(
+        "range(2)", "range(1)"
+    )
     script = script.replace("sys.path", "dg.RetryPolicy = lambda **_: None\nsys.path")  # it would wait for a quarter of an hour
     done = run(folder / "python", "-c", script, INFRA, env=job, cwd=tmp_path)
     assert '"ended": [false]' in done.stdout and "exit code 1" in done.stdout + done.stderr

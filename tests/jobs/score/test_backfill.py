@@ -15,11 +15,11 @@ from rich.console import Console
 from ragassay.jobs.cli.summary import print_summary
 from ragassay.jobs.config import make_job
 from ragassay.jobs.input import find_logs
+from ragassay.jobs.output.partition_filter import parse_conditions
 from ragassay.jobs.plan import Stage
 from ragassay.jobs.run import finalize_job, run_job
 from ragassay.jobs.score.backfill import Backfill, Order, take
 from ragassay.jobs.score.deadline import EndingActor, ending, until
-from ragassay.jobs.score.partition_filter import parse_conditions
 from ragassay.jobs.score.row_sample import chosen_keys, is_chosen, sampled
 from ragassay.jobs.score.row_set import RowSet
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
@@ -200,7 +200,7 @@ def test_a_share_is_one_of_the_rows_and_reading_chooses_as_counting_does(tmp_pat
 
 def test_conditions_compare_numbers_dates_and_text_as_what_they_are() -> None:
     def holds(text: str, **values: str) -> bool:
-        from ragassay.jobs.score.partition_filter import matches
+        from ragassay.jobs.output.partition_filter import matches
 
         return matches(parse_conditions([text]), values)
 
