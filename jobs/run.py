@@ -218,7 +218,8 @@ def _score(
     forget_pending(output)
     _account(job, logs, found, whole, counted, manifest, run)
     waiting = [*(files[number] for number in broken), *found.later]
-    committed = {manifest.files[n].path: len(of_file(committed_keys(output), n)) for n in broken}
+    keys = committed_keys(output)
+    committed = {manifest.files[n].path: len(of_file(keys, n)) for n in broken}
     tonight = sum(committed.values()) + counted.all_statuses().total() - run.resumed
     run.left = left_of(waiting, committed, run.share, tonight)
     run.skips = {k: n for k, n in {**run.skips, "left": sum(file.rows or 0 for file in waiting)}.items() if n}
@@ -282,7 +283,7 @@ def _finalize(
         refuse_unfinished(output, manifest, ())
     raw = {place: files for place, files in partitions(output, "raw").items() if hive_path(place) not in waiting}
     chosen = list(raw) if scored is None else without_verdict(raw, manifest)
-    if waiting and not chosen:
+    if not chosen and (waiting or (scored is not None and not raw)):
         if scored is None:
             raise OutputError(f"output {output.uri}: no partition is whole yet; go on with the `ragassay run` that was begun")
         return {}, []

@@ -97,9 +97,11 @@ def tonight(
     done: dict[str, Ints] = {}
     shares: dict[str, float] = {}
 
+    by_path = {file.path: file for file in logs.files}
+
     @cache
     def rows_of(path: str, share: float) -> Ints:
-        return chosen_keys(logs.fs, next(file for file in files if file.path == path), 0, id_column, share)
+        return chosen_keys(logs.fs, by_path[path], 0, id_column, share)
 
     for file in filter(backfill.wants, logs.files):
         number, entry = entries.get(file.path, (0, None))

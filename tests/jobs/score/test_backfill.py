@@ -60,8 +60,7 @@ def raw_of(output: Path) -> dict[str, Any]:
 def night(logs: Path, output: Path, backfill: Backfill) -> Run:
     run = run_job(JOB, str(logs), str(output), QUIET, backfill)
     assert run.rows["in"] == TOTAL == run.rows["scored"] + run.rows["failed"] + run.rows["skipped"]
-    known = [run.skips.get(why, 0) for why in ("sampled_out", "outside")]
-    assert run.rows["skipped"] >= sum(known)
+    assert run.rows["skipped"] >= sum(run.skips.get(why, 0) for why in ("sampled_out", "outside"))
     scored = {str(row["dt"]) for row in read_rows(output)} if (output / "scored").exists() else set()
     places, known = {f"dt={day}" for day in scored}, set(manifest(output)["finalized"])
     assert places == known or (run.left is not None and known < places)  # old verdicts stand until the new ones are made
