@@ -298,7 +298,7 @@ def _finalize(
         refuse_unfinished(output, manifest, ())
     raw = {place: files for place, files in partitions(output, "raw").items() if hive_path(place) not in waiting}
     chosen = list(raw) if scored is None else without_verdict(raw, manifest)
-    if waiting and not chosen:
+    if not chosen and (waiting or (scored is not None and not raw)):
         if scored is None:
             raise OutputError(f"output {output.uri}: no partition is whole yet; go on with the `ragassay run` that was begun")
         return {}, []

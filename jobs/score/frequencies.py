@@ -23,7 +23,7 @@ from ragassay.pipeline.contain import contain_one
 from ragassay.pipeline.detectors.frequencies import BUCKETS, Frequencies, count, merge
 from ragassay.pipeline.detectors.terms import content_terms
 from ragassay.pipeline.language import row_languages
-from ragassay.pipeline.redact import redacted, redaction_of
+from ragassay.pipeline.redact import Redaction, redacted, redaction_of
 from ragassay.schemas.columns import passthrough_name
 
 FREQUENCIES = "frequencies.parquet"
@@ -53,7 +53,8 @@ def ensure_frequencies(job: Job, logs: Logs, files: Mapping[int, LogFile], outpu
         return _getter(ray.put(known))
     share = max(1, SAMPLE_ROWS // max(1, len(files)))
     in_file, merged = ray.remote(num_cpus=LIGHT_CPUS)(file_frequencies), ray.remote(num_cpus=LIGHT_CPUS)(_merged)
-    counted = [in_file.remote(logs.fs, file, number, job, share) for number, file in files.items()]
+    redaction = redaction_of(job.redact)  # here, since it looks in the working folder
+    counted = [in_file.remote(logs.fs, file, number, job, share, redaction) for number, file in files.items()]
     while len(counted) > MERGED_AT_ONCE:
         counted = [merged.remote(*counted[at : at + MERGED_AT_ONCE]) for at in range(0, len(counted), MERGED_AT_ONCE)]
     return _getter(ray.remote(num_cpus=LIGHT_CPUS)(_keep).remote(output, *counted))
@@ -98,12 +99,13 @@ def read_frequencies(output: Folder) -> Frequencies | None:
     return Frequencies(int(table.schema.metadata[b"documents"]), counts)
 
 
-def file_frequencies(fs: pafs.FileSystem, file: LogFile, number: int, job: Job, rows: int) -> Frequencies:
+def file_frequencies(
+    fs: pafs.FileSystem, file: LogFile, number: int, job: Job, rows: int, redaction: Redaction | None = None
+) -> Frequencies:
     """Document frequencies of the passages in a file's first rows; a passage is a document, however often it was retrieved."""
     column = job.splitter.column
     carried = pa.schema([(passthrough_name(column), pa.string())] if column else [])
     tables = read_logs(fs, file, number, range(file.row_groups), job.columns, carried, job.on_bad_file == "skip")
-    redaction = redaction_of(job.redact)
     return table_frequencies((redacted(table, redaction) for table in tables), job.splitter, rows)
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from ragassay.jobs.score.frequencies import table_frequencies
 from ragassay.jobs.sections import Splitter
-from ragassay.pipeline.detectors.config import Attribution, Novelty
+from ragassay.pipeline.detectors.attribution import Attribution
+from ragassay.pipeline.detectors.novelty import Novelty
 from ragassay.pipeline.language import NAMES, language_of
 from ragassay.pipeline.split import check_language
 from ragassay.pipeline.stages.detect import detect_batch

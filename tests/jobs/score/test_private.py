@@ -93,15 +93,15 @@ def test_commands_that_need_text_say_so(folder: Path) -> None:
         place = [folder / "out", *([folder / "to.jsonl"] if command[0] == "export" else [])]
         done = here(command[0], *place, *command[1:])
         assert done.returncode == 1 and "holds no text (drop_text)" in done.stderr, done.stderr
-    for command in (["report"], ["compare"], ["drift"], ["finalize"]):
-        done = here(command[0], folder / "out", "--config", job)
+    for works in ("report", "compare", "drift", "finalize"):
+        done = here(works, folder / "out", "--config", job)
         assert done.returncode == 0, done.stderr
     assert MARK not in everything(folder / "out")
     labels = folder / "r.jsonl"
     said = '{"row_id": "r%d", "partition": "dt=1", "label": "%s", "reviewer": "a", "at": "2026-11-20T10:00:00Z"}\n'
     labels.write_text("".join(said % (i, ("supported", "unsupported")[i % 2]) for i in range(8)))
-    for command in ("estimate", "evaluate"):
-        done = here(command, folder / "out", "--labels", labels)
+    for works in ("estimate", "evaluate"):
+        done = here(works, folder / "out", "--labels", labels)
         assert done.returncode == 0, done.stderr
 
 
