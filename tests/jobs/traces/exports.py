@@ -178,7 +178,7 @@ def langfuse_legacy_rows(story: Story, spans: Sequence[S]) -> Rows:
 
 
 def _spelt(when: datetime | None) -> str | None:
-    return when and f"{when:%Y-%m-%d %H:%M:%S.%f}"
+    return None if when is None else f"{when:%Y-%m-%d %H:%M:%S.%f}"
 
 
 def _write_langfuse_legacy(folder: Path, night: int, rows: Rows) -> None:
@@ -195,7 +195,7 @@ def run_id(trace: str, span: str | None) -> str | None:
 def langsmith_rows(story: Story, spans: Sequence[S]) -> Rows:
     root = run_id(story.id, story.root)
     kinds = {"embedding": "embedding", "reranker": "retriever"}
-    rows = []
+    rows: Rows = []
     for s in spans:
         documents = (
             None if s.documents is None else {"documents": [{**d, "type": "Document"} for d in texts(s.documents) or []]}
