@@ -194,7 +194,7 @@ def test_responses(value: Any, wanted: str | None) -> None:
 
 def test_times() -> None:
     wanted = 1_795_392_000_500_000
-    told = [
+    told: list[Any] = [
         1795392000.5,
         1795392000500,
         wanted,
@@ -204,7 +204,8 @@ def test_times() -> None:
         "2026-11-23 00:00:00.500000",
     ]
     assert [micros(value) for value in told] == [wanted] * len(told)
-    assert [micros(value) for value in (None, "", "soon", 0, -1, True, float("nan"), [])] == [None] * 8
+    none: list[Any] = [None, "", "soon", 0, -1, True, float("nan"), []]
+    assert [micros(value) for value in none] == [None] * len(none)
 
 
 def test_columns_of_parquet_of_every_kind(tmp_path: Path) -> None:
