@@ -166,7 +166,7 @@ def test_traces_of_mlflow_in_other_shapes() -> None:
         ({"input": {"query": "Open?"}}, "Open?"),
         ("", None),
         (None, None),
-        ("null", "null"),
+        ("null", None),
     ],
 )
 def test_questions(value: Any, wanted: str | None) -> None:

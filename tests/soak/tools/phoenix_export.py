@@ -79,7 +79,7 @@ def _export(url, out, spans) -> None:
     from phoenix.client import Client
 
     for _ in range(240):
-        frame = Client(base_url=url).spans.get_spans_dataframe(project_identifier="default", limit=10 * spans)
+        frame = Client(base_url=url).spans.get_spans_dataframe(project_identifier="default", limit=10 * spans, timeout=600)
         if len(frame) >= spans:
             break
         time.sleep(1)
