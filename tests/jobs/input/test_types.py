@@ -234,7 +234,9 @@ def test_columns_of_nothing_are_null(tmp_path: Path, name: str) -> None:
 )  # fmt: skip
 def test_contexts_that_are_no_texts_are_refused(tmp_path: Path, context: pa.Array) -> None:
     write(tmp_path / "a.parquet", context=context)
-    with pytest.raises(InputError, match=r"column 'context' \(columns.context\) must be a string or a list of strings, or of structs"):
+    with pytest.raises(
+        InputError, match=r"column 'context' \(columns.context\) must be a string or a list of strings, or of structs"
+    ):
         load(tmp_path)
 
 
