@@ -153,6 +153,14 @@ def test_traces_of_mlflow_in_other_shapes() -> None:
         )
 
 
+def test_a_function_that_returned_nothing_says_nothing() -> None:
+    attributes = {"mlflow.spanType": '"CHAIN"', "mlflow.spanInputs": '{"question": "Open?"}', "mlflow.spanOutputs": "null"}
+    _, span = mlflow.spans(
+        {"trace_id": "tr-1", "state": "OK", "spans": [{"span_id": "1", "name": "rag", "attributes": attributes}]}
+    )
+    assert (span.question, span.response) == ("Open?", None)
+
+
 @pytest.mark.parametrize(
     ("value", "wanted"),
     [
