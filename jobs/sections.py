@@ -42,7 +42,7 @@ class Columns(Section):
         also = sorted({"question", "context", "response"} & self.model_fields_set)
         if self.messages is not None and also:
             raise ValueError(f"messages holds question, context and response: leave {', '.join(also)} out, or messages")
-        if self.messages is None and "passage_roles" in self.model_fields_set:
+        if self.messages is None and self.passage_roles != type(self).model_fields["passage_roles"].default:
             raise ValueError("passage_roles is of a conversation: name its column in messages, or leave passage_roles out")
         return self
 

@@ -37,7 +37,7 @@ def response_of(value: Any) -> str | None:
 
 def _found(value: Any, names: Sequence[str], role: str) -> str | None:
     value = lenient(value)
-    if value is None or value in ("", {}, []):
+    if value is None or value in ("", "null", {}, []):  # a function that returned nothing, as JSON
         return None
     known, text = _look(value, names, role, _DEPTH)
     if not known:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -147,7 +148,7 @@ def _lines(lines: Sequence[str] | TextIOWrapper, file: LogFile, damaged: Callabl
                     yield from _whole(line, iterator, file, damaged)
                     return
                 damaged(Damage(file.uri, f"line {number}", text(error) or "no JSON"))
-    except (OSError, EOFError) as error:  # a compressed file that is cut off
+    except (OSError, EOFError, zlib.error) as error:  # a compressed file that is cut off
         damaged(Damage(file.uri, "its end", str(error)))
 
 

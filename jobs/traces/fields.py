@@ -42,7 +42,7 @@ def span_id(value: Any) -> str | None:
 
 def unquoted(value: Any) -> Any:
     """A value that was written as JSON, a string in quotes too; any other stays as it is."""
-    if isinstance(value, str) and value[:1] == '"':
+    if isinstance(value, str) and (value[:1] == '"' or value == "null"):
         try:
             return json.loads(value)
         except ValueError:

@@ -79,12 +79,15 @@ def stage(export: Logs, output: Folder, preset: str, hold_days: float, keep_bad:
     _sweep(output, record)
     work = Staging(output, preset, hold_days * _DAY, keep_bad, record)
     fresh = _fresh(work, export)
-    if not fresh:
+    if not fresh and record.waiting is None:
         return {}
     with tempfile.TemporaryDirectory(prefix="ragassay-traces-") as folder:
         buckets = Buckets(Path(folder), sum(file.size for file, _ in fresh))
         _spill(work, export, fresh, buckets)
         _write(work, buckets)
+    if not fresh and not work.counts["traces"]:  # what waits waits on: nothing has changed
+        _sweep(output, record)
+        return {}
     work.record = replace(work.record, counts=dict(work.counts))
     output.write(RECORD, work.record.to_json())
     _sweep(output, work.record)

@@ -175,9 +175,39 @@ def test_without_a_question_detectors_judge(tmp_path: Path) -> None:
     assert blank.columns.question == "query" and not blank.slms
 
 
-def test_contexts_as_json_are_said_to_be_read_as_text(tmp_path: Path) -> None:
+def test_contexts_as_json_and_as_structs(tmp_path: Path) -> None:
     told, job = started(tmp_path, [{**row, "context": json.dumps(row["context"])} for row in ROWS])
-    assert job.columns.context == "context" and "read as plain text today" in told
+    assert job.columns.context == "context" and "passages as JSON" in told and "plain text" not in told
+    told, job = started(tmp_path / "other", [{**row, "context": json.dumps({"rows": row["context"]})} for row in ROWS])
+    assert job.columns.context == "context" and "it holds JSON, which is read as plain text" in told
+    rows = [
+        {"query": r["question"], "docs": [{"text": t, "id": "x"} for t in r["context"]], "answer": r["response"]} for r in ROWS
+    ]
+    told, job = started(tmp_path / "structs", rows)
+    assert job.columns == Columns(question="query", context="docs", response="answer", row_id=None)
+    assert "lists of 2.0 texts" in told and "the context has" in told
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_conversations(tmp_path: Path, as_json: bool) -> None:
+    talks = [
+        [
+            {"role": "user", "content": row["question"]},
+            {"role": "tool", "content": "\n".join(row["context"])},
+            {"role": "assistant", "content": row["response"]},
+        ]
+        for row in ROWS
+    ]
+    rows = [{"messages": json.dumps(talk) if as_json else talk, "request_id": f"r{i}"} for i, talk in enumerate(talks)]
+    told, job = started(tmp_path, rows)
+    assert job.columns == Columns(messages="messages", row_id="request_id") and job.slms
+    assert "100% have passages in tool or system turns" in told and "in doubt" not in told
+    few = [{"chat": [turn for turn in talk if turn["role"] != "tool"]} for talk in talks]
+    told, job = started(tmp_path / "few", few)
+    assert job.columns == Columns(messages="chat", row_id=None) and "columns.passage_roles" in told
+    both = [{**row, "messages": talk} for row, talk in zip(ROWS, talks, strict=True)]
+    told, job = started(tmp_path / "both", both)
+    assert job.columns.messages is None and "`columns: {messages: …}` reads them" in told
 
 
 @pytest.mark.parametrize(
@@ -187,11 +217,11 @@ def test_contexts_as_json_are_said_to_be_read_as_text(tmp_path: Path) -> None:
         ([{"query": r["question"], "docs": r["context"]} for r in ROWS], ["no column fits as response", "`docs`: list<"]),
         (
             [{"messages": [{"role": "user", "content": r["question"]}], "documents": r["context"]} for r in ROWS],
-            ["no column fits as response", "`messages` (list<element: struct<role", "conversations, which are not read yet"],
+            ["no column fits as response", "`messages` (list<element: struct<", "holds conversations: `columns: {messages"],
         ),
         (
-            [{"query": r["question"], "docs": [{"text": t} for t in r["context"]], "answer": r["response"]} for r in ROWS],
-            ["no column fits as context", "`docs` (list<element: struct<text: string>>) could be the context by its name"],
+            [{"query": r["question"], "docs": [{"title": t} for t in r["context"]], "answer": r["response"]} for r in ROWS],
+            ["no column fits as context", "`docs` (list<element: struct<title: string>>) could be the context by its name"],
         ),
     ],
     ids=["nothing", "no response", "messages", "structs"],

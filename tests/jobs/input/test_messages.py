@@ -136,7 +136,7 @@ def test_bytes_that_are_no_utf8(tmp_path: Path) -> None:
 def test_settings_that_do_not_go_together(tmp_path: Path) -> None:
     for wrong in (
         {"messages": "m", "question": "q"},
-        {"passage_roles": ["tool"]},
+        {"passage_roles": ["system"]},
         {"messages": "row_id"},
         {"messages": "m", "passage_roles": []},
     ):

@@ -34,7 +34,8 @@ def in_json(*values: Any) -> pa.Array:
 def test_structs_lose_no_text(rows: list[list[tuple[str | None, str | None]] | None], data: st.DataObject) -> None:
     text, key = data.draw(st.sampled_from(NAMES)), data.draw(st.sampled_from(IDS))
     kind = pa.list_(pa.struct([("score", pa.float64()), (key, pa.string()), (text, pa.string())]))
-    array = pa.array([row and [{text: t, key: i, "score": 0.5} for t, i in row] for row in rows], kind)
+    items = [None if row is None else [{text: t, key: i, "score": 0.5} for t, i in row] for row in rows]
+    array = pa.array(items, kind)
     start = data.draw(st.integers(0, len(rows)))
     for some in (array, array.cast(pa.large_list(kind.value_type))):
         found = passages(some.slice(start))

@@ -229,12 +229,14 @@ def test_columns_of_nothing_are_null(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     "context",
-    [pa.array([[{"text": "c", "score": 0.5}]]), pa.array([{"text": "c"}]), pa.array([[["c"]]]),
+    [pa.array([[{"title": "c", "score": 0.5}]]), pa.array([{"title": "c"}]), pa.array([[["c"]]]),
      pa.array([[("k", "v")]], pa.map_(pa.string(), pa.string())), pa.array([5])],
 )  # fmt: skip
 def test_contexts_that_are_no_texts_are_refused(tmp_path: Path, context: pa.Array) -> None:
     write(tmp_path / "a.parquet", context=context)
-    with pytest.raises(InputError, match=r"column 'context' \(columns.context\) must be a string or a list of strings, and is"):
+    with pytest.raises(
+        InputError, match=r"column 'context' \(columns.context\) must be a string or a list of strings, or of structs"
+    ):
         load(tmp_path)
 
 

@@ -3,7 +3,7 @@
 import gzip
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ def write_parquet(path: Path, rows: Rows, schema: pa.Schema | None = None) -> No
 def write_lines(path: Path, rows: Iterable[Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     data = "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows).encode()
-    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def langfuse_legacy_rows(story: Story, spans: Sequence[S]) -> Rows:
 
 
 def _spelt(when: datetime | None) -> str | None:
-    return when and f"{when:%Y-%m-%d %H:%M:%S.%f}"
+    return None if when is None else f"{when:%Y-%m-%d %H:%M:%S.%f}"
 
 
 def _write_langfuse_legacy(folder: Path, night: int, rows: Rows) -> None:
@@ -195,7 +195,7 @@ def run_id(trace: str, span: str | None) -> str | None:
 def langsmith_rows(story: Story, spans: Sequence[S]) -> Rows:
     root = run_id(story.id, story.root)
     kinds = {"embedding": "embedding", "reranker": "retriever"}
-    rows = []
+    rows: Rows = []
     for s in spans:
         documents = (
             None if s.documents is None else {"documents": [{**d, "type": "Document"} for d in texts(s.documents) or []]}
@@ -404,6 +404,21 @@ def _write_mlflow(folder: Path, night: int, rows: Rows) -> None:
 
 
 # OpenTelemetry: OTLP as JSON, a request a line, by the conventions of GenAI; documents by those of OpenInference, or ids alone.
+def otel_ids_rows(story: Story, spans: Sequence[S]) -> Rows:
+    """Retrievals as OpenTelemetry's own conventions tell them: by ids and scores."""
+    rows = otel_rows(story, [s for s in spans if s.kind not in ("retriever", "reranker")])
+    for s in spans:
+        if s.kind == "retriever":
+            told = {
+                "gen_ai.operation.name": "retrieval",
+                "gen_ai.retrieval.query.text": s.input,
+                "gen_ai.retrieval.documents": json.dumps([{"id": d.id, "score": d.score} for d in s.documents or ()]),
+            }
+            (row,) = otel_rows(story, [replace(s, kind="chain", input=None, output=None)])
+            rows.append({**row, "attributes": [{"key": key, "value": _any(value)} for key, value in told.items()]})
+    return rows
+
+
 def otel_rows(story: Story, spans: Sequence[S]) -> Rows:
     return [
         {
@@ -479,4 +494,5 @@ TOOLS = {
     "phoenix": Tool(phoenix_rows, _write_phoenix, at_end=True),
     "mlflow": Tool(mlflow_rows, _write_mlflow, row_id=lambda trace: f"tr-{trace}", whole=True),
     "otel": Tool(otel_rows, _write_otel, at_end=True),
+    "otel ids only": Tool(otel_ids_rows, _write_otel, at_end=True),
 }

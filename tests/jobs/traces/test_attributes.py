@@ -153,6 +153,14 @@ def test_traces_of_mlflow_in_other_shapes() -> None:
         )
 
 
+def test_a_function_that_returned_nothing_says_nothing() -> None:
+    attributes = {"mlflow.spanType": '"CHAIN"', "mlflow.spanInputs": '{"question": "Open?"}', "mlflow.spanOutputs": "null"}
+    _, span = mlflow.spans(
+        {"trace_id": "tr-1", "state": "OK", "spans": [{"span_id": "1", "name": "rag", "attributes": attributes}]}
+    )
+    assert (span.question, span.response) == ("Open?", None)
+
+
 @pytest.mark.parametrize(
     ("value", "wanted"),
     [
@@ -166,7 +174,7 @@ def test_traces_of_mlflow_in_other_shapes() -> None:
         ({"input": {"query": "Open?"}}, "Open?"),
         ("", None),
         (None, None),
-        ("null", "null"),
+        ("null", None),
     ],
 )
 def test_questions(value: Any, wanted: str | None) -> None:
@@ -194,7 +202,7 @@ def test_responses(value: Any, wanted: str | None) -> None:
 
 def test_times() -> None:
     wanted = 1_795_392_000_500_000
-    told = [
+    told: list[Any] = [
         1795392000.5,
         1795392000500,
         wanted,
@@ -204,7 +212,8 @@ def test_times() -> None:
         "2026-11-23 00:00:00.500000",
     ]
     assert [micros(value) for value in told] == [wanted] * len(told)
-    assert [micros(value) for value in (None, "", "soon", 0, -1, True, float("nan"), [])] == [None] * 8
+    none: list[Any] = [None, "", "soon", 0, -1, True, float("nan"), []]
+    assert [micros(value) for value in none] == [None] * len(none)
 
 
 def test_columns_of_parquet_of_every_kind(tmp_path: Path) -> None:

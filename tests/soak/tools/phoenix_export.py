@@ -1,0 +1,91 @@
+# mypy: ignore-errors
+"""Runs in Phoenix's own environment: log traces with its SDK to a server on this machine, and export its spans as Parquet.
+
+python phoenix_export.py STORIES.json OUT.parquet PORT
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+
+def main() -> None:
+    """Log, wait until all of it is there, export."""
+    told, out, port = json.loads(Path(sys.argv[1]).read_text()), sys.argv[2], sys.argv[3]
+    url = f"http://127.0.0.1:{port}"
+    command = [str(Path(sys.executable).with_name("phoenix")), "serve"]
+    env = {**os.environ, "PHOENIX_PORT": port, "PHOENIX_GRPC_PORT": sys.argv[4], "PHOENIX_HOST": "127.0.0.1"}
+    server = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _wait(url, server)
+        spans = _log(told, url)
+        _export(url, out, spans)
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _wait(url, server) -> None:
+    for _ in range(600):
+        assert server.poll() is None
+        try:
+            with urllib.request.urlopen(f"{url}/healthz", timeout=5):
+                return
+        except OSError:
+            time.sleep(0.5)
+    raise RuntimeError("no answer")
+
+
+def _log(told, url) -> int:
+    from openinference.instrumentation import get_llm_attributes, get_retriever_attributes, using_attributes
+    from phoenix.otel import register
+
+    provider = register(
+        endpoint=f"{url}/v1/traces", protocol="http/protobuf", batch=True, verbose=False, set_global_tracer_provider=False
+    )
+    tracer = provider.get_tracer("soak")
+    spans = 0
+    for number, one in enumerate(told):
+        with (
+            using_attributes(session_id=one["session"], user_id="u"),
+            tracer.start_as_current_span(one["id"], openinference_span_kind="chain") as root,
+        ):
+            root.set_input({"question": one["question"]})
+            if one["passages"] is not None:
+                with tracer.start_as_current_span("search", openinference_span_kind="retriever") as span:
+                    span.set_input(one["question"])
+                    found = [{"content": text, "id": key, "score": 0.5} for key, text in one["passages"]]
+                    span.set_attributes(get_retriever_attributes(documents=found))
+                    spans += 1
+            with tracer.start_as_current_span("llm", openinference_span_kind="llm") as span:
+                asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": one["question"]}]
+                said = [{"role": "assistant", "content": one["response"]}]
+                span.set_attributes(get_llm_attributes(model_name="tiny", input_messages=asked, output_messages=said))
+            if one["root_says"]:
+                root.set_output({"answer": one["response"]})
+            spans += 2
+        if number % 200 == 199:
+            provider.force_flush()
+    provider.force_flush()
+    provider.shutdown()
+    return spans
+
+
+def _export(url, out, spans) -> None:
+    from phoenix.client import Client
+
+    for _ in range(240):
+        frame = Client(base_url=url).spans.get_spans_dataframe(project_identifier="default", limit=10 * spans, timeout=600)
+        if len(frame) >= spans:
+            break
+        time.sleep(1)
+    assert len(frame) == spans, (len(frame), spans)
+    frame.to_parquet(out)
+
+
+if __name__ == "__main__":
+    main()
