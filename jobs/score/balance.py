@@ -41,7 +41,7 @@ def count_scored(output: Folder, files: Mapping[int, LogFile]) -> tuple[Counter[
         keys = mine["row_key"].to_numpy()
         once.add(keys)
         rows.update(dict(zip(*(found.tolist() for found in np.unique(keys >> 32, return_counts=True)), strict=True)))
-        statuses.update(mine["status"].to_pylist())
+        statuses.update({found["values"]: found["counts"] for found in pc.value_counts(mine["status"]).to_pylist()})
         good = mine.filter(pc.equal(mine["status"], Status.OK.value))
         sentences += pc.sum(pc.list_value_length(good["sentences"])).as_py() or 0
         _add_usage(usage, mine["usage"].flatten())
