@@ -6,8 +6,10 @@ in blocks of 1,000 rows in any order; with "one row in ten" every tenth row of e
 """
 
 import argparse
+import gc
 import multiprocessing
 import resource
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +18,10 @@ from typing import Any
 
 import numpy as np
 import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
 
+from ragassay.jobs.input import find_logs
 from ragassay.jobs.input.twice import Hashes, Twice
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
 from ragassay.jobs.output.sealed import seal
@@ -89,27 +94,30 @@ def entry(number: int) -> InputFile:
     )
 
 
+def _make(where: str, files: int, sealed: bool) -> None:
+    folder = open_folder(where)
+    made = Manifest({}, {number: entry(number) for number in range(files)})
+    if sealed:
+        seal(folder, made, "r1")
+    write_manifest(folder, made)
+
+
 def manifest(files: int, sealed: bool) -> int:
-    """Read and write a manifest three times, as a run does; bytes of manifest.json."""
+    """Read a manifest and write it three times, as a run does; bytes of manifest.json."""
     with tempfile.TemporaryDirectory() as where:
+        maker = multiprocessing.get_context("spawn").Process(target=_make, args=(where, files, sealed))
+        maker.start()
+        maker.join()
         folder = open_folder(where)
-        first = Manifest({}, {number: entry(number) for number in range(files)})
-        if sealed:
-            seal(folder, first, "r1")
-        write_manifest(folder, first)
-        del first
         started = time.perf_counter()
-        base = psutil.Process().memory_info().rss
-        again = read_manifest(folder)
+        held = read_manifest(folder)
         for _ in range(3):
-            write_manifest(folder, again)
+            write_manifest(folder, held)
         _SECONDS.append(time.perf_counter() - started)
-        _MEMORY.append(psutil.Process().memory_info().rss - base)
         return (Path(where) / "manifest.json").stat().st_size
 
 
 _SECONDS: list[float] = []
-_MEMORY: list[int] = []
 
 
 def manifest_before(files: int) -> int:
@@ -118,6 +126,23 @@ def manifest_before(files: int) -> int:
 
 def manifest_now(files: int) -> int:
     return manifest(files, sealed=True)
+
+
+def found(files: int) -> int:
+    """Find so many small input files of seven columns: bytes of memory that each takes."""
+    with tempfile.TemporaryDirectory() as where:
+        folder = Path(where) / "dt=2026-11-20"
+        folder.mkdir()
+        first = folder / "part-000000.parquet"
+        names = ("question", "context", "response", "row_id", "tenant", "model", "at")
+        pq.write_table(pa.table({name: ["x"] for name in names}), first)
+        find_logs(where)
+        for number in range(1, files):
+            shutil.copy(first, folder / f"part-{number:06}.parquet")
+        base = psutil.Process().memory_info().rss
+        logs = find_logs(where)
+        gc.collect()
+        return int((psutil.Process().memory_info().rss - base) / len(logs.files))
 
 
 def _in_process(call: Callable[[int], int], size: int, answer: Any) -> None:
@@ -142,7 +167,7 @@ def measured(call: Callable[[int], int], size: int) -> tuple[int, int, float]:
 def main() -> None:
     """Print the table, a line when it is known."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--millions", type=int, nargs="+", default=[20, 50])
+    parser.add_argument("--millions", type=int, nargs="*", default=[20, 50])
     parser.add_argument("--files", type=int, default=1_000_000)
     options = parser.parse_args()
     print("| what | how many | before, MiB | now, MiB | times less | before, s | now, s |")
@@ -168,6 +193,7 @@ def main() -> None:
         mib = [found[1] / (1 << 20) for found in (old, new)]
         times = mib[0] / max(mib[1], 0.1)
         print(f"| {name} | {size:,} | {mib[0]:,.1f} | {mib[1]:,.1f} | {times:.1f} | {old[2]:.1f} | {new[2]:.1f} |", flush=True)
+    print(f"An input file takes {measured(found, 4000)[0]:,} bytes of memory from when it is found.")
 
 
 if __name__ == "__main__":
