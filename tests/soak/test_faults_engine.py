@@ -76,6 +76,7 @@ def test_what_passes_is_survived(bench: Bench, name: str, where: str, kind: str,
         ("always dies in a step", "step", "kill", r"tiny: .*ended 2 times \(replicas.restarts: 1\).*killed from outside"),
         ("has no memory left by a limit", "step", "limit", r"SLM 'tiny': the engine failed: .*memory.*Lower replicas.max"),
     ],
+    ids=["hangs", "dies when it starts", "dies in a step", "no memory"],
 )
 def test_what_does_not_pass_is_one_error_and_the_command_goes_on(
     bench: Bench, name: str, where: str, kind: str, said: str
