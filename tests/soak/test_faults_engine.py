@@ -2,6 +2,7 @@
 
 import re
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -125,11 +126,11 @@ def test_a_process_that_is_hit_from_outside(bench: Bench, name: str, signals: tu
     tries.done(f"{len(signals)} times in one run")
 
 
-def _found(run: "object", hit: set[int], victims: list[psutil.Process]) -> Callable[[], bool]:
+def _found(run: subprocess.Popen[bytes], hit: set[int], victims: list[psutil.Process]) -> Callable[[], bool]:
     """Whether there is an engine's process that was not hit yet."""
 
     def look() -> bool:
-        new = [one for one in children(run) if one.pid not in hit and "SlmScorer" in _line(one)]  # type: ignore[arg-type]
+        new = [one for one in children(run) if one.pid not in hit and "SlmScorer" in _line(one)]
         victims[:] = new
         return bool(new)
 
