@@ -20,7 +20,7 @@ from tests.soak.fault_runs import (
     same,
     two_days,
     without_slm,
-)  # fmt: skip
+)
 
 pytestmark = pytest.mark.soak
 
