@@ -36,9 +36,10 @@ def gave_way(error: BaseException) -> bool:
     return isinstance(error, OSError) and any(name in str(error) for name in STORES)
 
 
-def gave_way_message(error: BaseException) -> str:
-    """What to say of it."""
-    return f"the object store gave way: {str(error).splitlines()[0]}. The same command goes on where it stopped"
+def gave_way_message(error: BaseException, uri: str | None = None) -> str:
+    """What to say of it, and of which file, where that is known."""
+    where = f" at {uri}" if uri else ""
+    return f"the object store gave way{where}: {str(error).splitlines()[0]}. The same command goes on where it stopped"
 
 
 def _settings(fs: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,8 +15,8 @@ from ragassay.jobs.endings import end_at_sigterm, full_message, is_full
 from ragassay.jobs.object_store import gave_way, gave_way_message
 from ragassay.pipeline.errors import ConfigError, OutputError, RagassayError
 
-STARTS = 3
-"""Ray gives its processes half a minute to start, which a busy machine may exceed; so often it is tried."""
+START_SECONDS = 300
+"""Until Ray must have started on this machine."""
 
 WORKERS_A_CPU = 4
 """Worker processes that Ray keeps while they are idle; each takes seconds of CPU to start."""
@@ -117,26 +118,45 @@ def start_here(needed_cpus: float, runtime_env: dict[str, Any] | None = None) ->
     """
     import ray
 
-    for left in reversed(range(STARTS)):
-        try:
-            with _without_dashboard():
-                ray.init(
-                    address="local",  # never a cluster that happens to run here, nor what a killed run has left behind
-                    num_cpus=max(os.cpu_count() or 1, -int(-needed_cpus // 1)),
-                    include_dashboard=False,
-                    logging_level=logging.ERROR,
-                    log_to_driver=False,
-                    runtime_env=runtime_env,
-                )
-            return
-        except Exception as error:  # it has no class of its own
-            if "timed out during startup" not in str(error):
-                raise
-            ray.shutdown()
-            if not left:
-                raise ConfigError(
-                    f"Ray did not start on this machine within half a minute, {STARTS} times: too busy, or short of memory"
-                ) from error
+    with _without_dashboard(), _patiently():
+        ray.init(
+            address="local",  # never a cluster that happens to run here, nor what a killed run has left behind
+            num_cpus=max(os.cpu_count() or 1, -int(-needed_cpus // 1)),
+            include_dashboard=False,
+            logging_level=logging.ERROR,
+            log_to_driver=False,
+            runtime_env=runtime_env,
+        )
+
+
+@contextmanager
+def _patiently() -> Iterator[None]:
+    """Wait for Ray's processes longer than the half minute that it gives them: a busy machine may take more.
+
+    Raises:
+        ConfigError: They did not come.
+    """
+    from ray._private import services
+
+    look = services.get_node
+    until = time.monotonic() + START_SECONDS
+
+    def wait(*arguments: Any, **more: Any) -> Any:
+        while True:
+            try:
+                return look(*arguments, **more)
+            except RuntimeError as error:  # it is not known yet
+                if time.monotonic() > until:
+                    raise ConfigError(
+                        f"Ray did not start on this machine within {START_SECONDS / 60:g} minutes: too busy, or no memory"
+                    ) from error
+            time.sleep(0.1)
+
+    services.get_node = wait
+    try:
+        yield
+    finally:
+        services.get_node = look
 
 
 @contextmanager

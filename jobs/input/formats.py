@@ -64,5 +64,5 @@ def _look_at(fs: pafs.FileSystem, file: LogFile) -> LogFile:
         return found
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         if gave_way(error) and not any(code in str(error) for code in OF_THE_FILE):
-            raise InputError(gave_way_message(error)) from error
+            raise InputError(gave_way_message(error, file.uri)) from error
         return replace(file, error=(str(error).splitlines() or [type(error).__name__])[0])

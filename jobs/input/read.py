@@ -62,7 +62,7 @@ def read_logs(
                     row += batch.num_rows
             except (OSError, pa.ArrowException) as error:
                 if gave_way(error):  # that is no fault of the file
-                    raise InputError(gave_way_message(error)) from error
+                    raise InputError(gave_way_message(error, file.uri)) from error
                 if not keep_bad:
                     raise InputError(unreadable_message([file.uri], str(error))) from error
                 for start in range(row, end, READ_ROWS):

@@ -124,7 +124,11 @@ class ConditionalPut:
             raise OSError(str(error)) from error
 
     def write(self, text: str, before: Claim | None) -> Claim | None:
-        """See `Lease.write`."""
+        """See `Lease.write`.
+
+        Raises:
+            NotImplementedError: The store refuses to look at conditions.
+        """
         from botocore.exceptions import BotoCoreError, ClientError
 
         condition = {"IfNoneMatch": "*"} if before is None else {"IfMatch": before.version}
@@ -132,7 +136,10 @@ class ConditionalPut:
             answer = self._client.put_object(**self._place, Body=text.encode(), **condition)
             return Claim(text, answer["ETag"])
         except ClientError as error:
-            if error.response["Error"]["Code"] not in REFUSED:
+            code = error.response["Error"]["Code"]
+            if code == "NotImplemented":
+                raise NotImplementedError(str(error)) from error
+            if code not in REFUSED:
                 raise OSError(str(error)) from error
         except BotoCoreError as error:
             raise OSError(str(error)) from error

@@ -95,7 +95,12 @@ def _claimed(folder: Folder) -> "_Keeper":
         age = store_age(folder, LOCK)
         if age is not None and age < LEASE_SECONDS:
             raise _in_use(folder, before)
-    mine = lease.write(json.dumps({**who, "renewed": 0}), before)
+    text = json.dumps({**who, "renewed": 0})
+    try:
+        mine = lease.write(text, before)
+    except NotImplementedError:
+        lease = LastPut(folder, LOCK)
+        mine = lease.write(text, lease.read())
     if mine is None:
         raise _in_use(folder, lease.read())
     if isinstance(lease, ConditionalPut) and not lease.keeps_conditions(mine):

@@ -39,7 +39,8 @@ def test_a_worker_asks_as_often_as_the_driver(monkeypatch: pytest.MonkeyPatch) -
 class Fails:
     """A reader whose store gives way in the second row group."""
 
-    sizes = [1, 1]
+    def __init__(self) -> None:
+        self.sizes = [1, 1]
 
     def batches(self, group: int, rows: int, columns: Any = None) -> Iterator[pa.RecordBatch]:
         if group:
@@ -57,7 +58,7 @@ def test_rows_that_a_store_does_not_give_are_not_unreadable(tmp_path: Path, monk
     monkeypatch.setattr(read, "open_log", failing)
     tables = read.read_logs(logs.fs, logs.files[0], 0, [0, 1], Columns(), pa.schema([]), keep_bad=True)
     assert next(tables).num_rows == 1
-    with pytest.raises(InputError, match="the object store gave way: .*SLOW_DOWN.*goes on where it stopped"):
+    with pytest.raises(InputError, match=r"the object store gave way at .*a.parquet: .*SLOW_DOWN.*goes on where it stopped"):
         next(tables)
 
 

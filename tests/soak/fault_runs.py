@@ -1,5 +1,6 @@
 """Runs that are broken on purpose: the logs, the command, and what is counted of what came out."""
 
+import os
 import signal
 import subprocess
 import time
@@ -18,6 +19,11 @@ DETECTORS = [{"name": "entities", "kind": "entities"}, {"name": "novelty", "kind
 DAYS = (1, 2)
 PATIENCE = 900
 """Seconds until a run must have ended, on a machine that does other work as well."""
+
+
+def often(times: int) -> int:
+    """How often to try: so often, or SOAK_SHARE of it, on a machine that has less time."""
+    return max(1, round(times * float(os.environ.get("SOAK_SHARE", "1"))))
 
 
 def two_days(folder: Path, rows: int) -> Path:

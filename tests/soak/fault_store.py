@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime, parsedate_to_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pyarrow import fs as pafs
 
@@ -41,7 +41,7 @@ class Weather:
         unanswered: Have the store do it, and close the connection without an answer.
         slow: Send the body in parts, with pauses.
         skew: Seconds by which the store's clock is off.
-        conditions: Whether it looks at the conditions of a put; older stores pass over them.
+        conditions: What it does with the conditions of a put: keeps them; passes over them, as older stores do; refuses them.
         seed: Of the dice.
     """
 
@@ -50,7 +50,7 @@ class Weather:
     unanswered: float = 0.0
     slow: float = 0.0
     skew: float = 0.0
-    conditions: bool = True
+    conditions: Literal["kept", "passed over", "refused"] = "kept"
     seed: int = 0
     seen: Counter[str] = field(default_factory=Counter)
 
@@ -151,6 +151,8 @@ def _handler(store: Store) -> type[BaseHTTPRequestHandler]:
             if fate == "errors":
                 return self._answer(*_error(store.weather.one_of("InternalError", "SlowDown")))
             if self.headers.get("If-None-Match") or self.headers.get("If-Match"):
+                if store.weather.conditions == "refused":
+                    return self._answer(*_error("NotImplemented"))
                 with one_by_one:
                     answer = self._forward(body)
             else:
@@ -176,7 +178,7 @@ def _handler(store: Store) -> type[BaseHTTPRequestHandler]:
             server = http.client.HTTPConnection("127.0.0.1", store.direct, timeout=60)
             try:
                 server.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
-                passed = set() if store.weather.conditions else {"if-match", "if-none-match"}
+                passed = {"if-match", "if-none-match"} if store.weather.conditions == "passed over" else set()
                 for name, value in self.headers.items():
                     if name.lower() not in {"expect", "connection", "transfer-encoding"} | passed:
                         server.putheader(name, value)
@@ -223,7 +225,7 @@ def _handler(store: Store) -> type[BaseHTTPRequestHandler]:
 
 
 def _error(code: str) -> tuple[int, list[tuple[str, str]], bytes]:
-    status = {"InternalError": 500, "SlowDown": 503}[code]
+    status = {"InternalError": 500, "SlowDown": 503, "NotImplemented": 501}[code]
     return (
         status,
         [("Content-Type", "application/xml"), ("Date", format_datetime(datetime.now(UTC), usegmt=True))],

@@ -55,7 +55,8 @@ class Nodes:
         found = {}
         for one in psutil.Process(self.process.pid).children(recursive=True):
             try:
-                if one.cmdline() and one.cmdline()[0].startswith("ray::") and kind in one.cmdline()[0]:
+                line = (one.cmdline() or [""])[0]  # a child of a worker has its name for a moment
+                if line.startswith("ray::") and kind in line and psutil.Process(one.ppid()).name() == "raylet":
                     found[one.pid] = one.ppid()
             except psutil.Error:
                 continue

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.conftest import read_rows
-from tests.soak.fault_runs import Tries, content, finished, ids, same, two_days, without_slm
+from tests.soak.fault_runs import Tries, content, finished, ids, often, same, two_days, without_slm
 
 pytestmark = pytest.mark.soak
 
@@ -51,7 +51,7 @@ def test_one_error_and_on(tmp_path: Path, name: str, before: str | None, sizes: 
     assert finished("run", logs, tmp_path / "out", "--config", job).returncode == 0
     wanted = content(tmp_path / "out")
     tries = Tries(f"the disk is full while {name} {'is' if name == 'raw' or 'manifest' in name else 'are'} written")
-    for kib in sizes:
+    for kib in sizes[: often(len(sizes))]:
         with small_disk(tmp_path / f"disk{kib}") as disk:
             output = disk / "out"
             if before:
@@ -66,4 +66,4 @@ def test_one_error_and_on(tmp_path: Path, name: str, before: str | None, sizes: 
             equal = rows.keys() == wanted.keys() and all(same(rows[row_id], row) for row_id, row in wanted.items())
             found = [row["row_id"] for row in read_rows(output)]
             tries.count(ids(ROWS), found, well=done.returncode == 0 and equal)
-    tries.done(f"tmpfs with {', '.join(map(str, sizes))} KiB left")
+    tries.done(f"tmpfs with {', '.join(map(str, sizes[: tries.tried]))} KiB left")

@@ -1,16 +1,26 @@
 """The driver killed at every stage of a run; the same command goes on, and all is as if nothing had happened."""
 
-import json
 import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.jobs.conftest import read_rows
-from tests.soak.fault_runs import Tries, content, end_all, finished, ids, kill_at, launched, same, two_days, without_slm
+from tests.soak.fault_runs import (
+    Tries,
+    content,
+    end_all,
+    finished,
+    ids,
+    kill_at,
+    launched,
+    often,
+    same,
+    two_days,
+    without_slm,
+)
 
 pytestmark = pytest.mark.soak
 
@@ -32,8 +42,7 @@ def written(output: Path, _: random.Random) -> Callable[[], bool]:
 
 
 def reducing(output: Path, _: random.Random) -> Callable[[], bool]:
-    """It has read the manifest of what is scored, and loads Ray or takes the moments."""
-    return lambda: len(runs(output)) == 1 and (output / "_lock").exists()
+    return lambda: any((output / "stats").rglob("*.*"))
 
 
 def deciding(output: Path, _: random.Random) -> Callable[[], bool]:
@@ -54,18 +63,13 @@ def between(output: Path, dice: random.Random) -> Callable[[], bool]:
     return now
 
 
-def runs(output: Path) -> list[Any]:
-    found: list[Any] = json.loads((output / "manifest.json").read_text())["runs"]
-    return found
-
-
 MOMENTS: dict[str, tuple[Moment, float, bool, int]] = {
     "before the first write": (begun, 3.0, False, 5),
-    "in the first write": (writing, 0.03, False, 10),
-    "after it": (written, 0.5, False, 10),
-    "in the reduce": (reducing, 8.0, True, 10),
+    "in the first write": (writing, 0.03, False, 8),
+    "after it": (written, 0.5, False, 8),
+    "in the reduce": (reducing, 0.05, True, 10),
     "in finalize": (deciding, 0.05, True, 10),
-    "between writes of the manifest": (between, 0.02, False, 10),
+    "between writes of the manifest": (between, 0.02, False, 8),
 }
 """When, how long after it at most, whether all is scored before, how often."""
 
@@ -82,7 +86,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("kind", MOMENTS)
 def test_a_killed_driver_costs_nothing(whole: Path, tmp_path: Path, kind: str) -> None:
-    moment, jitter, from_raw, times = MOMENTS[kind]
+    moment, jitter, from_raw, most = MOMENTS[kind]
+    times = often(most)
     wanted = content(whole / "out")
     tries = Tries(f"kill -9 of the driver, {kind}")
     dice = random.Random(kind)

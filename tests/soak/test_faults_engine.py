@@ -2,6 +2,7 @@
 
 import re
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -76,6 +77,7 @@ def test_what_passes_is_survived(bench: Bench, name: str, where: str, kind: str,
         ("always dies in a step", "step", "kill", r"tiny: .*ended 2 times \(replicas.restarts: 1\).*killed from outside"),
         ("has no memory left by a limit", "step", "limit", r"SLM 'tiny': the engine failed: .*memory.*Lower replicas.max"),
     ],
+    ids=["hangs", "dies when it starts", "dies in a step", "no memory"],
 )
 def test_what_does_not_pass_is_one_error_and_the_command_goes_on(
     bench: Bench, name: str, where: str, kind: str, said: str
@@ -124,11 +126,11 @@ def test_a_process_that_is_hit_from_outside(bench: Bench, name: str, signals: tu
     tries.done(f"{len(signals)} times in one run")
 
 
-def _found(run: "object", hit: set[int], victims: list[psutil.Process]) -> Callable[[], bool]:
+def _found(run: subprocess.Popen[bytes], hit: set[int], victims: list[psutil.Process]) -> Callable[[], bool]:
     """Whether there is an engine's process that was not hit yet."""
 
     def look() -> bool:
-        new = [one for one in children(run) if one.pid not in hit and "SlmScorer" in _line(one)]  # type: ignore[arg-type]
+        new = [one for one in children(run) if one.pid not in hit and "SlmScorer" in _line(one)]
         victims[:] = new
         return bool(new)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.soak.fault_runs import Tries, finished, ids, launched, two_days, without_slm
+from tests.soak.fault_runs import Tries, finished, ids, launched, often, two_days, without_slm
 from tests.soak.fault_store import BUCKET, KEYS, Store, Weather, s3_store
 
 pytestmark = pytest.mark.soak
@@ -115,7 +115,7 @@ def test_two_whole_runs_at_once_write_every_row_once(store: Store, tmp_path: Pat
     rows = 200
     logs, job = two_days(tmp_path, rows), without_slm(tmp_path)
     tries = Tries("two whole runs at once on one S3 output")
-    for attempt in range(2):
+    for attempt in range(often(3)):
         uri = store.uri(f"whole{attempt}/out")
         both = [launched("run", logs, uri, "--config", job, log=tmp_path / f"{attempt}-{i}.log", **KEYS) for i in range(2)]
         codes = [run.wait(timeout=900) for run in both]

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from typing import Literal
 
 import pytest
 from pyarrow import fs as pafs
@@ -37,7 +38,7 @@ def store(server: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 @pytest.fixture
 def folder(store: Store, request: pytest.FixtureRequest) -> Folder:
-    return open_folder(store.uri(request.node.name.replace("[", ".").rstrip("]")))
+    return open_folder(store.uri(request.node.name.translate(str.maketrans("[ ", "..", "]"))))
 
 
 def race(folder: Folder, runs: int) -> tuple[int, list[str]]:
@@ -69,18 +70,23 @@ def test_of_runs_that_start_together_one_gets_in(folder: Folder) -> None:
 
 
 @pytest.mark.parametrize("skew", [0, 3600, -3600])
-def test_a_dead_runs_lock_is_taken_over_once_whatever_the_clocks_say(
-    folder: Folder, store: Store, skew: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_living_runs_lock_is_kept_whatever_the_clocks_say(folder: Folder, store: Store, skew: float) -> None:
     store.weather = Weather(skew=skew)
     folder.write(LOCK, json.dumps(OTHER))
     with pytest.raises(OutputError, match="host elsewhere, process 7"), locked(folder):
         pass
-    monkeypatch.setattr(lock, "LEASE_SECONDS", 1.0)
-    time.sleep(2.1)  # a store tells whole seconds
     age = store_age(folder, LOCK)
-    assert age is not None and 1 <= age < 60
-    assert race(folder, 4)[0] == 1
+    assert age is not None and 0 <= age < 60
+    assert json.loads(folder.read(LOCK) or "{}") == OTHER
+    assert [found.base_name for found in folder.fs.get_file_info(pafs.FileSelector(folder.root))] == [LOCK]  # no clock is left
+
+
+def test_a_dead_runs_lock_is_taken_over_once(folder: Folder, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.weather = Weather(skew=-3600)
+    folder.write(LOCK, json.dumps(OTHER))
+    monkeypatch.setattr(lock, "LEASE_SECONDS", 4.0)
+    time.sleep(5.1)  # a store tells whole seconds
+    assert race(folder, 3)[0] == 1
 
 
 def test_a_claim_whose_answer_is_lost_is_a_claim(folder: Folder, store: Store) -> None:
@@ -121,8 +127,11 @@ def unreachable(*_: object) -> None:
     raise OSError("the store can't be reached")
 
 
-def test_a_store_that_passes_over_conditions_is_found_out_and_said(folder: Folder, store: Store) -> None:
-    store.weather = Weather(conditions=False)
+@pytest.mark.parametrize("conditions", ["passed over", "refused"])
+def test_a_store_that_keeps_no_conditions_is_found_out_and_said(
+    folder: Folder, store: Store, conditions: Literal["passed over", "refused"]
+) -> None:
+    store.weather = Weather(conditions=conditions)
     with locked(folder) as note:
         assert note is not None and "schedule one at a time" in note
         with pytest.raises(OutputError, match="in use"), locked(folder):
