@@ -47,7 +47,7 @@ def is_full(error: OSError) -> bool:
 
 
 def behind(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, and what it was raised from, one after the other; what Ray raises for a worker names its cause in its own way."""
+    """An error, and what it was raised from, one after the other; Ray names the cause of a worker in its own way."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
