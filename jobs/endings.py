@@ -46,9 +46,20 @@ def is_full(error: OSError) -> bool:
     return error.errno in FULL
 
 
-def full_message(error: OSError) -> str:
-    """What to say of a disk without room."""
-    return f"no room left to write: {error}. Make room; the same command goes on where it stopped"
+def behind(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and what it was raised from, one after the other; Ray names the cause of a worker in its own way."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = getattr(error, "cause", None) or error.__cause__ or error.__context__
+
+
+def full_message(error: OSError, output: str | None = None) -> str:
+    """What to say of a disk without room, and of the output folder that was being written."""
+    said = str(error).partition(": 'Failed to apply UDF")[0]  # Ray's advice is of no use here
+    place = f" (OUTPUT is {output})" if output else ""
+    return f"no room left to write: {said}{place}. Make room; the same command goes on where it stopped"
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

@@ -1,13 +1,14 @@
 """Actors that are looked after: one that hangs ends itself, and a run says which stage could not go on, and why."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from secrets import token_hex
 from typing import Any
 
 import pyarrow as pa
 
+from ragassay.jobs.endings import behind
 from ragassay.jobs.watchdog import Watchdog
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.listener import watch
@@ -74,7 +75,7 @@ class Guard:
         from ray.exceptions import OutOfMemoryError, RayActorError, WorkerCrashedError
 
         kinds = (OutOfMemoryError, RayActorError, WorkerCrashedError)
-        found = next((one for one in _chain(error) if isinstance(one, kinds)), None)
+        found = next((one for one in behind(error) if isinstance(one, kinds)), None)
         if found is None:
             return None
         text = str(found)
@@ -106,14 +107,6 @@ def _reason(text: str) -> str:
             "hold (max_num_batched_tokens, kv_cache_gib)"
         )
     return "it crashed or was killed from outside; the log of Ray on its machine may say more"
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = getattr(error, "cause", None) or error.__cause__ or error.__context__
 
 
 def _say(place: str, reason: str) -> None:

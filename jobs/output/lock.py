@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 
 from filelock import FileLock, Timeout
 
+from ragassay.jobs.endings import behind, full_message, is_full
 from ragassay.jobs.output.lease import CLAIM_SECONDS, Claim, ConditionalPut, LastPut, Lease, lease_of, store_age
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import OutputError
@@ -41,10 +42,16 @@ def locked(folder: Folder) -> Iterator[str | None]:
         What is to be known of the lock, if it can't keep out every other run; else None.
 
     Raises:
-        OutputError: Another run holds it, or has taken it over; or the folder can't be written.
+        OutputError: Another run holds it, or has taken it over; or the folder can't be written, or its disk is full.
     """
     with _locally(folder) if folder.is_local else _leased(folder) as note:
-        yield note
+        try:
+            yield note
+        except Exception as error:
+            full = next((one for one in behind(error) if isinstance(one, OSError) and is_full(one)), None)
+            if full is None:
+                raise
+            raise OutputError(full_message(full, folder.uri)) from error
 
 
 @contextmanager

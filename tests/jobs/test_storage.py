@@ -1,3 +1,4 @@
+import errno
 import multiprocessing
 import os
 import signal
@@ -38,6 +39,14 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(OutputError, match="can't be written"), locked(open_folder(str(tmp_path / "file" / "out"))):
         pass
+
+
+def test_a_full_disk_names_the_output_folder(tmp_path: Path) -> None:
+    full = OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space left on device")
+    told = pytest.raises(OutputError, match=r"no room left to write: .*OUTPUT is .*Make room")
+    with told as found, locked(open_folder(str(tmp_path))):
+        raise RuntimeError("Ray wraps it") from full
+    assert str(tmp_path) in str(found.value)
 
 
 def test_writes_are_whole_and_read_back(tmp_path: Path) -> None:

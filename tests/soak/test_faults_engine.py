@@ -130,11 +130,19 @@ def _found(run: subprocess.Popen[bytes], hit: set[int], victims: list[psutil.Pro
     """Whether there is an engine's process that was not hit yet."""
 
     def look() -> bool:
-        new = [one for one in children(run) if one.pid not in hit and "SlmScorer" in _line(one)]
+        new = [one for one in children(run) if one.pid not in hit and "SlmScorer" in _line(one) and _is_watched(one)]
         victims[:] = new
         return bool(new)
 
     return look
+
+
+def _is_watched(process: psutil.Process) -> bool:
+    """Whether its clock runs already: who is stopped before that waits for ever."""
+    try:
+        return any("-ISc" in child.cmdline() for child in process.children())
+    except psutil.Error:
+        return False
 
 
 def _line(process: psutil.Process) -> str:
