@@ -12,7 +12,7 @@ from rich.console import Console
 
 from ragassay.jobs.config import Job, with_dtypes
 from ragassay.jobs.escalate.run import escalate_output, judge_stages, not_escalated
-from ragassay.jobs.input import LogFile, Logs
+from ragassay.jobs.input import LogFile, Logs, refuse_overlap
 from ragassay.jobs.lineage.events import told
 from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import existing_output, needs_text, read_manifest, write_manifest
@@ -165,6 +165,8 @@ def _logs(job: Job, uri: str | None, output: Folder, console: Console) -> tuple[
     with task(console, "checking", "logs", unit="files"):
         logs, traces = logs_of(job, uri, output)
         check_input(job, logs)
+        if job.input.preset is None:  # else they are below OUTPUT, and what they were made of is apart
+            refuse_overlap(logs, output)
     return logs, traces
 
 

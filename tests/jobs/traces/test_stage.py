@@ -153,7 +153,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
         staging(export, output)
     (tmp_path / "csv").mkdir()
     (tmp_path / "csv" / "a.csv").write_text("x")
-    with pytest.raises(InputError, match=r"no .parquet or .* it holds 'a.csv': have traces written as Parquet or JSON Lines"):
+    with pytest.raises(
+        InputError, match=r"no .parquet file, nor one of .*; it holds 'a.csv': have traces written as Parquet or JSON Lines"
+    ):
         export_files(str(tmp_path / "csv"))
     with pytest.raises(ConfigError, match="brings its own columns"):
         make_job({"input": {"preset": "otel"}, "columns": {"question": "q"}})
