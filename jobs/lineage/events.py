@@ -23,7 +23,7 @@ from ragassay.schemas.manifest import Run
 TIMEOUT = 5.0  # seconds
 _RETRY = {"total": 1, "read": 1, "connect": 1, "backoff_factor": 0.1}
 _WHAT = "telling an OpenLineage server of runs"
-_PRODUCER = "https://pypi.org/project/ragassay"
+_PRODUCER = "urn:ragassay"
 
 
 @contextmanager

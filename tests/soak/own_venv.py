@@ -11,13 +11,13 @@ def own_venv(name: str, *packages: str) -> Path:
     """Folder of commands of an environment with these packages.
 
     Args:
-        name: Of the environment; one that is there whole is used as it is.
+        name: Of the environment; one that is there, of the same packages, is used as it is.
         packages: As pip takes them.
     """
     folder = VENVS / name
-    ready = folder / ".ready"
-    if not ready.exists():
+    made = folder / "made"
+    if not made.exists() or made.read_text().split() != list(packages):
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         subprocess.run([folder / "bin" / "pip", "install", "-q", *packages], check=True, stderr=subprocess.DEVNULL)
-        ready.touch()
+        made.write_text(" ".join(packages))
     return folder / "bin"

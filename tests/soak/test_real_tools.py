@@ -13,24 +13,13 @@ import pytest
 from ragassay.jobs.storage import open_folder
 from ragassay.jobs.traces.export import export_files
 from ragassay.jobs.traces.stage import TRACES, stage
-from tests.conftest import REPO, free_port
+from tests.conftest import free_port
+from tests.soak.own_venv import own_venv
 from tests.soak.results import Result, record
 
 pytestmark = pytest.mark.soak
 COUNT = 1_000
 TOOLS = Path(__file__).parent / "tools"
-VENVS = REPO / "out" / "venvs"
-
-
-def python_with(name: str, requirement: str) -> Path:
-    """The interpreter of an environment with a package in it; made on first use."""
-    folder = VENVS / name
-    made = folder / "made"
-    if not made.exists() or made.read_text().split() != [requirement]:
-        subprocess.run(["python3.11", "-m", "venv", folder], check=True)
-        subprocess.run([folder / "bin" / "python", "-m", "pip", "install", "--quiet", requirement], check=True)
-        made.write_text(requirement)
-    return folder / "bin" / "python"
 
 
 def told() -> list[dict[str, Any]]:
@@ -84,7 +73,7 @@ def compared(name: str, rows: list[dict[str, Any]]) -> None:
 
 
 def test_phoenix(tmp_path: Path) -> None:
-    python = python_with("phoenix", "arize-phoenix==20.26.1")
+    python = own_venv("phoenix", "arize-phoenix==20.26.1") / "python"
     (tmp_path / "told.json").write_text(json.dumps(told()))
     (tmp_path / "export").mkdir()
     ports = (str(free_port()), str(free_port()))
@@ -93,7 +82,7 @@ def test_phoenix(tmp_path: Path) -> None:
 
 
 def test_mlflow(tmp_path: Path) -> None:
-    python = python_with("mlflow", "mlflow==3.17.2")
+    python = own_venv("mlflow", "mlflow==3.17.2") / "python"
     (tmp_path / "told.json").write_text(json.dumps(told()))
     run("mlflow_export.py", python, tmp_path / "told.json", tmp_path, str(free_port()), folder=tmp_path)
     compared("MLflow itself, JSON Lines", staged(tmp_path / "lines", tmp_path / "one", "mlflow"))

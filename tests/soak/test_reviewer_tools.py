@@ -9,8 +9,8 @@ import pytest
 
 from tests.jobs.conftest import here
 from tests.jobs.decide.conftest import job, labelled_days, write_output
+from tests.soak.own_venv import own_venv
 from tests.soak.results import REPO, Result, record
-from tests.soak.tool_processes import venv
 
 pytestmark = pytest.mark.soak
 
@@ -49,7 +49,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(script: str, *args: str | Path) -> Any:
-    python = venv("reviewers", *REQUIREMENTS) / "python"
+    python = own_venv("reviewers", *REQUIREMENTS) / "python"
     done = subprocess.run([python, "-c", script, *args], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])

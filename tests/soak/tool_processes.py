@@ -1,7 +1,6 @@
 """Real tools on loopback: each in an environment of its own, made on first use, with a data base in a folder of the test."""
 
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -11,30 +10,11 @@ from typing import Any
 
 import httpx2
 
-from tests.soak.results import REPO
+from tests.conftest import free_port
+from tests.soak.own_venv import own_venv
 
-VENVS = REPO / "out" / "venvs"
 PHOENIX, MLFLOW = "arize-phoenix==20.26.1", "mlflow==3.17.2"
 START_SECONDS = 300.0
-
-
-def venv(name: str, *requirements: str) -> Path:
-    """The `bin` of an environment with some packages."""
-    folder = VENVS / name
-    made = folder / "made"
-    if not made.exists() or made.read_text().split() != list(requirements):
-        subprocess.run(["python3.11", "-m", "venv", folder], check=True)
-        pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements]
-        subprocess.run(list(map(str, pip)), check=True)
-        made.write_text(" ".join(requirements))
-    return folder / "bin"
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 @contextmanager
@@ -67,7 +47,7 @@ def running(command: Sequence[str | Path], url: str, log: Path, **env: str) -> I
 @contextmanager
 def phoenix(folder: Path) -> Iterator[str]:
     """Phoenix; gives its address."""
-    bin_, port = venv("phoenix", PHOENIX), free_port()
+    bin_, port = own_venv("phoenix", PHOENIX), free_port()
     env = {
         "PHOENIX_PORT": str(port), "PHOENIX_GRPC_PORT": str(free_port()), "PHOENIX_HOST": "127.0.0.1",
         "PHOENIX_WORKING_DIR": str(folder), "PHOENIX_TELEMETRY_ENABLED": "false", "PHOENIX_ALLOW_EXTERNAL_RESOURCES": "false",
@@ -80,7 +60,7 @@ def phoenix(folder: Path) -> Iterator[str]:
 @contextmanager
 def mlflow(folder: Path) -> Iterator[str]:
     """MLflow's tracking server, on sqlite; gives its address."""
-    bin_, port = venv("mlflow", MLFLOW), free_port()
+    bin_, port = own_venv("mlflow", MLFLOW), free_port()
     store = ["--backend-store-uri", f"sqlite:///{folder}/mlflow.db", "--artifacts-destination", str(folder / "artifacts")]
     command: list[str | Path] = [
         bin_ / "mlflow",
