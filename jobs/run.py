@@ -146,6 +146,8 @@ def _job(
             stats, tonight = _finalize(job, output, manifest, run, scored, console) if to_finalize else ({}, [])
             numbers = None if scored is None else scored.files
             escalated = _escalate(job, output, manifest, run, numbers, console) if to_escalate else []
+            if scored is not None:  # a partition that waits has no statistics to compare
+                escalated = [place for place in escalated if hive_path(place) not in scored.unfinished]
             if scored is not None and (tonight or escalated):  # a night that broke off behind its verdicts is compared now
                 stats = stats or fit_output(job, output, scored.unfinished)
                 run.drift = check_drift(job, manifest, stats, tonight or escalated)

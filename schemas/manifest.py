@@ -17,8 +17,8 @@ from ragassay.schemas.source import Source
 from ragassay.schemas.versioned import RECORD, from_data, to_json
 
 MANIFEST_VERSION = 3
-WITHOUT_SHARDS = 2
-"""The version as which a manifest without shards is written; earlier programs read it."""
+WITHOUT_NUMBERS = 2
+"""The version before, in which files stand in the order of their numbers; it is read on."""
 
 __all__ = [
     "LEFT",
@@ -364,13 +364,8 @@ class Manifest:
         data = asdict(self)
         for run in data["runs"]:  # as this version has always written what there is nothing of
             run |= {name: run[name] or {} for name in ("fit", "threshold", "drift")}
-        files = sorted(data["files"].items())
-        if self.sealed.shards:
-            data["files"] = [{"number": number, **file} for number, file in files]
-            return to_json(data, MANIFEST_VERSION)
-        del data["sealed"]
-        data["files"] = [file for _, file in files]
-        return to_json(data, WITHOUT_SHARDS)
+        data["files"] = [{"number": number, **file} for number, file in sorted(data["files"].items())]
+        return to_json(data, MANIFEST_VERSION)
 
     @staticmethod
     def from_json(text: str) -> "Manifest":
@@ -380,7 +375,7 @@ class Manifest:
             ValueError: The text is of another version.
         """
         data = json.loads(text)
-        if isinstance(data, dict) and data.get("version") in (MANIFEST_VERSION, WITHOUT_SHARDS):
+        if isinstance(data, dict) and data.get("version") in (MANIFEST_VERSION, WITHOUT_NUMBERS):
             files = {file.pop("number", place): file for place, file in enumerate(data.get("files", []))}
             data |= {"version": MANIFEST_VERSION, "files": files}
         return from_data(Manifest, data, MANIFEST_VERSION, "the manifest is")

@@ -95,7 +95,6 @@ def tonight(
     """
     keys = committed_rows(output)
     files: list[LogFile] = []
-    done: dict[str, RowSet] = {}
     shares: dict[str, float] = {}
     by_path = {file.path: file for file in logs.files}
 
@@ -110,18 +109,20 @@ def tonight(
         if entry is not None and entry.state == SCORED and entry.share >= backfill.share:
             continue
         files.append(file)
-        first = number << 32
-        mine = keys.near(first, first + (file.rows or 0)).shifted(-first) if entry is not None and file.rows else RowSet()
-        if entry is not None and entry.state == SCORED:
-            mine = rows_of(file.path, entry.share)
-        done[file.path] = mine
-        shares[file.path] = max(entry.share, backfill.share) if entry is not None and mine else backfill.share
+        begun = entry is not None and (entry.state == SCORED or bool(_begun(keys, number, file)))
+        shares[file.path] = max(entry.share, backfill.share) if entry is not None and begun else backfill.share
+
+    def committed(file: LogFile) -> RowSet:
+        number, entry = entries.get(file.path, (0, None))
+        if entry is None:
+            return RowSet()
+        return rows_of(file.path, entry.share) if entry.state == SCORED else _begun(keys, number, file)
 
     def chosen(file: LogFile) -> RowSet | None:
         share = shares[file.path]
         return rows_of(file.path, share) if share < 1 else None
 
-    found = take(backfill, files, done, chosen)
+    found = take(backfill, files, committed, chosen)
     samples = {file.path: rows for file in found.files if (rows := chosen(file)) is not None}
     return replace(found, shares=shares, chosen=samples)
 
@@ -129,7 +130,7 @@ def tonight(
 def take(
     backfill: Backfill,
     files: Sequence[LogFile],
-    committed: Mapping[str, RowSet],
+    committed: Callable[[LogFile], RowSet],
     chosen: Callable[[LogFile], RowSet | None],
 ) -> Tonight:
     """Take whole files in order until the rows of the budget are reached; of a first one that is larger, a part.
@@ -137,7 +138,7 @@ def take(
     Args:
         backfill: Order and budget.
         files: Files that are not scored yet.
-        committed: Path -> numbers in the file of its rows that are scored already.
+        committed: Gives the numbers in a file of its rows that are scored already; asked only where there is a budget.
         chosen: Gives the numbers in a file of the rows that are to be scored; None for all.
     """
     ordered = backfill.in_order(files)
@@ -145,7 +146,7 @@ def take(
         return Tonight(ordered)
     left = backfill.rows
     for place, file in enumerate(ordered):
-        wanted = _open(file.rows or 0, committed.get(file.path, RowSet()), chosen(file))
+        wanted = _open(file.rows or 0, committed(file), chosen(file))
         if len(wanted) > left:
             if place:
                 return Tonight(ordered[:place], {}, ordered[place:])
@@ -154,6 +155,12 @@ def take(
         if left <= 0:
             return Tonight(ordered[: place + 1], {}, ordered[place + 1 :])
     return Tonight(ordered)
+
+
+def _begun(keys: RowSet, number: int, file: LogFile) -> RowSet:
+    """Numbers in a file of its rows that are committed."""
+    first = number << 32
+    return keys.near(first, first + file.rows).shifted(-first) if file.rows else RowSet()
 
 
 def _open(rows: int, done: RowSet, chosen: RowSet | None) -> Ints:

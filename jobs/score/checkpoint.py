@@ -55,16 +55,17 @@ def committed_rows(output: Folder) -> RowSet:
     return committed
 
 
-def reopen(output: Folder, number: int, raw: Sequence[str]) -> None:
-    """Commit the rows of a scored file again, so that a run which is to score more of it knows them.
+def reopen(output: Folder, numbers: Collection[int], raw: Sequence[str]) -> None:
+    """Commit the rows of scored files again, so that a run which is to score more of them knows them.
 
     Args:
         output: The output folder.
-        number: Of the file.
-        raw: Files of `raw/` that may hold its rows.
+        numbers: Of the files; all of one partition.
+        raw: The files of `raw/` in it.
     """
-    mine = np.concatenate([np.empty(0, np.int64), *_look(output, raw, lambda keys: keys[keys >> 32 == number])])
-    with writing(output.fs, output.path(f"{CHECKPOINT}/reopened-{number}{_COMMITTED}")) as stream:
+    wanted = np.array(list(numbers), dtype=np.int64)
+    mine = np.concatenate([np.empty(0, np.int64), *_look(output, raw, lambda keys: keys[np.isin(keys >> 32, wanted)])])
+    with writing(output.fs, output.path(f"{CHECKPOINT}/reopened-{min(numbers)}{_COMMITTED}")) as stream:
         pq.write_table(pa.table({"row_key": pa.array(mine, pa.int64())}), stream)
 
 

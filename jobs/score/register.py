@@ -179,9 +179,10 @@ def register(job: Job, logs: Logs, output: Folder, manifest: Manifest, backfill:
         old = new.get(number) or entries[number]
         if (old.digest, old.mtime) != (file.digest, file.mtime):
             new[number] = replace(old, digest=file.digest, mtime=file.mtime)
-    for file in to_score:
-        number = known[file.path]
-        new[number] = _opened(output, number, new.get(number) or entries[number], found.shares[file.path])
+    opened = {known[file.path]: found.shares[file.path] for file in to_score}
+    _reopen(output, {number: entries[number] for number in opened if number in entries})
+    for number, share in opened.items():  # `sampled_out` is of what `scored/` has until it is done
+        new[number] = replace(new.get(number) or entries[number], state=PENDING, share=share)
     unsealed = {number: new.pop(number) for number in list(new) if number in entries and number not in manifest.files}
     return Registered(
         fingerprint=print_now,
@@ -197,12 +198,16 @@ def register(job: Job, logs: Logs, output: Folder, manifest: Manifest, backfill:
     )
 
 
-def _opened(output: Folder, number: int, entry: InputFile, share: float) -> InputFile:
-    """A file that is to be scored; of one that is scored already, more: what there is of it is committed again first."""
-    if entry.state == SCORED:
+def _reopen(output: Folder, entries: Mapping[int, InputFile]) -> None:
+    """Files that are scored, and of which more is to be: what there is of them is committed again first."""
+    numbers: dict[str, list[int]] = {}
+    for number, entry in entries.items():
+        if entry.state == SCORED:
+            numbers.setdefault(entry.partition, []).append(number)
+    if numbers:
         raw = {hive_path(place): paths for place, paths in partitions(output, "raw").items()}
-        reopen(output, number, raw.get(entry.partition, []))
-    return replace(entry, state=PENDING, share=share)  # `sampled_out` is of what `scored/` has until it is done
+        for partition, mine in numbers.items():
+            reopen(output, mine, raw.get(partition, []))
 
 
 def _compare(

@@ -66,9 +66,9 @@ class Written:
     files: set[int]
 
 
-def without_verdict(raw: Iterable[str], manifest: Manifest, unfinished: Collection[str] = ()) -> list[str]:
-    """Which partitions of `raw/` are new, or of a run that died before it finalised them; those that are not whole wait."""
-    return [p for p in raw if hive_path(p) not in manifest.finalized and hive_path(p) not in unfinished]
+def without_verdict(raw: Iterable[str], manifest: Manifest) -> list[str]:
+    """Which partitions of `raw/` are new, or of a run that died before it finalised them."""
+    return [p for p in raw if hive_path(p) not in manifest.finalized]
 
 
 def decide(job: Job, manifest: Manifest, run_id: str, stats: Mapping[str, PartitionStats], chosen: Sequence[str]) -> Decided:

@@ -228,7 +228,7 @@ def test_a_budget_is_kept_to_the_row(sizes: list[int], budget: int, done: set[in
     committed = {"0": RowSet()}
     committed["0"].add(begun)
     open_rows = [sizes[0] - len(committed["0"]), *sizes[1:]]
-    found = take(Backfill(rows=budget), files, committed, lambda _: None)
+    found = take(Backfill(rows=budget), files, lambda file: committed.get(file.path, RowSet()), lambda _: None)
     assert [*found.files, *found.later] == files and found.files
     taken = sum(open_rows[: len(found.files)])
     if found.stops:
