@@ -11,6 +11,7 @@ from ragassay.jobs.config import make_job
 from ragassay.jobs.output.partition_filter import parse_conditions
 from ragassay.jobs.run import run_job
 from ragassay.jobs.score.backfill import Backfill
+from ragassay.pipeline.errors import InputError
 from ragassay.schemas.manifest import Run
 from tests.conftest import example_rows
 from tests.jobs.conftest import read_rows
@@ -44,3 +45,10 @@ def test_what_a_night_left_comes_in_the_next(first: Backfill, table: Path, plans
     rows = [row["row_id"] for row in read_rows(table.parent / "out")]
     assert len(rows) == len(set(rows)) == 3 * ROWS
     assert night(table, Backfill()).rows["in"] == 0  # behind the last version now
+
+
+def test_partitions_of_a_night_in_which_nothing_came_in(table: Path, plans_here: None) -> None:
+    night(table, Backfill())
+    assert night(table, Backfill(SECOND_DAY)).rows == {"in": 0, "scored": 0, "failed": 0, "skipped": 0}
+    with pytest.raises(InputError, match=r"'day' \(--partitions\): its hive keys are dt"):
+        night(table, Backfill(parse_conditions(["day>1"])))
