@@ -163,6 +163,13 @@ def test_what_is_refused(tmp_path: Path) -> None:
         make_job({"input": {"preset": "datadog"}})
 
 
+@pytest.mark.parametrize("setting", [{"drop_text": True}, {"redact": "privacy:hide"}])
+def test_texts_of_traces_can_not_be_kept_out_of_the_output(setting: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=f"{next(iter(setting))} can't keep them out of there: let the tool mask them"):
+        make_job({"input": {"preset": "otel"}, **setting})
+    assert make_job({"input": {"preset": "otel"}, "drop_text": False})
+
+
 def test_output_and_export_lie_apart(tmp_path: Path) -> None:
     write(tmp_path / "export" / "1.jsonl", otlp("t1", 1e9))
     job = without_slm(input={"preset": "otel"})
