@@ -1,6 +1,7 @@
 """Stage an export: what is new of it becomes files of logs below the output folder, and is not read again."""
 
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -26,6 +27,7 @@ from ragassay.schemas.traces import ExportFile, TracesRecord
 TRACES = "_traces"
 RECORD = f"{TRACES}/_record.json"
 _DAY = 86_400_000_000  # microseconds
+_AHEAD = _DAY  # of now: later times are of a wrong clock
 
 
 @dataclass
@@ -39,6 +41,7 @@ class Staging:
         keep_bad: Go on behind what can't be read.
         record: What was read before, and then what will have been.
         counts: What is counted.
+        latest: A time that is later is none; microseconds since 1970.
     """
 
     output: Folder
@@ -47,6 +50,12 @@ class Staging:
     keep_bad: bool
     record: TracesRecord
     counts: Counter[str] = field(default_factory=Counter)
+    latest: int = field(default_factory=lambda: time.time_ns() // 1000 + _AHEAD)
+
+    def seen(self, span: Span) -> int:
+        """When there was last something of a span, microseconds since 1970; 0 where no clock tells, or a wrong one."""
+        found = span.last_seen or 0
+        return found if found <= self.latest else 0
 
     def damaged(self, damage: Damage) -> None:
         """Count what can't be read, or stop at it."""
@@ -145,7 +154,7 @@ def _spill(work: Staging, export: Logs, fresh: list[tuple[LogFile, ExportFile]],
     for span in _waiting(work):
         buckets.add(span)
     spans_of = PRESETS[work.preset]
-    newest = work.record.newest
+    newest = work.record.newest if work.record.newest <= work.latest else 0
     names: list[str] = []
     for file, now in fresh:
         try:
@@ -155,7 +164,7 @@ def _spill(work: Staging, export: Logs, fresh: list[tuple[LogFile, ExportFile]],
                 some = list(spans_of(record))
                 work.counts["other records"] += not some
                 for span in some:
-                    newest = max(newest, span.last_seen or 0)
+                    newest = max(newest, work.seen(span))
                     buckets.add(span)
         except (OSError, pa.ArrowException) as error:
             work.damaged(Damage(file.uri, "as a whole", str(error).splitlines()[0]))
@@ -230,7 +239,7 @@ def _parted(work: Staging, traces: dict[str, list[Span]]) -> tuple[list[Joined],
     taken, held = [], []
     for trace_id, spans in traces.items():
         found = joined(spans)
-        if found.open and work.record.newest - found.last_seen < work.hold:
+        if found.open and work.record.newest - max(map(work.seen, spans)) < work.hold:
             held.append(trace_id)
             continue
         found = as_unfinished(found) if found.open else found

@@ -101,6 +101,19 @@ def test_open_traces_wait_until_there_is_newer_data(tmp_path: Path) -> None:
     assert staging(export, output)["late traces"] == 2 and set(ids(output).values()) == {1}
 
 
+def test_a_wrong_clock_makes_no_trace_old(tmp_path: Path) -> None:
+    export, output = tmp_path / "export", tmp_path / "out"
+    write(export / "1.jsonl", otlp("t1", 1e9, parent="bb"), otlp("t2", 1e9), otlp("t3", 2.5e11), otlp("t4", 2.5e11, parent="bb"))
+    assert staging(export, output)["open traces"] == 1 and ids(output) == {"t2": 1, "t3": 1, "t4": 1}  # t4 has no other time
+    assert record(output).newest == int(1e15)
+    stuck = replace(record(output), newest=int(2.5e17))  # as earlier versions wrote it
+    (output / RECORD).write_text(stuck.to_json())
+    write(export / "2.jsonl", otlp("t5", 1e9 + DAY))
+    assert staging(export, output)["open traces"] == 1
+    write(export / "3.jsonl", otlp("t6", 1e9 + 3 * DAY))
+    assert staging(export, output)["unfinished"] == 1 and ids(output)["t1"] == 1
+
+
 def test_files_that_change_are_read_again_and_others_are_not(tmp_path: Path) -> None:
     export, output = tmp_path / "export", tmp_path / "out"
     path = write(export / "1.jsonl", otlp("t1", 1e9))
