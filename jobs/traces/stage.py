@@ -27,6 +27,7 @@ from ragassay.schemas.traces import ExportFile, TracesRecord
 TRACES = "_traces"
 RECORD = f"{TRACES}/_record.json"
 _DAY = 86_400_000_000  # microseconds
+_ODD = (ValueError, TypeError, OverflowError, AttributeError, LookupError, RecursionError)  # a field is not what it should be
 _AHEAD = _DAY  # of now: later times are of a wrong clock
 
 
@@ -158,10 +159,15 @@ def _spill(work: Staging, export: Logs, fresh: list[tuple[LogFile, ExportFile]],
     names: list[str] = []
     for file, now in fresh:
         try:
-            for record in records(export.fs, file, work.damaged):
+            for number, record in enumerate(records(export.fs, file, work.damaged), 1):
                 names = names or [str(name) for name in record]
                 work.counts["records"] += 1
-                some = list(spans_of(record))
+                try:
+                    some = list(spans_of(record))
+                except _ODD as error:
+                    reason = f"a field is not as {work.preset} writes it ({type(error).__name__})"  # its message may quote it
+                    work.damaged(Damage(file.uri, f"record {number}", reason))
+                    continue
                 work.counts["other records"] += not some
                 for span in some:
                     newest = max(newest, work.seen(span))

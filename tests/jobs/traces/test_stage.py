@@ -4,6 +4,7 @@ import gzip
 import json
 from collections import Counter
 from dataclasses import replace
+from datetime import datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from ragassay.jobs.forecast.run import plan
 from ragassay.jobs.storage import Folder, open_folder
 from ragassay.jobs.traces import buckets
 from ragassay.jobs.traces.export import export_files
+from ragassay.jobs.traces.fields import micros
 from ragassay.jobs.traces.source import logs_of
 from ragassay.jobs.traces.stage import RECORD, TRACES, stage
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
@@ -103,7 +105,8 @@ def test_open_traces_wait_until_there_is_newer_data(tmp_path: Path) -> None:
 
 def test_a_wrong_clock_makes_no_trace_old(tmp_path: Path) -> None:
     export, output = tmp_path / "export", tmp_path / "out"
-    write(export / "1.jsonl", otlp("t1", 1e9, parent="bb"), otlp("t2", 1e9), otlp("t3", 2.5e11), otlp("t4", 2.5e11, parent="bb"))
+    write(export / "1.jsonl", otlp("t1", 1e9, parent="bb"), otlp("t2", 1e9), otlp("t3", 2.5e11))
+    write(export / "1b.jsonl", otlp("t4", 2.5e11, parent="bb"))
     assert staging(export, output)["open traces"] == 1 and ids(output) == {"t2": 1, "t3": 1, "t4": 1}  # t4 has no other time
     assert record(output).newest == int(1e15)
     stuck = replace(record(output), newest=int(2.5e17))  # as earlier versions wrote it
@@ -137,6 +140,34 @@ def test_lines_and_files_that_can_not_be_read(tmp_path: Path) -> None:
     counts = staging(export, output, keep_bad=True)
     assert counts["unreadable"] == 3 and set(ids(output)) >= {"t1", "t2"}
     assert "2.parquet" not in record(output).files  # it is tried again
+
+
+def test_a_record_with_an_odd_field_is_damage(tmp_path: Path) -> None:
+    row = {"trace_id": "t9", "span_id": "a", "start_time": 1_000_000_000_000_000, "attributes": {"input.value": "Q?"}}
+    odd = [
+        {**row, "duration": "12ms"},
+        {**row, "duration": "9" * 5000},
+        {**row, "attributes": [{"key": "a", "value": {"intValue": "x"}}]},
+        {**row, "attributes": [{"key": "a", "value": {"arrayValue": "x"}}]},
+    ]
+    write(tmp_path / "export" / "1.jsonl", otlp("t1", 1e9), *odd, otlp("t2", 1e9))
+    with pytest.raises(InputError, match=r"1.jsonl, record 2, can't be read: a field is not as otel writes it \(ValueError\)"):
+        staging(tmp_path / "export", tmp_path / "out")
+    counts = staging(tmp_path / "export", tmp_path / "out", keep_bad=True)
+    assert (counts["unreadable"], counts["records"]) == (4, 6) and ids(tmp_path / "out") == {"t1": 1, "t2": 1}
+
+
+def test_a_time_that_is_none_is_no_time(tmp_path: Path) -> None:
+    beyond = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", datetime.max]
+    for value in (float("inf"), float("nan"), 10**22, "9" * 5000, "9" * 400 + ".5", *beyond):
+        assert micros(value) is None
+    assert micros("9999-12-30T00:00:00") and micros("0001-01-03") == micros(datetime(1, 1, 3))
+    row = {"trace_id": "t1", "span_id": "a", "attributes": {"input.value": "Q?", "output.value": "A."}}
+    times = ['"start_time": 1e999', f'"start_time": {10**22}', f'"start_time": {10**15}, "duration": {10**30}']
+    lines = [json.dumps({**row, "trace_id": f"t{i}"})[:-1] + f", {time}}}" for i, time in enumerate(times)]
+    write(tmp_path / "export" / "1.jsonl", *lines)
+    staging(tmp_path / "export", tmp_path / "out", hold=0)
+    assert ids(tmp_path / "out") == {"t0": 1, "t1": 1, "t2": 1}
 
 
 def test_one_json_value_over_many_lines(tmp_path: Path) -> None:
