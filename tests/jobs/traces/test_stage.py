@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from io import StringIO
@@ -17,7 +18,7 @@ from ragassay.jobs.config import Job, make_job
 from ragassay.jobs.forecast.run import plan
 from ragassay.jobs.storage import Folder, open_folder
 from ragassay.jobs.traces import buckets
-from ragassay.jobs.traces.export import export_files
+from ragassay.jobs.traces.export import Damage, export_files, records
 from ragassay.jobs.traces.fields import micros
 from ragassay.jobs.traces.source import logs_of
 from ragassay.jobs.traces.stage import RECORD, TRACES, stage
@@ -54,6 +55,11 @@ def write(path: Path, *lines: Any) -> Path:
 
 def staging(folder: Path, output: Path, hold: float = 2, keep_bad: bool = False, preset: str = "otel") -> dict[str, int]:
     return stage(export_files(str(folder)), open_folder(str(output)), preset, hold, keep_bad)
+
+
+def read(path: Path, broken: list[Damage]) -> Iterator[Any]:
+    found = export_files(str(path))
+    return records(found.fs, found.files[0], broken.append)
 
 
 def record(output: Path) -> TracesRecord:
@@ -140,6 +146,27 @@ def test_lines_and_files_that_can_not_be_read(tmp_path: Path) -> None:
     counts = staging(export, output, keep_bad=True)
     assert counts["unreadable"] == 3 and set(ids(output)) >= {"t1", "t2"}
     assert "2.parquet" not in record(output).files  # it is tried again
+
+
+def test_a_mark_of_byte_order_is_none_of_the_text(tmp_path: Path) -> None:
+    write(tmp_path / "export" / "1.jsonl", "\ufeff" + json.dumps(otlp("t1", 1e9)), otlp("t2", 1e9))
+    (tmp_path / "export" / "2.jsonl.gz").write_bytes(gzip.compress(b"\xef\xbb\xbf" + json.dumps(otlp("t3", 1e9)).encode()))
+    assert staging(tmp_path / "export", tmp_path / "out")["records"] == 3 and ids(tmp_path / "out").keys() == {"t1", "t2", "t3"}
+
+
+@pytest.mark.parametrize("value", [{"data": [otlp("t1", 1e9)], "n": [None, True, 1.5, "x", {}, []]}, [[], otlp("t1", 1e9)]])
+@pytest.mark.parametrize("separators", [None, (",\n", ":"), (",", ":\n"), ("\n,", "\n:")])
+def test_a_value_over_many_lines_however_it_is_laid_out(value: Any, separators: tuple[str, str] | None, tmp_path: Path) -> None:
+    (tmp_path / "1.json").write_text(json.dumps(value, indent=None if separators else 2, separators=separators))
+    assert list(read(tmp_path / "1.json", [])) == [otlp("t1", 1e9)]
+
+
+def test_behind_a_broken_first_line_lines_come_one_by_one(tmp_path: Path) -> None:
+    broken: list[Damage] = []
+    path = write(tmp_path / "1.jsonl", 'x": 1}', otlp("t1", 1e9), "{", otlp("t2", 1e9))
+    found = read(path, broken)
+    assert next(found) == otlp("t1", 1e9) and [damage.where for damage in broken] == ["line 1"]  # the rest is not looked at yet
+    assert list(found) == [otlp("t2", 1e9)] and [damage.where for damage in broken] == ["line 1", "line 3"]
 
 
 def test_a_record_with_an_odd_field_is_damage(tmp_path: Path) -> None:
