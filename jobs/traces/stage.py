@@ -178,7 +178,8 @@ def _spill(work: Staging, export: Logs, fresh: list[tuple[LogFile, ExportFile]],
         work.record.files[file.path] = now
         advance(1, "files")
     work.record.newest = newest
-    if work.counts["records"] and work.counts["other records"] == work.counts["records"] and not work.record.staged:
+    nothing_yet = not work.record.staged and work.record.waiting is None
+    if nothing_yet and work.counts["records"] and work.counts["other records"] == work.counts["records"]:
         raise nothing_in(export.uri, work.preset, work.counts["records"], names)
 
 

@@ -123,6 +123,15 @@ def test_a_wrong_clock_makes_no_trace_old(tmp_path: Path) -> None:
     assert staging(export, output)["unfinished"] == 1 and ids(output)["t1"] == 1
 
 
+def test_a_night_without_spans_is_no_fault_where_some_wait(tmp_path: Path) -> None:
+    export, output = tmp_path / "export", tmp_path / "out"
+    write(export / "1.jsonl", otlp("t1", 1e9, parent="bb"))
+    assert staging(export, output)["open traces"] == 1
+    write(export / "2.jsonl", {"x": 1})
+    counts = staging(export, output)
+    assert (counts["records"], counts["other records"], counts["open traces"]) == (1, 1, 1)
+
+
 def test_files_that_change_are_read_again_and_others_are_not(tmp_path: Path) -> None:
     export, output = tmp_path / "export", tmp_path / "out"
     path = write(export / "1.jsonl", otlp("t1", 1e9))
