@@ -127,8 +127,8 @@ def _sweep(output: Folder, record: TracesRecord) -> None:
     named = {*record.staged, *([record.waiting] if record.waiting else [])}
     base = len(output.path(TRACES)) + 1
     for folder in (TRACES, f"{TRACES}/_waiting"):
-        for info in output.list(folder, ".parquet"):
-            if info.path[base:] not in named:
+        for info in output.list(folder, ""):
+            if info.path.endswith((".parquet", ".part")) and info.path[base:] not in named:  # .part: it was killed
                 output.fs.delete_file(info.path)
 
 

@@ -86,6 +86,16 @@ def test_a_staging_that_broke_off_is_done_again(tmp_path: Path, monkeypatch: pyt
     assert not list((output / TRACES / "_waiting").glob("*"))
 
 
+def test_what_a_killed_staging_left_is_swept(tmp_path: Path) -> None:
+    write(tmp_path / "export" / "1.jsonl", otlp("t1", 1e9, parent="bb"), otlp("t2", 1e9))
+    places = [tmp_path / "out" / TRACES / place for place in ("dt=2001-09-09", "_waiting")]
+    for place in places:
+        place.mkdir(parents=True)
+        (place / "part-1.parquet.0a1b2c3d.part").write_bytes(b"PAR1")
+    staging(tmp_path / "export", tmp_path / "out")
+    assert [[path.name for path in place.iterdir()] for place in places] == [["part-1.parquet"], ["1.parquet"]]
+
+
 def test_many_buckets_are_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     night("phoenix", tmp_path, tmp_path / "one", TOLD, 1, hold=0)
     monkeypatch.setattr(buckets, "BUCKET_BYTES", 999)
