@@ -20,7 +20,7 @@ from ragassay.jobs.storage import Folder, open_folder
 from ragassay.jobs.traces import buckets
 from ragassay.jobs.traces.export import Damage, export_files, records
 from ragassay.jobs.traces.fields import micros
-from ragassay.jobs.traces.source import logs_of
+from ragassay.jobs.traces.source import logs_of, logs_to_look_at
 from ragassay.jobs.traces.stage import RECORD, TRACES, stage
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
 from ragassay.schemas.traces import TracesRecord
@@ -271,8 +271,10 @@ def test_nothing_is_whole_yet(tmp_path: Path) -> None:
     write(tmp_path / "export" / "1.jsonl", otlp("t1", 1e9, parent="bb"))
     job, output = without_slm(input={"preset": "otel"}), open_folder(str(tmp_path / "out"))
     for _ in range(2):
-        with pytest.raises(InputError, match="traces is whole yet"):
+        with pytest.raises(InputError, match="its 1 traces is whole yet.*_record.json keeps what was read"):
             logs_of(job, str(tmp_path / "export"), output)
+    with pytest.raises(InputError, match=r"is whole yet.*hold_days: 0\}$"), logs_to_look_at(job, str(tmp_path / "export")):
+        pass  # what it was staged in is gone
     assert [path.name for path in (tmp_path / "out" / TRACES).rglob("*.parquet")] == ["1.parquet"]
     logs, counts = logs_of(without_slm(input={"preset": "otel", "hold_days": 0}), str(tmp_path / "export"), output)
     assert counts["traces"] == counts["unfinished"] == 1 and sum(file.rows or 0 for file in logs.files) == 1
