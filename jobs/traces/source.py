@@ -33,13 +33,13 @@ def logs_of(job: Job, uri: str, output: Folder, *, kept: bool = True) -> tuple[L
     if job.input.preset is None:
         return find_logs(uri, job.input, lambda: read_manifest(output).runs), {}
     export = export_files(uri)
-    refuse_overlap(export, output)
+    refuse_overlap(export, output, export=True)
     with locked(output):
         counts = stage(export, output, job.input.preset, job.input.hold_days, job.on_bad_file == "skip")
     if not output.list(TRACES, ".parquet"):
         raise InputError(
-            f"input {uri}: none of its {read_record(output, job.input.preset).open:,} traces is whole yet (a root that has ended, and a "
-            "response): run again when there is more, or with input: {hold_days: 0}"
+            f"input {uri}: none of its {read_record(output, job.input.preset).open:,} traces is whole yet (a root that has "
+            "ended, and a response): run again when there is more, or with input: {hold_days: 0}"
             + (f"; {output.uri_of(RECORD)} keeps what was read" if kept else "")
         )
     return replace(find_logs(output.uri_of(TRACES)), uri=uri), counts

@@ -267,11 +267,33 @@ def test_output_and_export_lie_apart(tmp_path: Path) -> None:
         logs_of(job, str(tmp_path / "export"), open_folder(str(tmp_path / "export" / "out")))
 
 
+@pytest.mark.parametrize("glob", ["*/*.json", "*/stats/*.json", "*/*/*/*.json", "*/*/*/*.parquet", "*/*/dt=*/*", "**/*"])
+def test_a_glob_that_means_what_will_be_written_is_refused_the_first_night(glob: str, tmp_path: Path) -> None:
+    depth = 1 + glob.count("/") - (glob == "**/*")
+    place = tmp_path.joinpath("ex", *["dt=1"] * (depth - 1), f"1{Path(glob).suffix or '.json'}")
+    write(place, otlp("t1", 1e9))
+    if glob == "*/stats/*.json":
+        write(tmp_path / "ex" / "a" / "stats" / "1.json", otlp("t1", 1e9))
+    with pytest.raises(InputError, match="give an OUTPUT outside it"):
+        logs_of(without_slm(input={"preset": "otel"}), f"{tmp_path}/ex/{glob}", open_folder(str(tmp_path / "ex" / "audit")))
+    assert not (tmp_path / "ex" / "audit").exists()
+
+
+@pytest.mark.parametrize("glob", ["d*/*.json", "*/1.json", "*/*.jsonl"])
+def test_a_glob_that_means_none_of_it_is_free(glob: str, tmp_path: Path) -> None:
+    for name in ("1.json", "1.jsonl"):
+        write(tmp_path / "ex" / "d1" / name, otlp("t1", 1e9))
+    job = without_slm(input={"preset": "otel"})
+    for _ in range(2):
+        logs, _counts = logs_of(job, f"{tmp_path}/ex/{glob}", open_folder(str(tmp_path / "ex" / "audit")))
+        assert sum(file.rows or 0 for file in logs.files) == 1
+
+
 def test_nothing_is_whole_yet(tmp_path: Path) -> None:
     write(tmp_path / "export" / "1.jsonl", otlp("t1", 1e9, parent="bb"))
     job, output = without_slm(input={"preset": "otel"}), open_folder(str(tmp_path / "out"))
     for _ in range(2):
-        with pytest.raises(InputError, match="its 1 traces is whole yet.*_record.json keeps what was read"):
+        with pytest.raises(InputError, match=r"its 1 traces is whole yet.*_record\.json keeps what was read"):
             logs_of(job, str(tmp_path / "export"), output)
     with pytest.raises(InputError, match=r"is whole yet.*hold_days: 0\}$"), logs_to_look_at(job, str(tmp_path / "export")):
         pass  # what it was staged in is gone
