@@ -125,6 +125,17 @@ class Job(Section):
         return self
 
     @model_validator(mode="after")
+    def _staged_traces_hold_text(self) -> "Job":
+        unwanted = [name for name in ("drop_text", "redact") if getattr(self, name) is not None]
+        if self.input.preset is not None and unwanted:
+            raise ValueError(
+                f"input.preset writes the texts of traces into OUTPUT (_traces) as they are exported, and "
+                f"{' and '.join(unwanted)} can't keep them out of there: let the tool mask them before it exports, and leave "
+                f"{' and '.join(unwanted)} out"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _preset_brings_its_columns(self) -> "Job":
         if self.input.preset is not None and self.columns != Columns():
             raise ValueError(f"input.preset: {self.input.preset} brings its own columns: leave columns out")

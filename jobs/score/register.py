@@ -54,6 +54,7 @@ def check_input(job: Job, logs: Logs) -> None:
     if logs.unreadable and job.on_bad_file == "stop":
         raise InputError(unreadable_message([f.uri for f in logs.unreadable], logs.unreadable[0].error or ""))
     if logs.source is not None and logs.source.since is not None and not (logs.files or logs.unreadable):
+        logs.partition_keys = list(logs.source.partitioned_by)
         return  # nothing came in
     if not logs.files and logs.unreadable:
         raise InputError(f"input {logs.uri}: none of its {len(logs.unreadable)} files can be read")

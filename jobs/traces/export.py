@@ -90,7 +90,7 @@ def records(fs: pafs.FileSystem, file: LogFile, damaged: Callable[[Damage], None
     else:
         with closing(fs.open_input_stream(file.fs_path, compression=None)) as stream:
             zipped = file.fs_path.lower().endswith(".gz")
-            with TextIOWrapper(gzip.open(stream) if zipped else stream, encoding="utf-8", errors="replace") as lines:
+            with TextIOWrapper(gzip.open(stream) if zipped else stream, encoding="utf-8-sig", errors="replace") as lines:
                 yield from _lines(lines, file, damaged)
 
 
@@ -144,12 +144,17 @@ def _lines(lines: Sequence[str] | TextIOWrapper, file: LogFile, damaged: Callabl
             try:
                 yield from _items(json.loads(line))
             except (ValueError, RecursionError) as error:
-                if number == 1:  # a value over many lines
+                if number == 1 and _goes_on(error, line):
                     yield from _whole(line, iterator, file, damaged)
                     return
                 damaged(Damage(file.uri, f"line {number}", text(error) or "no JSON"))
     except (OSError, EOFError, zlib.error) as error:  # a compressed file that is cut off
         damaged(Damage(file.uri, "its end", str(error)))
+
+
+def _goes_on(error: ValueError | RecursionError, line: str) -> bool:
+    """Whether a line is the beginning of a value over many lines: nothing is wrong with it but its end."""
+    return isinstance(error, json.JSONDecodeError) and error.pos >= len(line.rstrip())
 
 
 def _whole(first: str, rest: Iterator[str], file: LogFile, damaged: Callable[[Damage], None]) -> Iterator[Record]:

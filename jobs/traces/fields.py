@@ -12,6 +12,8 @@ from ragassay.jobs.input.documents import lenient, plain_name, whole
 _INDEXED = re.compile(r"(\d+)\.?(.*)", re.DOTALL)
 _SCALES = ((10**17, 1000), (10**14, 1))  # larger numbers are nanoseconds, then microseconds
 _MILLIS, _SECONDS = 1000, 1_000_000
+_FIRST, _LAST = -62_135_510_400_000_000, 253_402_214_400_000_000  # a day within the years 1 and 9999
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def by_name(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,12 +65,25 @@ def hexadecimal(value: Any) -> str | None:
 
 
 def micros(value: Any) -> int | None:
-    """A time as microseconds since 1970, UTC; None where it is none.
+    """A time as microseconds since 1970, UTC; None where it is none, or beyond the years 1 to 9999.
 
     Args:
         value: A datetime (UTC where it says nothing), ISO 8601 in any usual spelling, or a number of seconds, milli-, micro- or
             nanoseconds since 1970, by its size.
     """
+    try:
+        found = _micros(value)
+    except (ValueError, OverflowError):  # not finite, or too many digits
+        return None
+    return None if found is None else within_years(found)
+
+
+def within_years(moment: int) -> int | None:
+    """Microseconds since 1970; None where that is beyond the years 1 to 9999."""
+    return moment if _FIRST <= moment < _LAST else None
+
+
+def _micros(value: Any) -> int | None:
     if isinstance(value, str) and re.fullmatch(r"\d+(\.\d+)?", value.strip()):
         value = int(value) if value.strip().isdecimal() else float(value)
     if isinstance(value, str):
@@ -78,7 +93,7 @@ def micros(value: Any) -> int | None:
             return None
     if isinstance(value, datetime):
         moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000 + 0.5)
+        return int((moment - _EPOCH).total_seconds() * 1_000_000 + 0.5)
     if isinstance(value, bool | date) or not isinstance(value, int | float) or not value > 0:
         return None
     for size, parts in _SCALES:

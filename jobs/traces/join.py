@@ -54,14 +54,12 @@ class Joined:
         day: Its day, UTC: the partition.
         notes: What it lacks or is unusual in.
         open: Whether more of it may come: its root has not ended, or there is no response and it did not fail.
-        last_seen: Latest time of a span, microseconds since 1970; 0 where no span has one.
     """
 
     row: dict[str, Any]
     day: str
     notes: list[str]
     open: bool
-    last_seen: int
 
 
 def joined(spans: Sequence[Span]) -> Joined:
@@ -234,4 +232,4 @@ def _row(
         "trace_note": "; ".join(notes) or None,
     }
     day = UNKNOWN_DAY if start is None else f"{datetime.fromtimestamp(start / 1e6, UTC):%Y-%m-%d}"
-    return Joined(row, day, notes, is_open, max((span.last_seen or 0 for span in spans), default=0))
+    return Joined(row, day, notes, is_open)

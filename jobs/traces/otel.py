@@ -5,7 +5,7 @@ from typing import Any
 
 from ragassay.jobs.input.documents import lenient
 from ragassay.jobs.traces.attributes import with_meaning
-from ragassay.jobs.traces.fields import attributes_of, by_name, first, hexadecimal, micros, text
+from ragassay.jobs.traces.fields import attributes_of, by_name, first, hexadecimal, micros, text, within_years
 from ragassay.jobs.traces.spans import Span
 
 _FAILED = ("ERROR", "STATUS_CODE_ERROR", "2")
@@ -33,7 +33,7 @@ def _span(record: Mapping[str, Any]) -> Iterator[Span]:
     start = micros(first(fields, "starttimeunixnano", "starttime", "timestamp"))
     end = micros(first(fields, "endtimeunixnano", "endtime"))
     if end is None and start is not None and fields.get("duration") is not None:  # nanoseconds, as exporters to tables write it
-        end = start + int(fields["duration"]) // 1000
+        end = within_years(start + int(fields["duration"]) // 1000)
     yield with_meaning(
         Span(
             trace_id,

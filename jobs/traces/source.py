@@ -11,17 +11,18 @@ from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.storage import Folder, open_folder
 from ragassay.jobs.traces.export import export_files
-from ragassay.jobs.traces.stage import RECORD, TRACES, stage
+from ragassay.jobs.traces.stage import RECORD, TRACES, read_record, stage
 from ragassay.pipeline.errors import InputError
 
 
-def logs_of(job: Job, uri: str, output: Folder) -> tuple[Logs, dict[str, int]]:
+def logs_of(job: Job, uri: str, output: Folder, *, kept: bool = True) -> tuple[Logs, dict[str, int]]:
     """The logs of a job; those of a preset are staged below the output folder first.
 
     Args:
         job: The job.
         uri: INPUT.
         output: The output folder.
+        kept: Whether it stays.
 
     Returns:
         The logs, and what was counted of traces; nothing for other logs, or where no trace is new.
@@ -32,14 +33,14 @@ def logs_of(job: Job, uri: str, output: Folder) -> tuple[Logs, dict[str, int]]:
     if job.input.preset is None:
         return find_logs(uri, job.input, lambda: read_manifest(output).runs), {}
     export = export_files(uri)
-    refuse_overlap(export, output)
+    refuse_overlap(export, output, export=True)
     with locked(output):
         counts = stage(export, output, job.input.preset, job.input.hold_days, job.on_bad_file == "skip")
     if not output.list(TRACES, ".parquet"):
         raise InputError(
-            f"input {uri}: none of its {counts.get('open traces', 0):,} traces is whole yet (a root that has ended, and a "
-            f"response): run again when there is more, or with input: {{hold_days: 0}}; {output.uri_of(RECORD)} keeps what "
-            "was read"
+            f"input {uri}: none of its {read_record(output, job.input.preset).open:,} traces is whole yet (a root that has "
+            "ended, and a response): run again when there is more, or with input: {hold_days: 0}"
+            + (f"; {output.uri_of(RECORD)} keeps what was read" if kept else "")
         )
     return replace(find_logs(output.uri_of(TRACES)), uri=uri), counts
 
@@ -51,4 +52,4 @@ def logs_to_look_at(job: Job, uri: str) -> Iterator[Logs]:
         yield find_logs(uri, job.input)
         return
     with TemporaryDirectory(prefix="ragassay-plan-") as folder:
-        yield logs_of(job, uri, open_folder(folder))[0]
+        yield logs_of(job, uri, open_folder(folder), kept=False)[0]

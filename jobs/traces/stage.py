@@ -1,6 +1,7 @@
 """Stage an export: what is new of it becomes files of logs below the output folder, and is not read again."""
 
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -26,6 +27,8 @@ from ragassay.schemas.traces import ExportFile, TracesRecord
 TRACES = "_traces"
 RECORD = f"{TRACES}/_record.json"
 _DAY = 86_400_000_000  # microseconds
+_ODD = (ValueError, TypeError, OverflowError, AttributeError, LookupError, RecursionError)  # a field is not what it should be
+_AHEAD = _DAY  # of now: later times are of a wrong clock
 
 
 @dataclass
@@ -39,6 +42,7 @@ class Staging:
         keep_bad: Go on behind what can't be read.
         record: What was read before, and then what will have been.
         counts: What is counted.
+        latest: A time that is later is none; microseconds since 1970.
     """
 
     output: Folder
@@ -47,6 +51,12 @@ class Staging:
     keep_bad: bool
     record: TracesRecord
     counts: Counter[str] = field(default_factory=Counter)
+    latest: int = field(default_factory=lambda: time.time_ns() // 1000 + _AHEAD)
+
+    def seen(self, span: Span) -> int:
+        """When there was last something of a span, microseconds since 1970; 0 where no clock tells, or a wrong one."""
+        found = span.last_seen or 0
+        return found if found <= self.latest else 0
 
     def damaged(self, damage: Damage) -> None:
         """Count what can't be read, or stop at it."""
@@ -117,8 +127,8 @@ def _sweep(output: Folder, record: TracesRecord) -> None:
     named = {*record.staged, *([record.waiting] if record.waiting else [])}
     base = len(output.path(TRACES)) + 1
     for folder in (TRACES, f"{TRACES}/_waiting"):
-        for info in output.list(folder, ".parquet"):
-            if info.path[base:] not in named:
+        for info in output.list(folder, ""):
+            if info.path.endswith((".parquet", ".part")) and info.path[base:] not in named:  # .part: it was killed
                 output.fs.delete_file(info.path)
 
 
@@ -145,17 +155,22 @@ def _spill(work: Staging, export: Logs, fresh: list[tuple[LogFile, ExportFile]],
     for span in _waiting(work):
         buckets.add(span)
     spans_of = PRESETS[work.preset]
-    newest = work.record.newest
+    newest = work.record.newest if work.record.newest <= work.latest else 0
     names: list[str] = []
     for file, now in fresh:
         try:
-            for record in records(export.fs, file, work.damaged):
+            for number, record in enumerate(records(export.fs, file, work.damaged), 1):
                 names = names or [str(name) for name in record]
                 work.counts["records"] += 1
-                some = list(spans_of(record))
+                try:
+                    some = list(spans_of(record))
+                except _ODD as error:
+                    reason = f"a field is not as {work.preset} writes it ({type(error).__name__})"  # its message may quote it
+                    work.damaged(Damage(file.uri, f"record {number}", reason))
+                    continue
                 work.counts["other records"] += not some
                 for span in some:
-                    newest = max(newest, span.last_seen or 0)
+                    newest = max(newest, work.seen(span))
                     buckets.add(span)
         except (OSError, pa.ArrowException) as error:
             work.damaged(Damage(file.uri, "as a whole", str(error).splitlines()[0]))
@@ -163,7 +178,8 @@ def _spill(work: Staging, export: Logs, fresh: list[tuple[LogFile, ExportFile]],
         work.record.files[file.path] = now
         advance(1, "files")
     work.record.newest = newest
-    if work.counts["records"] and work.counts["other records"] == work.counts["records"] and not work.record.staged:
+    nothing_yet = not work.record.staged and work.record.waiting is None
+    if nothing_yet and work.counts["records"] and work.counts["other records"] == work.counts["records"]:
         raise nothing_in(export.uri, work.preset, work.counts["records"], names)
 
 
@@ -230,7 +246,7 @@ def _parted(work: Staging, traces: dict[str, list[Span]]) -> tuple[list[Joined],
     taken, held = [], []
     for trace_id, spans in traces.items():
         found = joined(spans)
-        if found.open and work.record.newest - found.last_seen < work.hold:
+        if found.open and work.record.newest - max(map(work.seen, spans)) < work.hold:
             held.append(trace_id)
             continue
         found = as_unfinished(found) if found.open else found

@@ -30,7 +30,8 @@ class Begin:
 def begin_of(kind: str, table: str, version: int, source: Input, runs: Runs) -> Begin:
     """Where a run over a table begins: behind the last version whose rows an earlier run has all scored.
 
-    A run that broke off, or left unreadable files out, is gone over again: what it has scored is known by its files.
+    A run that broke off, or left rows out (unreadable files, a budget, partitions, a sample), is gone over again: what it has
+    scored is known by its files.
 
     Args:
         kind: delta, iceberg or lance.
@@ -42,7 +43,7 @@ def begin_of(kind: str, table: str, version: int, source: Input, runs: Runs) -> 
     if source.since is not None:
         return Begin(None, source.since)
     mine = [run for run in runs() if run.source is not None and (run.source.kind, run.source.table) == (kind, table)]
-    done = [run.source for run in mine if run.source is not None and run.rows and not run.files_skipped]
+    done = [run.source for run in mine if run.source is not None and _took_all(run)]
     begun = frozenset(run.source.version for run in mine if run.source is not None and run.source.version is not None)
     if done and done[-1].version is not None:
         return Begin(None, done[-1].version, begun)
@@ -50,6 +51,12 @@ def begin_of(kind: str, table: str, version: int, source: Input, runs: Runs) -> 
     if first is None or first.version is None:
         return Begin(version, version)
     return Begin(None, first.since, begun) if first.since is not None else Begin(first.version, first.version, begun)
+
+
+def _took_all(run: Run) -> bool:
+    """Whether a run ended, and left nothing of its input for a later one."""
+    left_out = run.files_skipped or run.left is not None or run.skips.get("outside") or run.share < 1
+    return bool(run.rows) and not left_out
 
 
 AsOf = Callable[[LogFile], LogFile]

@@ -120,7 +120,7 @@ def test_what_is_missing_is_said(documents: tuple[Document, ...] | None, note: s
 
 def test_traces_without_times_have_a_place() -> None:
     found = joined([replace(one, start=None, end=None) for one in TRACE])
-    assert found.day == "unknown" and found.last_seen == 0 and found.row["start_time"] is None
+    assert found.day == "unknown" and found.row["start_time"] is None
 
 
 def test_spans_come_back_from_a_table() -> None:

@@ -3,7 +3,9 @@
 import gzip
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -16,8 +18,9 @@ from ragassay.jobs.config import Job, make_job
 from ragassay.jobs.forecast.run import plan
 from ragassay.jobs.storage import Folder, open_folder
 from ragassay.jobs.traces import buckets
-from ragassay.jobs.traces.export import export_files
-from ragassay.jobs.traces.source import logs_of
+from ragassay.jobs.traces.export import Damage, export_files, records
+from ragassay.jobs.traces.fields import micros
+from ragassay.jobs.traces.source import logs_of, logs_to_look_at
 from ragassay.jobs.traces.stage import RECORD, TRACES, stage
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
 from ragassay.schemas.traces import TracesRecord
@@ -54,6 +57,11 @@ def staging(folder: Path, output: Path, hold: float = 2, keep_bad: bool = False,
     return stage(export_files(str(folder)), open_folder(str(output)), preset, hold, keep_bad)
 
 
+def read(path: Path, broken: list[Damage]) -> Iterator[Any]:
+    found = export_files(str(path))
+    return records(found.fs, found.files[0], broken.append)
+
+
 def record(output: Path) -> TracesRecord:
     return TracesRecord.from_json((output / RECORD).read_text())
 
@@ -76,6 +84,16 @@ def test_a_staging_that_broke_off_is_done_again(tmp_path: Path, monkeypatch: pyt
     known = record(output)
     assert sum(known.staged.values()) == 60 and known.open == 0 and known.waiting is None
     assert not list((output / TRACES / "_waiting").glob("*"))
+
+
+def test_what_a_killed_staging_left_is_swept(tmp_path: Path) -> None:
+    write(tmp_path / "export" / "1.jsonl", otlp("t1", 1e9, parent="bb"), otlp("t2", 1e9))
+    places = [tmp_path / "out" / TRACES / place for place in ("dt=2001-09-09", "_waiting")]
+    for place in places:
+        place.mkdir(parents=True)
+        (place / "part-1.parquet.0a1b2c3d.part").write_bytes(b"PAR1")
+    staging(tmp_path / "export", tmp_path / "out")
+    assert [[path.name for path in place.iterdir()] for place in places] == [["part-1.parquet"], ["1.parquet"]]
 
 
 def test_many_buckets_are_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,6 +119,29 @@ def test_open_traces_wait_until_there_is_newer_data(tmp_path: Path) -> None:
     assert staging(export, output)["late traces"] == 2 and set(ids(output).values()) == {1}
 
 
+def test_a_wrong_clock_makes_no_trace_old(tmp_path: Path) -> None:
+    export, output = tmp_path / "export", tmp_path / "out"
+    write(export / "1.jsonl", otlp("t1", 1e9, parent="bb"), otlp("t2", 1e9), otlp("t3", 2.5e11))
+    write(export / "1b.jsonl", otlp("t4", 2.5e11, parent="bb"))
+    assert staging(export, output)["open traces"] == 1 and ids(output) == {"t2": 1, "t3": 1, "t4": 1}  # t4 has no other time
+    assert record(output).newest == int(1e15)
+    stuck = replace(record(output), newest=int(2.5e17))  # as earlier versions wrote it
+    (output / RECORD).write_text(stuck.to_json())
+    write(export / "2.jsonl", otlp("t5", 1e9 + DAY))
+    assert staging(export, output)["open traces"] == 1
+    write(export / "3.jsonl", otlp("t6", 1e9 + 3 * DAY))
+    assert staging(export, output)["unfinished"] == 1 and ids(output)["t1"] == 1
+
+
+def test_a_night_without_spans_is_no_fault_where_some_wait(tmp_path: Path) -> None:
+    export, output = tmp_path / "export", tmp_path / "out"
+    write(export / "1.jsonl", otlp("t1", 1e9, parent="bb"))
+    assert staging(export, output)["open traces"] == 1
+    write(export / "2.jsonl", {"x": 1})
+    counts = staging(export, output)
+    assert (counts["records"], counts["other records"], counts["open traces"]) == (1, 1, 1)
+
+
 def test_files_that_change_are_read_again_and_others_are_not(tmp_path: Path) -> None:
     export, output = tmp_path / "export", tmp_path / "out"
     path = write(export / "1.jsonl", otlp("t1", 1e9))
@@ -124,6 +165,55 @@ def test_lines_and_files_that_can_not_be_read(tmp_path: Path) -> None:
     counts = staging(export, output, keep_bad=True)
     assert counts["unreadable"] == 3 and set(ids(output)) >= {"t1", "t2"}
     assert "2.parquet" not in record(output).files  # it is tried again
+
+
+def test_a_mark_of_byte_order_is_none_of_the_text(tmp_path: Path) -> None:
+    write(tmp_path / "export" / "1.jsonl", "\ufeff" + json.dumps(otlp("t1", 1e9)), otlp("t2", 1e9))
+    (tmp_path / "export" / "2.jsonl.gz").write_bytes(gzip.compress(b"\xef\xbb\xbf" + json.dumps(otlp("t3", 1e9)).encode()))
+    assert staging(tmp_path / "export", tmp_path / "out")["records"] == 3 and ids(tmp_path / "out").keys() == {"t1", "t2", "t3"}
+
+
+@pytest.mark.parametrize("value", [{"data": [otlp("t1", 1e9)], "n": [None, True, 1.5, "x", {}, []]}, [[], otlp("t1", 1e9)]])
+@pytest.mark.parametrize("separators", [None, (",\n", ":"), (",", ":\n"), ("\n,", "\n:")])
+def test_a_value_over_many_lines_however_it_is_laid_out(value: Any, separators: tuple[str, str] | None, tmp_path: Path) -> None:
+    (tmp_path / "1.json").write_text(json.dumps(value, indent=None if separators else 2, separators=separators))
+    assert list(read(tmp_path / "1.json", [])) == [otlp("t1", 1e9)]
+
+
+def test_behind_a_broken_first_line_lines_come_one_by_one(tmp_path: Path) -> None:
+    broken: list[Damage] = []
+    path = write(tmp_path / "1.jsonl", 'x": 1}', otlp("t1", 1e9), "{", otlp("t2", 1e9))
+    found = read(path, broken)
+    assert next(found) == otlp("t1", 1e9) and [damage.where for damage in broken] == ["line 1"]  # the rest is not looked at yet
+    assert list(found) == [otlp("t2", 1e9)] and [damage.where for damage in broken] == ["line 1", "line 3"]
+
+
+def test_a_record_with_an_odd_field_is_damage(tmp_path: Path) -> None:
+    row = {"trace_id": "t9", "span_id": "a", "start_time": 1_000_000_000_000_000, "attributes": {"input.value": "Q?"}}
+    odd = [
+        {**row, "duration": "12ms"},
+        {**row, "duration": "9" * 5000},
+        {**row, "attributes": [{"key": "a", "value": {"intValue": "x"}}]},
+        {**row, "attributes": [{"key": "a", "value": {"arrayValue": "x"}}]},
+    ]
+    write(tmp_path / "export" / "1.jsonl", otlp("t1", 1e9), *odd, otlp("t2", 1e9))
+    with pytest.raises(InputError, match=r"1.jsonl, record 2, can't be read: a field is not as otel writes it \(ValueError\)"):
+        staging(tmp_path / "export", tmp_path / "out")
+    counts = staging(tmp_path / "export", tmp_path / "out", keep_bad=True)
+    assert (counts["unreadable"], counts["records"]) == (4, 6) and ids(tmp_path / "out") == {"t1": 1, "t2": 1}
+
+
+def test_a_time_that_is_none_is_no_time(tmp_path: Path) -> None:
+    beyond = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", datetime.max]
+    for value in (float("inf"), float("nan"), 10**22, "9" * 5000, "9" * 400 + ".5", *beyond):
+        assert micros(value) is None
+    assert micros("9999-12-30T00:00:00") and micros("0001-01-03") == micros(datetime(1, 1, 3))
+    row = {"trace_id": "t1", "span_id": "a", "attributes": {"input.value": "Q?", "output.value": "A."}}
+    times = ['"start_time": 1e999', f'"start_time": {10**22}', f'"start_time": {10**15}, "duration": {10**30}']
+    lines = [json.dumps({**row, "trace_id": f"t{i}"})[:-1] + f", {time}}}" for i, time in enumerate(times)]
+    write(tmp_path / "export" / "1.jsonl", *lines)
+    staging(tmp_path / "export", tmp_path / "out", hold=0)
+    assert ids(tmp_path / "out") == {"t0": 1, "t1": 1, "t2": 1}
 
 
 def test_one_json_value_over_many_lines(tmp_path: Path) -> None:
@@ -163,6 +253,13 @@ def test_what_is_refused(tmp_path: Path) -> None:
         make_job({"input": {"preset": "datadog"}})
 
 
+@pytest.mark.parametrize("setting", [{"drop_text": True}, {"redact": "privacy:hide"}])
+def test_texts_of_traces_can_not_be_kept_out_of_the_output(setting: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=f"{next(iter(setting))} can't keep them out of there: let the tool mask them"):
+        make_job({"input": {"preset": "otel"}, **setting})
+    assert make_job({"input": {"preset": "otel"}, "drop_text": False})
+
+
 def test_output_and_export_lie_apart(tmp_path: Path) -> None:
     write(tmp_path / "export" / "1.jsonl", otlp("t1", 1e9))
     job = without_slm(input={"preset": "otel"})
@@ -170,12 +267,36 @@ def test_output_and_export_lie_apart(tmp_path: Path) -> None:
         logs_of(job, str(tmp_path / "export"), open_folder(str(tmp_path / "export" / "out")))
 
 
+@pytest.mark.parametrize("glob", ["*/*.json", "*/stats/*.json", "*/*/*/*.json", "*/*/*/*.parquet", "*/*/dt=*/*", "**/*"])
+def test_a_glob_that_means_what_will_be_written_is_refused_the_first_night(glob: str, tmp_path: Path) -> None:
+    depth = 1 + glob.count("/") - (glob == "**/*")
+    place = tmp_path.joinpath("ex", *["dt=1"] * (depth - 1), f"1{Path(glob).suffix or '.json'}")
+    write(place, otlp("t1", 1e9))
+    if glob == "*/stats/*.json":
+        write(tmp_path / "ex" / "a" / "stats" / "1.json", otlp("t1", 1e9))
+    with pytest.raises(InputError, match="give an OUTPUT outside it"):
+        logs_of(without_slm(input={"preset": "otel"}), f"{tmp_path}/ex/{glob}", open_folder(str(tmp_path / "ex" / "audit")))
+    assert not (tmp_path / "ex" / "audit").exists()
+
+
+@pytest.mark.parametrize("glob", ["d*/*.json", "*/1.json", "*/*.jsonl"])
+def test_a_glob_that_means_none_of_it_is_free(glob: str, tmp_path: Path) -> None:
+    for name in ("1.json", "1.jsonl"):
+        write(tmp_path / "ex" / "d1" / name, otlp("t1", 1e9))
+    job = without_slm(input={"preset": "otel"})
+    for _ in range(2):
+        logs, _counts = logs_of(job, f"{tmp_path}/ex/{glob}", open_folder(str(tmp_path / "ex" / "audit")))
+        assert sum(file.rows or 0 for file in logs.files) == 1
+
+
 def test_nothing_is_whole_yet(tmp_path: Path) -> None:
     write(tmp_path / "export" / "1.jsonl", otlp("t1", 1e9, parent="bb"))
     job, output = without_slm(input={"preset": "otel"}), open_folder(str(tmp_path / "out"))
     for _ in range(2):
-        with pytest.raises(InputError, match="traces is whole yet"):
+        with pytest.raises(InputError, match=r"its 1 traces is whole yet.*_record\.json keeps what was read"):
             logs_of(job, str(tmp_path / "export"), output)
+    with pytest.raises(InputError, match=r"is whole yet.*hold_days: 0\}$"), logs_to_look_at(job, str(tmp_path / "export")):
+        pass  # what it was staged in is gone
     assert [path.name for path in (tmp_path / "out" / TRACES).rglob("*.parquet")] == ["1.parquet"]
     logs, counts = logs_of(without_slm(input={"preset": "otel", "hold_days": 0}), str(tmp_path / "export"), output)
     assert counts["traces"] == counts["unfinished"] == 1 and sum(file.rows or 0 for file in logs.files) == 1

@@ -1,6 +1,7 @@
 """Versions of a table: rows that came in are read once, whatever became of their files."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from ragassay.jobs.input.files import LogFile
 from ragassay.jobs.input.tables.since import Begin, Growth, begin_of
 from ragassay.jobs.sections import Input
 from ragassay.pipeline.errors import InputError
-from ragassay.schemas.manifest import Run
+from ragassay.schemas.manifest import Left, Run
 from ragassay.schemas.source import Source
 
 
@@ -31,6 +32,11 @@ def ran(version: int, since: int | None = None, *, ended: bool = True, skipped: 
         ([ran(4), ran(6, 4)], {}, Begin(None, 6, frozenset({4, 6}))),
         ([ran(4), ran(6, 4, ended=False)], {}, Begin(None, 4, frozenset({4, 6}))),
         ([ran(4), ran(6, 4, skipped=True)], {}, Begin(None, 4, frozenset({4, 6}))),
+        ([replace(ran(4), left=Left(3, 1, 1, 0, 1))], {}, Begin(4, 4, frozenset({4}))),
+        ([replace(ran(4), skips={"outside": 3})], {}, Begin(4, 4, frozenset({4}))),
+        ([replace(ran(4), share=0.1)], {}, Begin(4, 4, frozenset({4}))),
+        ([ran(4), replace(ran(6, 4), left=Left(3, 1, 1, 0, 1))], {}, Begin(None, 4, frozenset({4, 6}))),
+        ([replace(ran(4), share=0.1), ran(6)], {}, Begin(None, 6, frozenset({4, 6}))),
         ([ran(4, ended=False)], {}, Begin(4, 4, frozenset({4}))),
         ([ran(4, 2, ended=False)], {}, Begin(None, 2, frozenset({4}))),
         ([ran(4, table="other")], {}, Begin(9, 9)),
