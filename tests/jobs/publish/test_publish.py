@@ -272,6 +272,22 @@ def test_a_server_that_is_no_langfuse_is_named(tmp_path: Path, serve: Serve) -> 
     assert "sends us on" in publish(tmp_path / "audit", tool.url).stderr
 
 
+def test_dry_run_counts_what_is_sent_then(tmp_path: Path, serve: Serve) -> None:
+    mine = [row("a", HALLUCINATED), row("b"), row("c", HALLUCINATED)]
+    output, there = write_output(tmp_path, {"": mine}), Langfuse(lambda s: (400, "no") if s["traceId"] == "c" else None)
+    tool = serve(there.tool())
+    for run_id, verdicts in (("", 2), ("", 1), (LATER, 3)):  # all that are flagged; the refused one; those flagged no longer
+        if run_id:
+            write_output(tmp_path, {"": [row("a"), row("b"), row("c", HALLUCINATED)]}, run_id)
+            there.refuse = lambda _: None
+        dry = publish(output, tool.url, "--only", "flagged", "--dry-run")
+        assert f" {verdicts} verdicts" in dry.stdout, dry.stdout
+        before = tool.count
+        publish(output, tool.url, "--only", "flagged")
+        sent = [event["body"]["traceId"] for _, body in tool.requests[before:] for event in body["batch"]]
+        assert tool.count > before and len(set(sent)) == verdicts
+
+
 def test_who_refuses_everything_is_not_asked_a_million_times(
     tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
