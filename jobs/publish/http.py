@@ -186,6 +186,11 @@ class Http:
         if answer.status in REDIRECTS:
             where = str(found.headers.get("Location", "elsewhere"))
             raise PublishError(f"{self.connection.url} sends us on to {where[:200]}: name that address, if it is right")
+        if answer.ok and isinstance(said, str) and said.lstrip().startswith("<"):
+            raise PublishError(
+                f"{self.connection.url} answers with a web page ({answer.status}), as no API does: is it the tool's "
+                "address, or is there a login before it?"
+            )
         return answer
 
     def trying(self, do: Callable[[], Answer]) -> Answer:

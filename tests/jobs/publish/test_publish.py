@@ -2,7 +2,9 @@
 
 import json
 import re
+import threading
 from datetime import datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -275,6 +277,34 @@ def test_a_server_that_is_no_langfuse_is_named(tmp_path: Path, serve: Serve) -> 
     assert done.returncode == 1 and "has no such API" in done.stderr
     tool.answer = lambda *_: (301, {})
     assert "sends us on" in publish(tmp_path / "audit", tool.url).stderr
+
+
+@pytest.mark.parametrize("to", ["langfuse", "phoenix", "mlflow", "otel"])
+def test_a_login_page_has_taken_nothing(tmp_path: Path, to: str) -> None:
+    output = write_output(tmp_path, {"": rows(3)})
+    with ThreadingHTTPServer(("127.0.0.1", 0), LoginPage) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        done = publish(output, f"http://127.0.0.1:{server.server_port}", to=to)
+        server.shutdown()
+    assert done.returncode == 1 and "answers with a web page (200)" in done.stderr.replace("\n", " "), done.stderr
+    assert record(output, to).partitions[""].sent == 0 and not record(output, to).partitions[""].done
+
+
+class LoginPage(BaseHTTPRequestHandler):
+    """Answers everything with a page."""
+
+    def do_POST(self) -> None:
+        page = b"\n<!doctype html><title>Log in</title>"
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(page)))
+        self.end_headers()
+        self.wfile.write(page)
+
+    do_GET = do_POST
+
+    def log_message(self, *_: Any) -> None: ...
 
 
 def test_dry_run_counts_what_is_sent_then(tmp_path: Path, serve: Serve) -> None:
