@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 _WHO = re.compile(r"(?<=://)[^\s'\"@]*:[^\s'\"@]*@")
 _SECRET = re.compile(r"([?&](?:\w*secret\w*|\w*token|\w*password|\w*key)=)[^&\s'\"]+", re.IGNORECASE)
-_CONTAINERS = {"abfs", "abfss"}
+_CONTAINERS = {"abfs", "abfss", "wasb", "wasbs"}
 """Schemes in which a name before the @ is part of the place."""
 
 

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
-from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 from rich.console import Console
 
@@ -126,9 +126,9 @@ class _Teller:
     def _input(self) -> Any:
         logs, kinds = self._logs, self._events
         if logs is None:
-            return kinds.InputDataset(*_place(Folder(self._output.fs, self._output.path("raw"), self._output.uri_of("raw"))))
+            return kinds.InputDataset(*_place(self._output.address_of("raw")))
         facets: dict[str, Any] = {"schema": self._schema(_schema_of(logs))}
-        name = _table(logs) or _place(open_folder(logs.uri))
+        name = _table(logs) or _place(logs.uri)
         if logs.source is not None and logs.source.version is not None:
             version = self._facets.dataset_version_dataset.DatasetVersionDatasetFacet(str(logs.source.version))
             facets["version"] = version
@@ -140,7 +140,7 @@ class _Teller:
         return kinds.InputDataset(*name, facets=facets, inputFacets={"inputStatistics": count})
 
     def _output_set(self, *, done: bool) -> Any:
-        place = _place(Folder(self._output.fs, self._output.path("scored"), self._output.uri_of("scored")))
+        place = _place(self._output.address_of("scored"))
         if not done:
             return self._events.OutputDataset(*place)
         paths = [path for files in partitions(self._output, "scored").values() for path in files]
@@ -172,10 +172,10 @@ def _table(logs: Logs) -> tuple[str, str] | None:
     return f"{scheme}://{place}", name or place
 
 
-def _place(folder: Folder) -> tuple[str, str]:
+def _place(address: str) -> tuple[str, str]:
     """Namespace and name of files, as OpenLineage calls them: file and a path, or s3://bucket and a key."""
-    if isinstance(folder.fs, pafs.LocalFileSystem):
-        return "file", folder.root
-    scheme = folder.uri.partition("://")[0]
-    bucket, _, key = folder.root.partition("/")
-    return f"{scheme}://{bucket}", key or "/"
+    scheme, sign, rest = address.partition("://")
+    if not sign or scheme == "file":
+        return "file", open_folder(address).root
+    bucket, _, key = rest.partition("/")
+    return f"{scheme}://{bucket}", unquote(key).rstrip("/") or "/"

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from tempfile import TemporaryDirectory
 
+from ragassay.jobs.address import address_of
 from ragassay.jobs.config import Job
 from ragassay.jobs.input import Logs, find_logs, refuse_overlap
 from ragassay.jobs.output.lock import locked
@@ -38,10 +39,10 @@ def logs_of(job: Job, uri: str, output: Folder) -> tuple[Logs, dict[str, int]]:
     if not output.list(TRACES, ".parquet"):
         raise InputError(
             f"input {uri}: none of its {counts.get('open traces', 0):,} traces is whole yet (a root that has ended, and a "
-            f"response): run again when there is more, or with input: {{hold_days: 0}}; {output.uri_of(RECORD)} keeps what "
+            f"response): run again when there is more, or with input: {{hold_days: 0}}; {output.address_of(RECORD)} keeps what "
             "was read"
         )
-    return replace(find_logs(output.uri_of(TRACES)), uri=uri), counts
+    return replace(find_logs(output.uri_of(TRACES)), uri=address_of(uri)), counts
 
 
 @contextmanager

@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from pyarrow import fs as pafs
 from rich.console import Console
 
 from ragassay.jobs.config import make_job
 from ragassay.jobs.input import find_logs
+from ragassay.jobs.input.tables.delta import find_delta
 from ragassay.jobs.lineage.events import told
 from ragassay.jobs.sections import Input, OpenLineage
-from ragassay.jobs.storage import open_folder
+from ragassay.jobs.storage import Folder, open_folder
 from ragassay.pipeline.errors import ConfigError, InputError
 from ragassay.schemas.manifest import Run
 from tests.conftest import example_rows, free_port, write_logs
@@ -117,6 +119,13 @@ def test_a_table_has_its_version(server: Server, tmp_path: Path) -> None:
         pass
     assert server.events[0]["inputs"][0]["facets"]["version"]["datasetVersion"] == "0"
     assert server.events[0]["job"]["name"] == "nightly.score"
+    far = Folder(pafs.LocalFileSystem(), str(tmp_path / "out"), "s3://KEY:SECRET@bkt/a%20b?region=eu")
+    logs = find_delta(Folder(pafs.LocalFileSystem(), str(tmp_path / "t"), "s3://KEY:SECRET@bkt/t"), Input(), tuple)
+    with pytest.raises(InputError), told(settings, "score", logs, far, run(), Console(quiet=True)):
+        raise InputError("s3://KEY:SECRET@bkt/t is bad")
+    (read,), (written,) = server.events[-1]["inputs"], server.events[-1]["outputs"]
+    assert (read["namespace"], read["name"]) == ("s3://bkt", "t")
+    assert (written["namespace"], written["name"]) == ("s3://bkt", "a b/scored") and "SECRET" not in json.dumps(server.events)
 
 
 @pytest.mark.parametrize(
