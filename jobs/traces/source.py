@@ -42,7 +42,18 @@ def logs_of(job: Job, uri: str, output: Folder) -> tuple[Logs, dict[str, int]]:
             f"response): run again when there is more, or with input: {{hold_days: 0}}; {output.address_of(RECORD)} keeps what "
             "was read"
         )
-    return replace(find_logs(output.uri_of(TRACES)), uri=address_of(uri)), counts
+    return _staged(output, address_of(uri)), counts
+
+
+def _staged(output: Folder, uri: str) -> Logs:
+    """The traces that are staged. Their files' URIs say where in OUTPUT they lie, and not where it lies: it may be moved."""
+    logs = find_logs(output.uri_of(TRACES))
+    base = len(output.path(TRACES)) + 1
+    files, unreadable = (
+        [replace(file, uri=f"output://{TRACES}/{file.fs_path[base:]}") for file in some]
+        for some in (logs.files, logs.unreadable)
+    )
+    return replace(logs, uri=uri, files=files, unreadable=unreadable)
 
 
 @contextmanager
