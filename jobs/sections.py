@@ -2,8 +2,9 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from ragassay.jobs.address import server_of
 from ragassay.pipeline.verdict.aggregate import NEED_POSITIVE, Mean, Positive
 
 
@@ -90,6 +91,13 @@ class OpenLineage(Section):
     url: str | None = None
     namespace: str = "ragassay"
     job: str | None = None
+
+    @field_validator("url")
+    @classmethod
+    def _is_an_address(cls, url: str | None) -> str | None:
+        if url:
+            server_of(url)
+        return url
 
 
 class Splitter(Section):

@@ -12,6 +12,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyarrow import fs as pafs
 
+from ragassay.jobs.address import address_of, without_secrets
 from ragassay.jobs.object_store import patient
 from ragassay.pipeline.errors import InputError, OutputError
 
@@ -46,6 +47,15 @@ class Folder:
     def path(self, relative: str) -> str:
         """Path of something below this folder on its file system."""
         return f"{self.root}/{relative}" if relative else self.root
+
+    @property
+    def address(self) -> str:
+        """Where it is, as it may be shown and stored: without user, password and query. What is opened again goes by `uri`."""
+        return address_of(self.uri)
+
+    def address_of(self, name: str) -> str:
+        """Where a file below it is, as it may be shown and stored."""
+        return f"{self.address}/{name}"
 
     def uri_of(self, name: str) -> str:
         """URI of a file below it; a query stays behind the name."""
@@ -142,7 +152,7 @@ def open_folder(uri: str) -> Folder:
         fs, root = pafs.FileSystem.from_uri(uri)
         fs = patient(fs)
     except (ValueError, OSError) as error:
-        raise InputError(f"{uri!r} is no path or URI that can be opened: {error}") from error
+        raise InputError(without_secrets(f"{uri!r} is no path or URI that can be opened: {error}")) from None
     return Folder(fs, root.rstrip("/"), uri.rstrip("/"))
 
 

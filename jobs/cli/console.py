@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from ragassay.jobs.address import without_secrets
 from ragassay.jobs.endings import Terminated, end_at_sigterm, full_message, interruption, is_full, sigterm_restored
 from ragassay.jobs.object_store import gave_way, gave_way_message
 from ragassay.jobs.progress.show import LogFormat, log_as
@@ -60,13 +61,13 @@ def our_errors() -> Iterator[Console]:
             said.print("stopped; the same command goes on where it stopped")
             sys.exit(128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT))
         if isinstance(error, OSError) and is_full(error):
-            said.print(f"error: {full_message(error)}")
+            said.print(f"error: {without_secrets(full_message(error))}")
             sys.exit(1)
         if gave_way(error):
-            said.print(f"error: {gave_way_message(error)}")
+            said.print(f"error: {without_secrets(gave_way_message(error))}")
             sys.exit(1)
         if isinstance(error, RagassayError):
-            said.print(f"error: {error}")
+            said.print(f"error: {without_secrets(str(error))}")
             sys.exit(1)
         raise
 

@@ -245,7 +245,7 @@ def report(
         with doing("writing", "report"):
             compared = run_compare(folder, manifest, source=in_logs, below=below) if len(values) > 1 else None
             place.write(name, render(output, manifest, found, drift_check, evaluation, compared))
-        console.print(f"report  {place.uri_of(name)}", markup=False)
+        console.print(f"report  {place.address_of(name)}", markup=False)
 
 
 @app.command()
@@ -317,7 +317,7 @@ def page_file(output: Folder, to: str | None, kind: str) -> tuple[Folder, str]:
         OutputError: Something else stands there.
     """
     place, name = open_file(to) if to else (output, f"{kind}.html")
-    page, uri = file_of(place, name), place.uri_of(name)
+    page, uri = file_of(place, name), place.address_of(name)
     refuse_inside(output, page, uri)
     info = page.fs.get_file_info(page.root)
     if info.type == FileType.Directory:

@@ -32,7 +32,7 @@ def estimate(
         source = needed(label_source(label, labels, true_means, ignore_label, None, where))
         with doing("reading", total=rows_of(manifest), unit="rows"):
             found = run_estimate(folder, source, slices or [])
-        print_estimate(found, folder.uri_of(ESTIMATE), console)
+        print_estimate(found, folder.address_of(ESTIMATE), console)
 
 
 @app.command()

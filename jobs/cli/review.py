@@ -51,7 +51,7 @@ def review(
         with doing("reading", total=passes(stratified) * rows_of(manifest), unit="rows"):
             drawn = draw(folder, sample, seed=seed, stratified=stratified, where=conditions(where))
         rows = shown_rows(folder, drawn.rows)
-        place.write(name, render(folder.uri, rows, level.value))
+        place.write(name, render(folder.address, rows, level.value))
         sentences = sum(not isinstance(part, str) for row in rows for part in row["parts"])
         there = sum(count for _, count in drawn.strata.values())
         console.print(f"sample  {len(rows):,} of {there:,} scored responses, {sentences:,} sentences", markup=False)
@@ -64,4 +64,4 @@ def review(
                 "id, and a label could be of any of them",
                 markup=False,
             )
-        console.print(f"review  {place.uri_of(name)}", markup=False)
+        console.print(f"review  {place.address_of(name)}", markup=False)

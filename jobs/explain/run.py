@@ -137,7 +137,7 @@ def _check_identity(output: Folder, manifest: Manifest, strategy: Strategy, now:
     found = differences(then, dict(now))
     if found:
         lines = [f"  {where}: was {short(a)}, is {short(b)}" for where, a, b in found]
-        place = output.uri_of(dataset_of(strategy))
+        place = output.address_of(dataset_of(strategy))
         raise OutputError(
             "\n".join(
                 [

@@ -10,6 +10,7 @@ from typing import Protocol
 import pyarrow as pa
 from pyarrow import fs as pafs
 
+from ragassay.jobs.address import address_of
 from ragassay.schemas.source import Source
 
 FAULT = "\0fault"
@@ -114,7 +115,7 @@ class Logs:
     """All files of an input.
 
     Attributes:
-        uri: What the user asked for.
+        uri: What the user asked for, as it may be shown and stored: nothing is opened by it.
         fs: File system they lie on.
         files: Readable files, sorted by path.
         unreadable: The others.
@@ -148,9 +149,9 @@ def by_schema(files: Iterable[LogFile]) -> dict[pa.Schema, list[LogFile]]:
 
 
 def same_place(uri: str) -> str:
-    """What is the same for one file, however it was named: by `..`, through links, or as `file:///`."""
+    """What is the same for one file, however it was named: by `..`, through links, as `file:///`, or with a key or a query."""
     path = uri.removeprefix("file://")
-    return path if "://" in path else os.path.realpath(path)
+    return address_of(path) if "://" in path else os.path.realpath(path)
 
 
 def unreadable_message(uris: Sequence[str], reason: str) -> str:

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from pyarrow import fs as pafs
 
+from ragassay.jobs.address import address_of
 from ragassay.jobs.input.arrow import SPLITS, without_caches
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.formats import FORMATS, look_at
@@ -101,7 +102,7 @@ def _find(uri: str, suffixes: tuple[str, ...], advice: str) -> Logs:
     roots = [base, real_path(fs, base)]
     rows = set(without_caches(fs, [info.path for info in found], beside)) if beside else {info.path for info in found}
     files = [_log_file(info, roots, uri, beside) for info in found if info.path in rows]
-    return Logs(uri, fs, files, [], folders, pattern, any_name)
+    return Logs(address_of(uri), fs, files, [], folders, pattern, any_name)
 
 
 def _patterns(base: str, glob: str) -> tuple[re.Pattern[str], re.Pattern[str]]:

@@ -6,24 +6,26 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
-from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 from rich.console import Console
 
+from ragassay.jobs.address import server_of, without_secrets
 from ragassay.jobs.input.files import Logs
 from ragassay.jobs.input.tables.places import library
 from ragassay.jobs.output.partitions import partitions
 from ragassay.jobs.sections import OpenLineage
 from ragassay.jobs.storage import Folder, open_folder
-from ragassay.pipeline.errors import RagassayError
+from ragassay.pipeline.errors import InputError, RagassayError
 from ragassay.schemas.manifest import Run
 
 TIMEOUT = 5.0  # seconds
 _RETRY = {"total": 1, "read": 1, "connect": 1, "backoff_factor": 0.1}
 _WHAT = "telling an OpenLineage server of runs"
 _PRODUCER = "urn:ragassay"
+_VARIABLE = "OPENLINEAGE_URL"
 
 
 @contextmanager
@@ -39,26 +41,50 @@ def told(settings: OpenLineage, step: str, logs: Logs | None, output: Folder, ru
         console: Where it is said, once, that the server does not answer.
 
     Raises:
-        InputError: A server is named, and the client is not installed.
+        InputError: The job file names a server, and the client is not installed.
     """
-    url = settings.url or os.environ.get("OPENLINEAGE_URL")
-    if not url:
+    teller = _teller(settings, step, logs, output, run, console)
+    if teller is None:
         yield
         return
-    teller = _Teller(url, settings, step, logs, output, run, console)
     teller.tell("START")
     try:
         yield
     except BaseException as error:
         # Other errors may quote the logs.
-        teller.tell("FAIL", str(error) if isinstance(error, RagassayError) else type(error).__name__)
+        teller.tell("FAIL", without_secrets(str(error)) if isinstance(error, RagassayError) else type(error).__name__)
         raise
     teller.tell("COMPLETE")
 
 
+def _teller(
+    settings: OpenLineage, step: str, logs: Logs | None, output: Folder, run: Run, console: Console
+) -> "_Teller | None":
+    """Who tells; None where no server is named. What the environment names may be meant for others: no run fails for that."""
+    url = settings.url or os.environ.get(_VARIABLE)
+    if not url:
+        return None
+    try:
+        return _Teller(url, server_of(url), settings, step, logs, output, run, console)
+    except (InputError, ValueError) as error:
+        if settings.url:
+            raise
+        said = f"{error}" if isinstance(error, InputError) else f"{_VARIABLE} {error}"
+        console.print(f"warning: no OpenLineage server is told of this run: {said}", markup=False)
+        return None
+
+
 class _Teller:
     def __init__(
-        self, url: str, settings: OpenLineage, step: str, logs: Logs | None, output: Folder, run: Run, console: Console
+        self,
+        url: str,
+        server: str,
+        settings: OpenLineage,
+        step: str,
+        logs: Logs | None,
+        output: Folder,
+        run: Run,
+        console: Console,
     ) -> None:
         self._events = library("openlineage.client.event_v2", _WHAT)
         self._facets = library("openlineage.client.facet_v2", _WHAT)
@@ -67,7 +93,7 @@ class _Teller:
         if key := os.environ.get("OPENLINEAGE_API_KEY"):
             transport["auth"] = {"type": "api_key", "api_key": key}
         self._client = client.OpenLineageClient(config={"transport": transport})
-        self._url, self._logs, self._output, self._run, self._console = url, logs, output, run, console
+        self._server, self._logs, self._output, self._run, self._console = server, logs, output, run, console
         name = settings.job or f"ragassay.{PurePosixPath(output.root).name}"
         self._job = self._events.Job(settings.namespace, f"{name}.{step}")
         self._silent = False
@@ -93,16 +119,16 @@ class _Teller:
         except Exception as reason:
             if not self._silent:
                 said = type(reason).__name__
-                line = f"warning: the OpenLineage server {self._url} took no event ({said}); the run goes on without"
+                line = f"warning: the OpenLineage server {self._server} took no event ({said}); the run goes on without"
                 self._console.print(line, markup=False)
             self._silent = True
 
     def _input(self) -> Any:
         logs, kinds = self._logs, self._events
         if logs is None:
-            return kinds.InputDataset(*_place(Folder(self._output.fs, self._output.path("raw"), self._output.uri_of("raw"))))
+            return kinds.InputDataset(*_place(self._output.address_of("raw")))
         facets: dict[str, Any] = {"schema": self._schema(_schema_of(logs))}
-        name = _table(logs) or _place(open_folder(logs.uri))
+        name = _table(logs) or _place(logs.uri)
         if logs.source is not None and logs.source.version is not None:
             version = self._facets.dataset_version_dataset.DatasetVersionDatasetFacet(str(logs.source.version))
             facets["version"] = version
@@ -114,7 +140,7 @@ class _Teller:
         return kinds.InputDataset(*name, facets=facets, inputFacets={"inputStatistics": count})
 
     def _output_set(self, *, done: bool) -> Any:
-        place = _place(Folder(self._output.fs, self._output.path("scored"), self._output.uri_of("scored")))
+        place = _place(self._output.address_of("scored"))
         if not done:
             return self._events.OutputDataset(*place)
         paths = [path for files in partitions(self._output, "scored").values() for path in files]
@@ -146,10 +172,10 @@ def _table(logs: Logs) -> tuple[str, str] | None:
     return f"{scheme}://{place}", name or place
 
 
-def _place(folder: Folder) -> tuple[str, str]:
+def _place(address: str) -> tuple[str, str]:
     """Namespace and name of files, as OpenLineage calls them: file and a path, or s3://bucket and a key."""
-    if isinstance(folder.fs, pafs.LocalFileSystem):
-        return "file", folder.root
-    scheme = folder.uri.partition("://")[0]
-    bucket, _, key = folder.root.partition("/")
-    return f"{scheme}://{bucket}", key or "/"
+    scheme, sign, rest = address.partition("://")
+    if not sign or scheme == "file":
+        return "file", open_folder(address).root
+    bucket, _, key = rest.partition("/")
+    return f"{scheme}://{bucket}", unquote(key).rstrip("/") or "/"

@@ -82,16 +82,16 @@ def write_calibration(calibration: Calibration, output: Folder, to: str | None) 
         Where it was written.
     """
     folder, name = open_file(to) if to else (output, "calibration.json")
-    refuse_inside(output, file_of(folder, name), folder.uri_of(name))
+    refuse_inside(output, file_of(folder, name), folder.address_of(name))
     old = folder.read(name)
     if old is not None:
         try:
             before = Calibration.from_json(old).calibration_id
         except (ValueError, KeyError, TypeError) as error:
-            raise ConfigError(f"{folder.uri_of(name)} exists and is no calibration: name another file") from error
+            raise ConfigError(f"{folder.address_of(name)} exists and is no calibration: name another file") from error
         folder.write(f"{name.removesuffix('.json')}-{before}.json", old)
     folder.write(name, calibration.to_json())
-    return folder.uri_of(name)
+    return folder.address_of(name)
 
 
 def rule_of(calibration: Calibration) -> Rule:

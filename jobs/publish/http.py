@@ -104,13 +104,21 @@ def checked_url(url: str) -> str:
     """An address of a tool.
 
     Raises:
-        ConfigError: It is none, or holds a password.
+        ConfigError: It is none, or holds more than a place: a password, a query, a fragment.
     """
-    parts = urlsplit(url)
+    if "?" in url or "#" in url:
+        raise ConfigError(
+            "the tool's address may hold no query (?) and no fragment (#): keys belong in the environment (docs/publish.md)"
+        )
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # which may be no number
+    except ValueError as error:
+        raise ConfigError("the tool's address can't be read: give one such as https://host or http://localhost:6006") from error
+    if "@" in (parts.netloc or url):
+        raise ConfigError("the tool's address may hold no password: keys belong in the environment (docs/publish.md)")
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ConfigError(f"{url!r} is no address of a tool: give one such as https://host or http://localhost:6006")
-    if "@" in parts.netloc:
-        raise ConfigError("the tool's address may hold no password: keys belong in the environment (docs/publish.md)")
     return url.rstrip("/")
 
 
@@ -178,6 +186,11 @@ class Http:
         if answer.status in REDIRECTS:
             where = str(found.headers.get("Location", "elsewhere"))
             raise PublishError(f"{self.connection.url} sends us on to {where[:200]}: name that address, if it is right")
+        if answer.ok and isinstance(said, str) and said.lstrip().startswith("<"):
+            raise PublishError(
+                f"{self.connection.url} answers with a web page ({answer.status}), as no API does: is it the tool's "
+                "address, or is there a login before it?"
+            )
         return answer
 
     def trying(self, do: Callable[[], Answer]) -> Answer:

@@ -74,7 +74,10 @@ def _upsert(http: Http, wanted: dict[str, Any]) -> Answer:
     found = http.once("GET", path)
     if not found.ok:
         return found
-    there = found.body["trace"]["trace_info"].get("assessments") or []
+    trace = found.body.get("trace") if isinstance(found.body, dict) else None
+    if not isinstance(trace, dict):
+        raise elsewhere(http, found)
+    there = (trace.get("trace_info") or {}).get("assessments") or []
     mine = next((one for one in there if (one.get("metadata") or {}).get(ID) == wanted["metadata"][ID]), None)
     if mine is None:
         return http.once("POST", f"{path}/assessments", {"assessment": wanted})

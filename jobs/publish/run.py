@@ -1,7 +1,7 @@
 """`publish`: which partitions have anything new to say, and how far each is sent."""
 
 from collections import Counter, deque
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -103,15 +103,14 @@ def rehearse(job: Job, state: State) -> tuple[Done, Any]:
         The counts; and what the first verdict would look like, None where there is none.
     """
     done, example = Done(), None
-    for place, files in job.files.items():
+    for place in job.files:
         part = _part(job, state, place)
         if part is None or (part.done and not _named(part)):
             (done.without_verdicts if part is None else done.current).append(hive_path(place))
             continue
-        rows = read_rows(job.output, files, job.wanted.columns)
-        for chunk in chunks(rows, job.wanted, job.target.batch, start=part.rows, repeated=repeated_ids(job.output, files)):
+        for chunk in _to_send(job, place, part):
             done.sent[hive_path(place)] = done.sent.get(hive_path(place), 0) + len(chunk.verdicts)
-            done.left_out += chunk.left_out
+            done.left_out += Counter() if part.done else chunk.left_out
             if example is None and chunk.verdicts:
                 example = job.target.example(chunk.verdicts[0], _sending(job, part))
     return done, example
@@ -176,20 +175,21 @@ def _named(part: PublishedPartition) -> set[str]:
     return {one.row_id for one in part.refused if one.row_id is not None}
 
 
-def _send_partition(job: Job, http: Http, state: State, place: str, part: PublishedPartition, done: Done) -> None:
+def _to_send(job: Job, place: str, part: PublishedPartition) -> Iterator[Chunk]:
+    """What of a partition is to be sent: the rows behind those that were, or of one that is done those that were refused."""
     files, wanted = job.files[place], job.wanted
     if part.times and wanted.only_flagged:  # one that was flagged may no longer be
         wanted = replace(wanted, only_flagged=False)
-    among: Collection[str] | None = None
-    start = part.rows
-    if part.done:  # but for some rows
-        among, start = _named(part), 0
-    rows = read_rows(job.output, files, wanted.columns)
-    found = chunks(rows, wanted, job.target.batch, start=start, repeated=repeated_ids(job.output, files), among=among)
+    among = _named(part) if part.done else None
+    rows, repeated = read_rows(job.output, files, wanted.columns), repeated_ids(job.output, files)
+    return chunks(rows, wanted, job.target.batch, start=0 if part.done else part.rows, repeated=repeated, among=among)
+
+
+def _send_partition(job: Job, http: Http, state: State, place: str, part: PublishedPartition, done: Done) -> None:
     sending = _sending(job, part)
-    with closing(_answered(job.target, http, found, sending)) as answered:
+    with closing(_answered(job.target, http, _to_send(job, place, part), sending)) as answered:
         for chunk, outcomes in answered:
-            _count(part, done, hive_path(place), chunk, outcomes, retried=among is not None)
+            _count(part, done, hive_path(place), chunk, outcomes, retried=part.done)
             state.write(now=not job.target.overwrites)
             if sum(one.rows for one in part.refused) > MOST_REFUSED:
                 raise PublishError(

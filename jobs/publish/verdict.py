@@ -63,7 +63,7 @@ class Wanted:
         trace_column: Column of the trace's id.
         span_column: Column of the span's id; None sends to traces.
         only_flagged: Leave out the responses that are supported.
-        with_text: Quote the flagged sentences and what is missing.
+        with_text: Quote the flagged sentences and what is missing, where OUTPUT holds texts.
         with_sentences: Tell of every sentence where a tool has room.
     """
 
@@ -152,10 +152,11 @@ def left_out(row: Mapping[str, Any], wanted: Wanted) -> str | None:
 def verdict_of(row: Mapping[str, Any], wanted: Wanted) -> Verdict:
     """What is sent of a row of `scored/` that has a verdict and a trace."""
     sentences = list(row["sentences"] or [])
+    with_text = wanted.with_text and all(sentence["text"] is not None for sentence in sentences)  # drop_text leaves none
     facts: dict[str, Any] = {"row_id": row["row_id"], "run_id": row["run_id"], "flagged_sentences": row["flagged_sentences"]}
     facts |= {"sentences": len(sentences), "threshold": _finite(row["threshold"])}
     if wanted.with_sentences:
-        kept = ("start", "end", "score", "flagged", *(("text",) if wanted.with_text else ()))
+        kept = ("start", "end", "score", "flagged", *(("text",) if with_text else ()))
         facts["each_sentence"] = [{name: _finite(s[name]) if name == "score" else s[name] for name in kept} for s in sentences]
     return Verdict(
         row_id=row["row_id"],
@@ -165,7 +166,7 @@ def verdict_of(row: Mapping[str, Any], wanted: Wanted) -> Verdict:
         score=_finite(row["score"]),
         probability=_finite(row["probability"]),
         flagged=row["flagged_sentences"] or 0,
-        explanation=explanation(sentences, row["evidence"], with_text=wanted.with_text),
+        explanation=explanation(sentences, row["evidence"], with_text=with_text),
         facts={name: value for name, value in facts.items() if value is not None},
     )
 

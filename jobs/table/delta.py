@@ -20,10 +20,10 @@ class DeltaTarget:
         Raises:
             OutputError: It can't be opened.
         """
-        self.uri = folder.uri
+        self.uri = folder.address
         self._folder = folder
-        self._delta = library("deltalake", f"the Delta table {folder.uri}")
-        self._errors = library("deltalake.exceptions", f"the Delta table {folder.uri}")
+        self._delta = library("deltalake", f"the Delta table {folder.address}")
+        self._errors = library("deltalake.exceptions", f"the Delta table {folder.address}")
         self._options = storage_options(folder) or None
 
     def _table(self) -> Any:

@@ -79,7 +79,7 @@ def write_table(output: Folder, manifest: Manifest, target: Target, name: str | 
     Raises:
         RagassayError: Something can't be read or written; what is written stays, and the same command goes on.
     """
-    name = name or output.uri.partition("?")[0]
+    name = name or output.address
     parts = parts_of(output, manifest)
     schema = schema_of(output, parts)
     target.prepare(schema, list(dict.fromkeys(key for part in parts for key in hive_keys(part.place))))

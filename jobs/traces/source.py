@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from tempfile import TemporaryDirectory
 
+from ragassay.jobs.address import address_of
 from ragassay.jobs.config import Job
 from ragassay.jobs.input import Logs, find_logs, refuse_overlap
 from ragassay.jobs.output.lock import locked
@@ -40,9 +41,20 @@ def logs_of(job: Job, uri: str, output: Folder, *, kept: bool = True) -> tuple[L
         raise InputError(
             f"input {uri}: none of its {read_record(output, job.input.preset).open:,} traces is whole yet (a root that has "
             "ended, and a response): run again when there is more, or with input: {hold_days: 0}"
-            + (f"; {output.uri_of(RECORD)} keeps what was read" if kept else "")
+            + (f"; {output.address_of(RECORD)} keeps what was read" if kept else "")
         )
-    return replace(find_logs(output.uri_of(TRACES)), uri=uri), counts
+    return _staged(output, address_of(uri)), counts
+
+
+def _staged(output: Folder, uri: str) -> Logs:
+    """The traces that are staged. Their files' URIs say where in OUTPUT they lie, and not where it lies: it may be moved."""
+    logs = find_logs(output.uri_of(TRACES))
+    base = len(output.path(TRACES)) + 1
+    files, unreadable = (
+        [replace(file, uri=f"output://{TRACES}/{file.fs_path[base:]}") for file in some]
+        for some in (logs.files, logs.unreadable)
+    )
+    return replace(logs, uri=uri, files=files, unreadable=unreadable)
 
 
 @contextmanager

@@ -60,6 +60,9 @@ def test_writes_are_whole_and_read_back(tmp_path: Path) -> None:
 def test_unknown_scheme_is_named() -> None:
     with pytest.raises(InputError, match="ftp://x"):
         open_folder("ftp://x/y")
+    with pytest.raises(InputError) as found:
+        open_folder("ftp://me:SECRET@x/y")
+    assert "SECRET" not in str(found.value)
 
 
 def test_the_query_of_a_uri_stays_with_the_store() -> None:

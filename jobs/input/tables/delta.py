@@ -70,21 +70,21 @@ def find_delta(folder: Folder, source: Input, runs: Runs) -> Logs:
     Raises:
         InputError: The table can't be read as it stands: a feature, a rewrite, files that are gone.
     """
-    delta = library("deltalake", f"the Delta table {folder.uri}")
-    exceptions = library("deltalake.exceptions", f"the Delta table {folder.uri}")
+    delta = library("deltalake", f"the Delta table {folder.address}")
+    exceptions = library("deltalake.exceptions", f"the Delta table {folder.address}")
 
     def opened(version: int | None) -> Any:
         try:
             return delta.DeltaTable(location(folder), version=version, storage_options=storage_options(folder) or None)
         except (exceptions.DeltaError, OSError, ValueError) as error:
             at = "" if version is None else f" at version {version}"
-            raise InputError(f"Delta table {folder.uri} can't be read{at}: {str(error).splitlines()[0]}") from error
+            raise InputError(f"Delta table {folder.address} can't be read{at}: {str(error).splitlines()[0]}") from error
 
     table = opened(source.version)
     version = table.version()
-    begin = begin_of("delta", folder.uri, version, source, runs)
+    begin = begin_of("delta", folder.address, version, source, runs)
     columns, keys = pa.schema(table.schema().to_arrow()), list(table.metadata().partition_columns)
-    grown, changes = Growth(folder.uri, "Delta"), Growth(folder.uri, "Delta")
+    grown, changes = Growth(folder.address, "Delta"), Growth(folder.address, "Delta")
     if begin.whole is not None:
         start = opened(begin.whole)
         grown.keep(map(_without_deleted(start), _of_version(folder, start)))
@@ -102,7 +102,7 @@ def find_delta(folder: Folder, source: Input, runs: Runs) -> Logs:
             grown.keep(as_of=_without_deleted(opened(commit.version)))
     grown.keep(as_of=_without_deleted(table))
     if vectors := [file for file in grown.files if file.error is not None]:
-        _refuse_vectors(folder.uri, len(vectors))
+        _refuse_vectors(folder.address, len(vectors))
     found = look_at(folder.fs, grown.files)
     _refuse_gone(folder, found)
     wanted = pa.schema([column for column in columns if column.name not in keys])
@@ -110,9 +110,9 @@ def find_delta(folder: Folder, source: Input, runs: Runs) -> Logs:
     mine += [_inserts(folder.fs, file, wanted) for file in look_at(folder.fs, changes.files)]
     since = begin.since if begin.whole is None else None
     readable = [file for file in mine if file.error is None]
-    lineage = Source("delta", folder.uri, version, since, keys)
+    lineage = Source("delta", folder.address, version, since, keys)
     own = {real_path(folder.fs, folder.root): folder.root}  # whatever else lies in it, a vacuum deletes
-    return Logs(folder.uri, folder.fs, readable, [file for file in mine if file.error is not None], own, source=lineage)
+    return Logs(folder.address, folder.fs, readable, [file for file in mine if file.error is not None], own, source=lineage)
 
 
 def _of_version(folder: Folder, table: Any) -> Iterator[LogFile]:
@@ -176,7 +176,7 @@ def _commits(folder: Folder, since: int, version: int) -> Iterator[Commit]:
         text = folder.read(f"{LOG}/{number:020d}.json")
         if text is None:
             raise InputError(
-                f"Delta table {folder.uri}: its log no longer has version {number}, and so does not tell what came in since "
+                f"Delta table {folder.address}: its log no longer has version {number}, and does not tell what came in since "
                 f"version {since}: score the table into another OUTPUT, or go on behind a version that it has, with input.since"
             )
         yield parse_commit(number, text)
@@ -215,11 +215,13 @@ def _file(
     folder: Folder, path: str, size: int, values: Mapping[str, str | None], keys: Sequence[str], *, vector: bool
 ) -> LogFile:
     if "://" in path or path.startswith("/"):
-        raise InputError(f"Delta table {folder.uri} names a file elsewhere, {path} (a shallow clone?): name the table it is of")
+        raise InputError(
+            f"Delta table {folder.address} names a file elsewhere, {path} (a shallow clone?): name the table it is of"
+        )
     # An empty string and null are the same to a partition column.
     partition = tuple((key, _WHOLE_SECOND.sub(r"\1", values[key] or NULL)) for key in keys)
     error = "it has a deletion vector" if vector else None
-    return LogFile(path, folder.uri_of(path), folder.path(path), size, partition, error=error)
+    return LogFile(path, folder.address_of(path), folder.path(path), size, partition, error=error)
 
 
 def _refuse_gone(folder: Folder, files: Sequence[LogFile]) -> None:
@@ -228,8 +230,8 @@ def _refuse_gone(folder: Folder, files: Sequence[LogFile]) -> None:
     gone = [info.path for info in infos if info.type == pafs.FileType.NotFound]
     if gone:
         raise InputError(
-            f"Delta table {folder.uri}: {len(gone)} files of the version that is asked for are gone, such as {gone[0]}: it was "
-            "vacuumed since. Read a later version (input.version), or go on behind that version, with input.since"
+            f"Delta table {folder.address}: {len(gone)} files of the version that is asked for are gone, such as {gone[0]}: it "
+            "was vacuumed since. Read a later version (input.version), or go on behind that version, with input.since"
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs as pafs
 
+from ragassay.jobs.address import address_of
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.formats import look_at
 from ragassay.jobs.input.tables.delta import NULL
@@ -108,7 +109,7 @@ def find_iceberg(uri: str, source: Input, runs: Runs) -> Logs:
     name = uri.partition("?")[0].rstrip("/") if uri.startswith(SCHEME) else str(table.location())
     snapshot = _snapshot(table, name, source.version)
     if snapshot is None:
-        return Logs(uri, pafs.LocalFileSystem(), [], source=Source("iceberg", name, None))
+        return Logs(address_of(uri), pafs.LocalFileSystem(), [], source=Source("iceberg", name, None))
     begin = begin_of("iceberg", name, snapshot.snapshot_id, source, runs)
     tasks = _Tasks(table, name)
     grown = Growth(name, "Iceberg")
@@ -128,7 +129,7 @@ def find_iceberg(uri: str, source: Input, runs: Runs) -> Logs:
     files, keys = tasks.partitioned([tasks.looked_at(fs, file) for file in look_at(fs, grown.files)])
     lineage = Source("iceberg", name, snapshot.snapshot_id, begin.since if begin.whole is None else None, keys)
     readable = [file for file in files if file.error is None and file.rows]
-    return Logs(uri, fs, readable, [file for file in files if file.error is not None], source=lineage)
+    return Logs(address_of(uri), fs, readable, [file for file in files if file.error is not None], source=lineage)
 
 
 def _table(uri: str, properties: Mapping[str, str]) -> Any:

@@ -75,8 +75,8 @@ def find_lance(folder: Folder, source: Input, runs: Runs) -> Logs:
     """
     versions = _Versions(folder)
     version = versions.at(source.version).version
-    begin = begin_of("lance", folder.uri, version, source, runs)
-    grown = Growth(folder.uri, "Lance")
+    begin = begin_of("lance", folder.address, version, source, runs)
+    grown = Growth(folder.address, "Lance")
     if begin.whole is not None:
         grown.keep(versions.files(begin.whole).values())
     for number in range(begin.since + 1, version + 1):
@@ -93,9 +93,9 @@ def find_lance(folder: Folder, source: Input, runs: Runs) -> Logs:
             grown.keep(as_of=versions.as_of(number))
     grown.keep(as_of=versions.as_of(version))
     since = begin.since if begin.whole is None else None
-    lineage = Source("lance", folder.uri, version, since)
+    lineage = Source("lance", folder.address, version, since)
     own = {real_path(folder.fs, folder.root): folder.root}
-    return Logs(folder.uri, folder.fs, [file for file in grown.files if file.rows], [], own, source=lineage)
+    return Logs(folder.address, folder.fs, [file for file in grown.files if file.rows], [], own, source=lineage)
 
 
 class _Versions:
@@ -103,7 +103,7 @@ class _Versions:
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
-        self._lance = library("lance", f"the Lance dataset {folder.uri}")
+        self._lance = library("lance", f"the Lance dataset {folder.address}")
         self._options = storage_options(folder)
         self.files = lru_cache(_AT_ONCE)(self._files)
 
@@ -115,8 +115,8 @@ class _Versions:
             at = "" if version is None else f" at version {version} (cleaned up?)"
             said = str(error).splitlines()[0].partition(", /")[0]  # its own source files come behind
             raise InputError(
-                f"Lance dataset {self._folder.uri} can't be read{at}: {said}. Another version can be named with input.version, "
-                "or the one to go on behind with input.since"
+                f"Lance dataset {self._folder.address} can't be read{at}: {said}. Another version can be named with "
+                "input.version, or the one to go on behind with input.since"
             ) from error
 
     def operation(self, version: int) -> str:
@@ -142,6 +142,6 @@ class _Versions:
         digest = blake2b(f"{parts[:1]} {fragment.physical_rows}".encode(), digest_size=16).hexdigest()
         view = Fragment(location(self._folder), self._options, version, fragment.id, fragment.num_rows)
         return LogFile(
-            path, self._folder.uri_of(path), self._folder.path(path), 0, (), rows=fragment.num_rows, schema=dataset.schema,
+            path, self._folder.address_of(path), self._folder.path(path), 0, (), rows=fragment.num_rows, schema=dataset.schema,
             row_groups=1, digest=digest, view=view,
         )  # fmt: skip

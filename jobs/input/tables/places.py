@@ -3,7 +3,7 @@
 import importlib
 import os
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import InputError
@@ -31,15 +31,18 @@ def library(name: str, what: str) -> Any:
 
 
 def location(folder: Folder) -> str:
-    """Path or URI of a folder without the options behind a `?`."""
-    return folder.root if folder.is_local else folder.uri.partition("?")[0]
+    """Path or URI of a folder without the options behind a `?`, and without a key."""
+    return folder.root if folder.is_local else folder.address
 
 
 def storage_options(folder: Folder) -> dict[str, str]:
     """The options of a folder's URI under the names that the Rust object stores of Delta and Lance know them by."""
     if folder.is_local:
         return {}
-    given = dict(parse_qsl(folder.uri.partition("?")[2]))
+    address = urlsplit(folder.uri)
+    given = dict(parse_qsl(address.query))
+    if address.scheme == "s3" and address.username:
+        given |= {"access_key": unquote(address.username), "secret_key": unquote(address.password or "")}
     options = {_OPTIONS[key]: value for key, value in given.items() if key in _OPTIONS}
     if (scheme := given.get("scheme")) and "aws_endpoint" in options and "://" not in options["aws_endpoint"]:
         options["aws_endpoint"] = f"{scheme}://{options['aws_endpoint']}"

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from ragassay.jobs.address import address_of
 from ragassay.jobs.input.files import LogFile
 from ragassay.jobs.sections import Input
 from ragassay.pipeline.errors import InputError
@@ -42,7 +43,11 @@ def begin_of(kind: str, table: str, version: int, source: Input, runs: Runs) -> 
     """
     if source.since is not None:
         return Begin(None, source.since)
-    mine = [run for run in runs() if run.source is not None and (run.source.kind, run.source.table) == (kind, table)]
+    mine = [
+        run
+        for run in runs()
+        if run.source is not None and (run.source.kind, address_of(run.source.table)) == (kind, address_of(table))
+    ]
     done = [run.source for run in mine if run.source is not None and _took_all(run)]
     begun = frozenset(run.source.version for run in mine if run.source is not None and run.source.version is not None)
     if done and done[-1].version is not None:

@@ -1,6 +1,7 @@
 """OpenLineage events of runs, by a server that reads them with the client's own models."""
 
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,13 +12,16 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from pyarrow import fs as pafs
 from rich.console import Console
 
+from ragassay.jobs.config import make_job
 from ragassay.jobs.input import find_logs
+from ragassay.jobs.input.tables.delta import find_delta
 from ragassay.jobs.lineage.events import told
 from ragassay.jobs.sections import Input, OpenLineage
-from ragassay.jobs.storage import open_folder
-from ragassay.pipeline.errors import InputError
+from ragassay.jobs.storage import Folder, open_folder
+from ragassay.pipeline.errors import ConfigError, InputError
 from ragassay.schemas.manifest import Run
 from tests.conftest import example_rows, free_port, write_logs
 
@@ -115,6 +119,13 @@ def test_a_table_has_its_version(server: Server, tmp_path: Path) -> None:
         pass
     assert server.events[0]["inputs"][0]["facets"]["version"]["datasetVersion"] == "0"
     assert server.events[0]["job"]["name"] == "nightly.score"
+    far = Folder(pafs.LocalFileSystem(), str(tmp_path / "out"), "s3://KEY:SECRET@bkt/a%20b?region=eu")
+    logs = find_delta(Folder(pafs.LocalFileSystem(), str(tmp_path / "t"), "s3://KEY:SECRET@bkt/t"), Input(), tuple)
+    with pytest.raises(InputError), told(settings, "score", logs, far, run(), Console(quiet=True)):
+        raise InputError("s3://KEY:SECRET@bkt/t is bad")
+    (read,), (written,) = server.events[-1]["inputs"], server.events[-1]["outputs"]
+    assert (read["namespace"], read["name"]) == ("s3://bkt", "t")
+    assert (written["namespace"], written["name"]) == ("s3://bkt", "a b/scored") and "SECRET" not in json.dumps(server.events)
 
 
 @pytest.mark.parametrize(
@@ -143,3 +154,38 @@ def test_nobody_is_told_where_no_server_is_named(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("ragassay.jobs.lineage.events.library", lambda *_: pytest.fail("it looked for the client"))
     with told(OpenLineage(), "run", None, open_folder(str(tmp_path)), run(), Console(quiet=True)):
         pass
+
+
+@pytest.mark.parametrize("url", ["localhost:5000", "http://h:port", "http://[", "file:///x"])
+def test_an_address_that_is_none(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match=r"openlineage.url: .*no address of a server"):
+        make_job({"openlineage": {"url": url}})
+    monkeypatch.setenv("OPENLINEAGE_URL", url)
+    heard, done = StringIO(), []
+    with told(OpenLineage(), "run", None, open_folder(str(tmp_path)), run(), Console(file=heard, width=300)):
+        done.append(True)
+    assert done and heard.getvalue().count("warning") == 1 and "OPENLINEAGE_URL is no address" in heard.getvalue()
+
+
+def test_a_client_that_is_not_installed_fails_a_run_only_where_the_job_wants_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "openlineage.client.event_v2", None)
+    output, heard, url = open_folder(str(tmp_path)), StringIO(), "http://127.0.0.1:9"
+    with (
+        pytest.raises(InputError, match="ragassay\\[tables\\]"),
+        told(OpenLineage(url=url), "run", None, output, run(), Console()),
+    ):
+        pass
+    monkeypatch.setenv("OPENLINEAGE_URL", url)
+    with told(OpenLineage(), "run", None, output, run(), Console(file=heard, width=300)):
+        pass
+    assert heard.getvalue().count("warning") == 1 and "ragassay[tables]" in heard.getvalue()
+
+
+def test_a_warning_shows_no_secret_of_the_address(tmp_path: Path) -> None:
+    heard, port = StringIO(), free_port()
+    settings = OpenLineage(url=f"http://me:secret@127.0.0.1:{port}/x?api_key=secret")
+    with told(settings, "run", None, open_folder(str(tmp_path)), run(), Console(file=heard, width=300)):
+        pass
+    assert f"server http://127.0.0.1:{port} took no event" in heard.getvalue() and "secret" not in heard.getvalue()

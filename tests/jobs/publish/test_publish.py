@@ -2,7 +2,9 @@
 
 import json
 import re
+import threading
 from datetime import datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -256,11 +258,16 @@ def test_keys_are_needed_never_shown_and_told_apart(tmp_path: Path, serve: Serve
     [
         ("ftp://x", "is no address"),
         ("http://me:secret@127.0.0.1:1", "may hold no password"),
+        ("me:secret@127.0.0.1:1", "may hold no password"),
+        ("http://127.0.0.1:1/x?api_key=secret", "may hold no query"),
+        ("http://127.0.0.1:1/#secret", "no fragment"),
+        ("http://127.0.0.1:secret", "can't be read"),
     ],
 )
 def test_addresses_that_are_none(tmp_path: Path, url: str, message: str) -> None:
     done = publish(write_output(tmp_path, {"": rows(1)}), url)
-    assert done.returncode == 1 and message in done.stderr and "secret" not in done.stderr
+    assert done.returncode == 1 and message in done.stderr.replace("\n", " ") and "secret" not in done.stderr
+    assert not (tmp_path / "audit" / "publish").exists()
 
 
 def test_a_server_that_is_no_langfuse_is_named(tmp_path: Path, serve: Serve) -> None:
@@ -270,6 +277,50 @@ def test_a_server_that_is_no_langfuse_is_named(tmp_path: Path, serve: Serve) -> 
     assert done.returncode == 1 and "has no such API" in done.stderr
     tool.answer = lambda *_: (301, {})
     assert "sends us on" in publish(tmp_path / "audit", tool.url).stderr
+
+
+@pytest.mark.parametrize("to", ["langfuse", "phoenix", "mlflow", "otel"])
+def test_a_login_page_has_taken_nothing(tmp_path: Path, to: str) -> None:
+    output = write_output(tmp_path, {"": rows(3)})
+    with ThreadingHTTPServer(("127.0.0.1", 0), LoginPage) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        done = publish(output, f"http://127.0.0.1:{server.server_port}", to=to)
+        server.shutdown()
+    assert done.returncode == 1 and "answers with a web page (200)" in done.stderr.replace("\n", " "), done.stderr
+    assert record(output, to).partitions[""].sent == 0 and not record(output, to).partitions[""].done
+
+
+class LoginPage(BaseHTTPRequestHandler):
+    """Answers everything with a page."""
+
+    def do_POST(self) -> None:
+        page = b"\n<!doctype html><title>Log in</title>"
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(page)))
+        self.end_headers()
+        self.wfile.write(page)
+
+    do_GET = do_POST
+
+    def log_message(self, *_: Any) -> None: ...
+
+
+def test_dry_run_counts_what_is_sent_then(tmp_path: Path, serve: Serve) -> None:
+    mine = [row("a", HALLUCINATED), row("b"), row("c", HALLUCINATED)]
+    output, there = write_output(tmp_path, {"": mine}), Langfuse(lambda s: (400, "no") if s["traceId"] == "c" else None)
+    tool = serve(there.tool())
+    for run_id, verdicts in (("", 2), ("", 1), (LATER, 3)):  # all that are flagged; the refused one; those flagged no longer
+        if run_id:
+            write_output(tmp_path, {"": [row("a"), row("b"), row("c", HALLUCINATED)]}, run_id)
+            there.refuse = lambda _: None
+        dry = publish(output, tool.url, "--only", "flagged", "--dry-run")
+        assert f" {verdicts} verdicts" in dry.stdout, dry.stdout
+        before = tool.count
+        publish(output, tool.url, "--only", "flagged")
+        sent = [event["body"]["traceId"] for _, body in tool.requests[before:] for event in body["batch"]]
+        assert tool.count > before and len(set(sent)) == verdicts
 
 
 def test_who_refuses_everything_is_not_asked_a_million_times(

@@ -35,6 +35,16 @@ def test_an_explanation_is_bounded() -> None:
     assert len(text) < 12_000 and text.endswith("- and 3 more") and "…" in text
 
 
+def test_where_output_holds_no_text_places_are_told() -> None:
+    mine = row("a", HALLUCINATED)
+    for sentence in mine["sentences"]:
+        sentence["text"] = None
+    mine["evidence"][1]["missing"][0]["text"] = None
+    told = verdict_of(mine, replace(WANTED, with_sentences=True))
+    assert told.explanation == "1 of 2 sentences not supported by the context:\n- characters 14 to 30"
+    assert all("text" not in sentence for sentence in told.facts["each_sentence"])
+
+
 @given(
     st.lists(st.tuples(st.sampled_from("abcdefgh"), st.sampled_from([SUPPORTED, HALLUCINATED, None])), max_size=30),
     st.integers(1, 5),

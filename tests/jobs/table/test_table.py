@@ -13,9 +13,11 @@ import pytest
 from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import fs as pafs
 
 from ragassay.jobs.output.manifest import write_manifest
-from ragassay.jobs.storage import open_folder
+from ragassay.jobs.storage import Folder, open_folder
+from ragassay.jobs.table.delta import DeltaTarget
 from ragassay.jobs.table.parts import parts_of, rows_of
 from ragassay.jobs.table.run import WrittenTable, target_of, write_table
 from ragassay.jobs.table.types import storable, storable_schema, stored
@@ -223,3 +225,14 @@ def test_every_type_can_be_stored(kind: pa.DataType) -> None:
     if value is not None:
         (out,) = stored(pa.record_batch([pa.array([value], kind)], schema=schema), wanted)["c"].to_pylist()
         assert out == (9 if isinstance(value, dt.timedelta) else value)
+
+
+def test_the_address_of_an_output_is_told_without_keys(tmp_path: Path) -> None:
+    output = Output(tmp_path / "out")
+    output.verdicts("", 2)
+    for uri in ("s3://KEY:SECRET@bkt/out?region=eu", "s3://bkt/out"):
+        folder = Folder(pafs.LocalFileSystem(), str(output.path), uri)
+        target = DeltaTarget(Folder(pafs.LocalFileSystem(), str(tmp_path / "t"), "s3://KEY:SECRET@bkt/t"))
+        written = write_table(folder, output.manifest, target, None)
+    assert target.uri == "s3://bkt/t" and written.same == 1
+    assert DeltaTable(tmp_path / "t").to_pyarrow_table()["ragassay_output"].to_pylist() == ["s3://bkt/out"] * 2

@@ -16,6 +16,8 @@ from rich.console import Console
 
 from ragassay.jobs.config import Job, make_job
 from ragassay.jobs.forecast.run import plan
+from ragassay.jobs.output.manifest import read_manifest, write_manifest
+from ragassay.jobs.score.register import register
 from ragassay.jobs.storage import Folder, open_folder
 from ragassay.jobs.traces import buckets
 from ragassay.jobs.traces.export import Damage, export_files, records
@@ -23,6 +25,7 @@ from ragassay.jobs.traces.fields import micros
 from ragassay.jobs.traces.source import logs_of, logs_to_look_at
 from ragassay.jobs.traces.stage import RECORD, TRACES, stage
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
+from ragassay.schemas.manifest import SCORED, Manifest
 from ragassay.schemas.traces import TracesRecord
 from tests.corpus.job import without_slm
 from tests.jobs.traces.exports import TOOLS, write_export
@@ -320,3 +323,31 @@ def test_rows_are_partitioned_by_the_day_they_began(tmp_path: Path) -> None:
     }
     assert found == {"dt=2026-11-22": ["t1"], "dt=2026-11-23": ["t2"], "dt=unknown": ["t3"]}
     assert replace(record(tmp_path / "out"), part=1).to_json()
+
+
+def test_an_output_with_staged_traces_can_be_moved(tmp_path: Path) -> None:
+    write(tmp_path / "export" / "1.jsonl", otlp("t1", 1e9), otlp("t2", 1e9))
+    job, places = without_slm(input={"preset": "otel"}), [tmp_path / "audit", tmp_path / "elsewhere" / "audit2"]
+
+    def night(place: Path) -> tuple[Manifest, list[str]]:
+        output = open_folder(str(place))
+        logs, _ = logs_of(job, str(tmp_path / "export"), output)
+        manifest = read_manifest(output)
+        found = register(job, logs, output, manifest)
+        for number in found.to_score:
+            found.files[number].state = SCORED
+        manifest.files, manifest.fingerprint = found.files, found.fingerprint
+        write_manifest(output, manifest)
+        return manifest, [file.path for file in found.to_score.values()]
+
+    manifest, scored = night(places[0])
+    assert scored == ["dt=2001-09-09/part-1.parquet"] and str(tmp_path) not in manifest.to_json()
+    places[1].parent.mkdir()
+    places[0].rename(places[1])
+    assert night(places[1])[1] == []
+    write(tmp_path / "export" / "2.jsonl", otlp("t3", 1e9))
+    assert night(places[1])[1] == ["dt=2001-09-09/part-2.parquet"]
+    staged_file = next((places[1] / TRACES / "dt=2001-09-09").glob("part-1*"))
+    staged_file.write_bytes((places[1] / TRACES / "dt=2001-09-09" / "part-2.parquet").read_bytes())
+    with pytest.raises(OutputError, match="of which output"):
+        night(places[1])

@@ -8,10 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyarrow import fs as pafs
 
-from ragassay.jobs.input import find_logs, refuse_overlap
-from ragassay.jobs.input.tables.delta import parse_commit
-from ragassay.jobs.storage import open_folder
+from ragassay.jobs.input import find_logs, refuse_overlap, same_place
+from ragassay.jobs.input.tables.delta import find_delta, parse_commit
+from ragassay.jobs.input.tables.places import location, storage_options
+from ragassay.jobs.sections import Input
+from ragassay.jobs.storage import Folder, open_folder
 from ragassay.pipeline.errors import InputError
 from tests.conftest import write_logs
 
@@ -241,3 +244,18 @@ def test_a_commit_without_its_own_words() -> None:
     text = '{"add": {"path": "a%20b"}}\n\n{"remove": {"path": "c%2Fd", "dataChange": false}}\n{"txn": {}}'
     found = parse_commit(3, text)
     assert (found.operation, found.removed, found.rearranged, found.changes) == ("unknown", ["c/d"], False, [])
+
+
+def test_keys_of_a_store_are_stored_nowhere(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "t", table(0))
+    found = []
+    for uri in ("s3://KEY:SECRET@bkt/t?region=eu", "s3://bkt/t"):
+        folder = Folder(pafs.LocalFileSystem(), str(tmp_path / "t"), uri)
+        logs = find_delta(folder, Input(), tuple)
+        assert logs.source is not None
+        found.append(([file.uri for file in logs.files], logs.uri, logs.source.table))
+    assert found[0] == found[1] and found[0][0][0].startswith("s3://bkt/t/") and found[0][1:] == ("s3://bkt/t", "s3://bkt/t")
+    assert same_place(f"s3://K:S@{found[0][0][0][5:]}?region=eu") == found[0][0][0]  # what earlier runs stored
+    store = Folder(pafs.S3FileSystem(anonymous=True, region="eu"), "bkt/t", "s3://KEY:SEC%2FRET@bkt/t?region=eu")
+    options = {"aws_access_key_id": "KEY", "aws_secret_access_key": "SEC/RET", "aws_region": "eu"}
+    assert (location(store), storage_options(store)) == ("s3://bkt/t", options)
