@@ -160,6 +160,8 @@ def register(job: Job, logs: Logs, output: Folder, manifest: Manifest, backfill:
     found = tonight(
         backfill, logs, output, job.columns.row_id, {path: (number, entries[number]) for path, number in known.items()}
     )
+    for file in (file for file in [*found.files, *found.later] if file.path in known):
+        _refuse_other_path(output, entries[known[file.path]], file)  # before `_opened` touches any of them
     to_score = found.files
     check_types(logs, to_score, logs.passthrough)
     _refuse_other_types(output, logs, carried_columns(job, logs), to_score)
@@ -231,11 +233,8 @@ def _compare(
             fresh.append(file)
             continue
         old = entries[number]
-        if old.path != file.path and old.state in (PENDING, LEFT):
-            raise OutputError(
-                f"input file {file.uri} is known to output {output.uri} as {old.path!r} and would be scored "
-                f"again as {file.path!r}: name INPUT as it was named before"
-            )
+        if old.state in (PENDING, LEFT):
+            _refuse_other_path(output, old, file)
         known[file.path] = number
         if old.state == UNREADABLE:
             mended.append(file)
@@ -248,6 +247,19 @@ def _compare(
                 )
             mended.append(file)
     return known, fresh, mended
+
+
+def _refuse_other_path(output: Folder, old: InputFile, file: LogFile) -> None:
+    """A file's path is in the ids of its rows, and so in which of them a sample takes: what scores on must have the same.
+
+    Raises:
+        OutputError: It was another one.
+    """
+    if old.path != file.path and old.state != UNREADABLE:
+        raise OutputError(
+            f"input file {file.uri} is known to output {output.uri} as {old.path!r} and would be scored "
+            f"again as {file.path!r}: name INPUT as it was named before"
+        )
 
 
 def _is_same(old: InputFile, file: LogFile) -> bool:

@@ -174,6 +174,21 @@ def test_a_sample_grows_and_never_shrinks(logs: Path, whole: dict[str, Any], tmp
     assert {file["share"] for file in manifest(output)["files"]} == {1.0}
 
 
+def test_more_of_a_file_is_scored_only_under_the_path_that_its_ids_were_made_of(plans_here: None, tmp_path: Path) -> None:
+    for name in ("a", "b"):  # no column of ids
+        write_logs(tmp_path / "logs" / "x" / f"{name}.parquet", example_rows(ROWS))
+    wide, narrow, output = (str(tmp_path / name) for name in ("logs", "logs/x", "out"))
+    run_job(JOB, narrow, output, QUIET, Backfill(share=0.2))
+    before = (tmp_path / "out" / "raw").stat().st_mtime_ns, manifest(tmp_path / "out")["files"]
+    for backfill in (Backfill(share=0.5), Backfill(share=0.5, rows=1), Backfill()):
+        with pytest.raises(OutputError, match=r"is known to output .* as 'a.parquet' .* 'x/a.parquet': name INPUT as it was"):
+            run_job(JOB, wide, output, QUIET, backfill)
+    assert not (tmp_path / "out" / "_checkpoint").exists()
+    assert ((tmp_path / "out" / "raw").stat().st_mtime_ns, manifest(tmp_path / "out")["files"]) == before
+    assert run_job(JOB, wide, output, QUIET, Backfill(share=0.2)).rows["skipped"] == 2 * ROWS  # nothing of them is wanted
+    assert run_job(JOB, narrow, output, QUIET).left is None and len(read_rows(tmp_path / "out")) == 2 * ROWS
+
+
 @given(st.lists(st.text(), max_size=30), st.floats(0, 1), st.floats(0, 1))
 def test_rows_of_a_smaller_share_belong_to_every_larger_one(ids: list[str], one: float, other: float) -> None:
     small, large = (is_chosen(ids, share) for share in sorted((one, other)))
