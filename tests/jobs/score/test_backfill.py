@@ -213,6 +213,15 @@ def test_a_share_is_one_of_the_rows_and_reading_chooses_as_counting_does(tmp_pat
         assert kept == chosen_keys(found.fs, file, number, "row_id", 0.4).tolist() and 5 < len(kept) < 35
 
 
+def test_an_unreadable_file_outside_the_hive_folders_is_in_no_partition(plans_here: None, tmp_path: Path) -> None:
+    write_logs(tmp_path / "logs" / "dt=2026-11-01" / "a.parquet", example_rows(2))
+    (tmp_path / "logs" / "stray.parquet").write_bytes(b"cut off")
+    job = JOB.model_copy(update={"on_bad_file": "skip"})
+    days = Backfill(parse_conditions(["dt>=2026-11-01"]))
+    run = run_job(job, str(tmp_path / "logs"), str(tmp_path / "out"), QUIET, days)
+    assert (run.rows["scored"], run.files_skipped) == (2, {})
+
+
 def test_conditions_compare_numbers_dates_and_text_as_what_they_are() -> None:
     def holds(text: str, **values: str) -> bool:
         from ragassay.jobs.output.partition_filter import matches
