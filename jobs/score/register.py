@@ -6,7 +6,6 @@ from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import fs as pafs
 
 from ragassay.jobs.config import Job
 from ragassay.jobs.input import (
@@ -27,7 +26,7 @@ from ragassay.jobs.output.partitions import hive_path, partitions
 from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
 from ragassay.jobs.output.sealed import sealed_among
 from ragassay.jobs.score.backfill import WHOLE_INPUT, Backfill, tonight
-from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows, committed_rows, reopen
+from ragassay.jobs.score.checkpoint import CommittedRows, committed_rows, has_pending, reopen
 from ragassay.jobs.score.row_set import RowSet
 from ragassay.jobs.score.stages import carried_columns
 from ragassay.jobs.storage import Folder
@@ -288,13 +287,14 @@ def _entry(file: LogFile) -> InputFile:
 def refuse_unfinished(output: Folder, manifest: Manifest, paths: Collection[str]) -> None:
     """A broken run's rows stand in `raw/`, and only its checkpoint knows which: it has to be ended before anything else.
 
+    One that has committed nothing, and has no commit half done, left nothing there.
+
     Raises:
         OutputError: There is one, over other files than these.
     """
     left = [n for n, f in manifest.files.items() if f.state == PENDING and f.path not in paths]
-    selector = pafs.FileSelector(output.path(CHECKPOINT), allow_not_found=True)
-    if left and output.fs.get_file_info(selector):
-        rows = CommittedRows(output, left)()
+    rows = CommittedRows(output, left)() if left else 0
+    if rows or (left and has_pending(output)):
         more = f" and {len(left) - 1} more files" if len(left) > 1 else ""
         raise OutputError(
             f"output {output.uri} holds a run that broke off over {manifest.files[left[0]].uri}{more} ({rows} rows committed): "
