@@ -41,8 +41,8 @@ while True:
 """Runs beside the process that it looks after: it counts on while that one is stopped, or holds Python's lock for ever.
 
 It reads `w` (there is work, or an answer came) and `i` (there is none). Where nothing comes for too long while there is work,
-it says so, and after that kills. It ends when its input does, or when that process has: one forked of it may hold the input open,
-and its number may be another's by then.
+it says so, and after that kills. It ends when its input does, or when that process has: one forked of it may hold the input
+open, and its number may be another's by then.
 """
 
 
