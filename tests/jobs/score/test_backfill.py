@@ -17,7 +17,7 @@ from ragassay.jobs.config import make_job
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output.partition_filter import parse_conditions
 from ragassay.jobs.plan import Stage
-from ragassay.jobs.run import finalize_job, run_job
+from ragassay.jobs.run import finalize_job, run_job, score_job
 from ragassay.jobs.score.backfill import Backfill, Order, take
 from ragassay.jobs.score.deadline import EndingActor, ending, until
 from ragassay.jobs.score.row_sample import chosen_keys, is_chosen, sampled
@@ -172,6 +172,21 @@ def test_a_sample_grows_and_never_shrinks(logs: Path, whole: dict[str, Any], tmp
         sizes.append(len(found))
     assert sizes[0] == sizes[1] < sizes[2] == sizes[3] < sizes[4] == TOTAL
     assert {file["share"] for file in manifest(output)["files"]} == {1.0}
+
+
+def test_a_file_that_is_scored_further_has_no_verdicts_until_they_are_made(plans_here: None, tmp_path: Path) -> None:
+    output = str(tmp_path / "out")
+    write_logs(tmp_path / "logs" / "a.parquet", example_rows(ROWS))
+
+    def judged() -> list[bool]:
+        return [file["judged"] for file in manifest(tmp_path / "out")["files"]]
+
+    run_job(JOB, str(tmp_path / "logs"), output, QUIET, Backfill(share=0.5))
+    assert judged() == [True]
+    score_job(JOB, str(tmp_path / "logs"), output, QUIET)
+    assert judged() == [False]
+    finalize_job(JOB, output, QUIET)
+    assert judged() == [True]
 
 
 def test_more_of_a_file_is_scored_only_under_the_path_that_its_ids_were_made_of(plans_here: None, tmp_path: Path) -> None:
