@@ -18,7 +18,7 @@ from ragassay.jobs.input import find_logs
 from ragassay.jobs.output.partition_filter import parse_conditions
 from ragassay.jobs.plan import Stage
 from ragassay.jobs.run import finalize_job, run_job, score_job
-from ragassay.jobs.score.backfill import Backfill, Order, take
+from ragassay.jobs.score.backfill import Backfill, Order, left_of, take
 from ragassay.jobs.score.deadline import EndingActor, ending, until
 from ragassay.jobs.score.row_sample import chosen_keys, is_chosen, sampled
 from ragassay.jobs.score.row_set import RowSet
@@ -256,6 +256,20 @@ def test_conditions_compare_numbers_dates_and_text_as_what_they_are() -> None:
 def test_a_key_that_is_not_there_is_named_with_those_that_are(logs: Path, plans_here: None, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"'day' \(--partitions\): its hive keys are dt"):
         run_job(JOB, str(logs), str(tmp_path / "out"), QUIET, Backfill(parse_conditions(["day>1"])))
+
+
+def test_files_without_rows_never_wait_and_what_waits_takes_a_night() -> None:
+    from ragassay.jobs.input import LogFile
+
+    files = [LogFile(f"{i}", f"{i}", f"{i}", 1, (), rows=rows) for i, rows in enumerate((5, 0, 5, 0))]
+    for budget, taken in ((3, "130"), (5, "130"), (7, "130"), (10, "1302"), (20, "1302")):
+        found = take(Backfill(rows=budget), files, {}, lambda _: None)
+        assert [file.path for file in found.files] == list(taken), budget
+        assert [file.path for file in found.later] == ["2"] * (budget < 10)
+    few = left_of(files[:1], {}, 0.05, 7)  # of a sample, rounded to no row
+    assert few is not None and (few.rows, few.nights) == (0, 1)
+    none = left_of(files[:1], {}, 1.0, 0)
+    assert none is not None and none.nights is None
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(1, 30), st.sets(st.integers(0, 8)))
