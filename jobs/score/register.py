@@ -19,7 +19,7 @@ from ragassay.jobs.input import (
     same_place,
     unreadable_message,
 )
-from ragassay.jobs.input.types import is_list, is_text
+from ragassay.jobs.input.types import is_list, is_text, plain_type
 from ragassay.jobs.output.fingerprint import check_fingerprint, fingerprint
 from ragassay.jobs.output.partition_filter import check_keys
 from ragassay.jobs.output.partitions import hive_path, partitions
@@ -60,12 +60,7 @@ def check_input(job: Job, logs: Logs) -> None:
         raise InputError(f"input {logs.uri} holds no rows")
     check_logs(logs, job.columns, job.question_needed)
     carried_columns(job, logs)
-    column = job.splitter.column
-    if column is not None and passthrough_name(column) not in logs.passthrough.names:
-        raise InputError(
-            f"input {logs.uri}: no column {column!r} (splitter.column), which is to say each row's language; columns that are "
-            f"carried along are {', '.join(logs.passthrough.names) or 'none'}"
-        )
+    _check_languages(job.splitter.column, logs)
     for member in (member for member in job.uncertainty if member.score.of_samples):
         place = logs.passthrough.get_field_index(member.samples)
         kind = logs.passthrough.field(place).type if place >= 0 else None
@@ -75,6 +70,21 @@ def check_input(job: Job, logs: Logs) -> None:
                 f"input {logs.uri}: {member.score.value} of {member.name!r} compares the answers in column {member.samples!r}, "
                 f"a list of strings, and {found}: name the column in its `samples`"
             )
+
+
+def _check_languages(column: str | None, logs: Logs) -> None:
+    place = 0 if column is None else logs.passthrough.get_field_index(passthrough_name(column))
+    if place < 0:
+        raise InputError(
+            f"input {logs.uri}: no column {column!r} (splitter.column), which is to say each row's language; columns that are "
+            f"carried along are {', '.join(logs.passthrough.names) or 'none'}"
+        )
+    kind = None if column is None else plain_type(logs.passthrough.field(place).type)
+    if kind not in (None, pa.null(), pa.string(), pa.large_string()):
+        raise InputError(
+            f"input {logs.uri}: column {column!r} (splitter.column) holds {kind}, and is to say each row's language: name a "
+            "column of strings, such as de or en-US"
+        )
 
 
 def check_models(job: Job) -> None:

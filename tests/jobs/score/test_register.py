@@ -17,7 +17,7 @@ from ragassay.jobs.run import _register
 from ragassay.jobs.score.backfill import WHOLE_INPUT
 from ragassay.jobs.score.register import check_input, refuse_unfinished
 from ragassay.jobs.storage import open_folder
-from ragassay.pipeline.errors import OutputError, RagassayError
+from ragassay.pipeline.errors import InputError, OutputError, RagassayError
 from ragassay.schemas.columns import raw_schema
 from ragassay.schemas.manifest import LEFT, PENDING, SCORED, UNREADABLE, InputFile, Manifest, Run
 from tests.conftest import example_rows, write_logs
@@ -199,6 +199,20 @@ def test_only_a_broken_run_that_left_rows_has_to_be_ended_first(tmp_path: Path) 
     with pytest.raises(OutputError, match=r"broke off over a \(1 rows committed\)"):
         refuse_unfinished(folder, known, ())
     refuse_unfinished(folder, known, {"a"})
+
+
+@pytest.mark.parametrize("languages", [[["de"]], [{"code": "de"}], [3], [b"de"]])
+def test_a_column_of_languages_holds_strings(tmp_path: Path, languages: list[Any]) -> None:
+    job = Job.model_validate({"slms": [], "detectors": [{"name": "n", "kind": "novelty"}], "splitter": {"column": "n"}})
+    write(tmp_path / "a.parquet", pa.array(languages))
+    with pytest.raises(InputError, match=r"column 'n' \(splitter.column\) holds .*: name a column of strings"):
+        check_input(job, find_logs(str(tmp_path / "a.parquet")))
+    for fit in (pa.array(["de"]).dictionary_encode(), pa.array(["de"], pa.large_string()), pa.nulls(1)):
+        write(tmp_path / "a.parquet", fit)
+        check_input(job, find_logs(str(tmp_path / "a.parquet")))
+    write_logs(tmp_path / "a.parquet", example_rows(1))
+    with pytest.raises(InputError, match=r"no column 'n' \(splitter.column\)"):
+        check_input(job, find_logs(str(tmp_path / "a.parquet")))
 
 
 def entries(output: Path) -> list[InputFile]:
