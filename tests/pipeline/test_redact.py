@@ -32,6 +32,7 @@ def test_what_was_not_to_be_scored_keeps_its_status_where_the_function_raises(of
 
 
 def test_rows_without_any_text_do_not_call_it(of_many: Redaction) -> None:
-    for rows in ([{}], [{"context": [None]}], []):
+    without: list[list[dict[str, Any]]] = [[{}], [{"context": [None]}], []]
+    for rows in without:
         given = table(*rows)
         assert redacted(given, of_many) == given
