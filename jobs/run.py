@@ -259,7 +259,7 @@ def _account(
     for number, file in found.to_score.items():
         if number in whole or not file.rows:
             entry = manifest.files[number]
-            entry.state = SCORED
+            entry.state, entry.judged = SCORED, False  # verdicts of a part of its rows are none of the rest
             entry.sampled_out = (file.rows or 0) - counted.statuses.get(number, Counter()).total()
             for known in (manifest.finalized, manifest.escalated):
                 known.pop(entry.partition, None)

@@ -28,17 +28,21 @@ while True:
         if not said:
             break
         left = limit if said.endswith(b"w") else None
+    elif os.getppid() != parent:
+        break
     else:
         os.write(1, b"!")
         os.close(1)
-        if not select.select([0], [], [], grace)[0] or os.read(0, 65536):
+        heard = select.select([0], [], [], grace)[0]
+        if (not heard or os.read(0, 65536)) and os.getppid() == parent:
             os.kill(parent, 9)
         break
 """
 """Runs beside the process that it looks after: it counts on while that one is stopped, or holds Python's lock for ever.
 
 It reads `w` (there is work, or an answer came) and `i` (there is none). Where nothing comes for too long while there is work,
-it says so, and after that kills. It ends when its input does.
+it says so, and after that kills. It ends when its input does, or when that process has: one forked of it may hold the input
+open, and its number may be another's by then.
 """
 
 

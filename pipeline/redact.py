@@ -60,7 +60,7 @@ def identity(name: str) -> dict[str, str]:
 def redacted(table: pa.Table, redaction: Redaction | None) -> pa.Table:
     """Log rows whose question, passages and response went through the function.
 
-    A row for which it raises, or gives no string, has the status `error` and none of its texts.
+    A row for which it raises, or gives no string, has none of its texts, and the status `error` unless it had one already.
 
     Args:
         table: Rows of the schema `logs`.
@@ -82,7 +82,9 @@ def _redacted(table: pa.Table, function: Callable[[Sequence[str]], list[str]]) -
     questions, contexts, responses = (table[name].to_pylist() for name in ("question", "context", "response"))
     texts = dict.fromkeys([*questions, *(passage for context in contexts for passage in context or []), *responses])
     texts.pop(None, None)
-    new: dict[str | None, str | None] = {None: None, **dict(zip(texts, function(list(texts)), strict=True))}
+    new: dict[str | None, str | None] = {None: None}
+    if texts:  # a function of a list may not expect an empty one
+        new |= dict(zip(texts, function(list(texts)), strict=True))
     columns: dict[str, list[Any]] = {
         "question": [new[text] for text in questions],
         "context": [None if context is None else [new[passage] for passage in context] for context in contexts],
@@ -94,14 +96,9 @@ def _redacted(table: pa.Table, function: Callable[[Sequence[str]], list[str]]) -
 
 
 def _without_texts(row: pa.Table, error: str) -> pa.Table:
-    for name, value in {
-        "question": None,
-        "context": None,
-        "response": None,
-        "status": Status.ERROR.value,
-        "error": error,
-    }.items():
-        row = _set(row, name, [value] * row.num_rows)
+    fault = {"status": Status.ERROR.value, "error": error} if row["status"][0].as_py() == Status.OK.value else {}
+    for name, value in {"question": None, "context": None, "response": None, **fault}.items():
+        row = _set(row, name, [value])
     return row
 
 

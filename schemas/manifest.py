@@ -372,10 +372,12 @@ class Manifest:
         """Read what `to_json` wrote.
 
         Raises:
-            ValueError: The text is of another version.
+            ValueError: The text is of another version, or no manifest.
         """
         data = json.loads(text)
         if isinstance(data, dict) and data.get("version") in (MANIFEST_VERSION, WITHOUT_NUMBERS):
+            if not all(isinstance(file, dict) for file in data.get("files") or []):
+                raise ValueError("its files are no list of objects")
             files = {file.pop("number", place): file for place, file in enumerate(data.get("files", []))}
             data |= {"version": MANIFEST_VERSION, "files": files}
         return from_data(Manifest, data, MANIFEST_VERSION, "the manifest is")

@@ -110,7 +110,8 @@ def _backfill_lines(run: Run) -> list[tuple[str, str]]:
     if run.left:
         left = run.left
         begun = f", beside {left.committed:,} of these files that are scored already" if left.committed else ""
-        nights = f"about {left.nights:,} more nights like this one" if left.nights else "this run scored none: a larger budget"
+        some = f"about {left.nights:,} more nights like this one"
+        nights = "this run scored none: a larger budget" if left.nights is None else some
         where = f"{left.rows:,} rows in {left.files:,} files of {left.partitions:,} partitions"
         lines.append(("left", f"{where}{begun}; {nights}. The same command goes on"))
     return lines

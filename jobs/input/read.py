@@ -61,7 +61,7 @@ def read_logs(
                     yield to_logs(batch, file, number, row, columns, passthrough)
                     row += batch.num_rows
             except (OSError, pa.ArrowException) as error:
-                if gave_way(error):  # that is no fault of the file
+                if gave_way(error):  # no fault of the file, which opened: even where access ends, the next run reads the rest
                     raise InputError(gave_way_message(error, file.uri)) from error
                 if not keep_bad:
                     raise InputError(unreadable_message([file.uri], str(error))) from error

@@ -151,7 +151,8 @@ class _Keeper:
         renewed = time.monotonic()
         while not self._done.wait(RENEW_SECONDS):
             began = time.monotonic()
-            with suppress(OSError):  # a put that fails is tried again in a minute, long before the lease ends
+            # A put that fails, in whichever library, is tried again in a minute, long before the lease ends.
+            with suppress(Exception):
                 if not self._renew():
                     return self._stop()
                 renewed = began
@@ -177,7 +178,7 @@ class _Keeper:
     def release(self) -> None:
         self._done.set()
         self._thread.join(timeout=RENEW_SECONDS)
-        with suppress(OSError):  # what is left ends by itself
+        with suppress(Exception):  # what is left ends by itself
             now = self._lease.read()
             if now is not None and now.holder.get("claim") == self._mine.holder["claim"]:
                 self._folder.delete(LOCK)

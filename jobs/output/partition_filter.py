@@ -71,8 +71,8 @@ def parse_conditions(expressions: Sequence[str]) -> tuple[Condition, ...]:
 
 
 def matches(conditions: Sequence[Condition], values: Mapping[str, str]) -> bool:
-    """Whether a partition, given by the values of its hive keys, fulfils all conditions."""
-    return all(condition.holds(values[condition.key]) for condition in conditions)
+    """Whether a partition, given by the values of its hive keys, fulfils all conditions; what lacks a key does not."""
+    return all(condition.key in values and condition.holds(values[condition.key]) for condition in conditions)
 
 
 def check_keys(conditions: Sequence[Condition], keys: Sequence[str], uri: str) -> None:

@@ -135,6 +135,8 @@ def take(
 ) -> Tonight:
     """Take whole files in order until the rows of the budget are reached; of a first one that is larger, a part.
 
+    Files without rows cost nothing, and come first, in order.
+
     Args:
         backfill: Order and budget.
         files: Files that are not scored yet.
@@ -144,17 +146,19 @@ def take(
     ordered = backfill.in_order(files)
     if backfill.rows is None:
         return Tonight(ordered)
+    free = [file for file in ordered if not file.rows]  # none of them waits: that would be for nothing
+    ordered = [file for file in ordered if file.rows]
     left = backfill.rows
     for place, file in enumerate(ordered):
         wanted = _open(file.rows or 0, committed(file), chosen(file))
         if len(wanted) > left:
             if place:
-                return Tonight(ordered[:place], {}, ordered[place:])
-            return Tonight([file], {file.path: int(wanted[left])}, ordered[1:])
+                return Tonight([*free, *ordered[:place]], {}, ordered[place:])
+            return Tonight([*free, file], {file.path: int(wanted[left])}, ordered[1:])
         left -= len(wanted)
         if left <= 0:
-            return Tonight(ordered[: place + 1], {}, ordered[place + 1 :])
-    return Tonight(ordered)
+            return Tonight([*free, *ordered[: place + 1]], {}, ordered[place + 1 :])
+    return Tonight([*free, *ordered])
 
 
 def _begun(keys: RowSet, number: int, file: LogFile) -> RowSet:
@@ -183,4 +187,4 @@ def left_of(files: Sequence[LogFile], committed: Mapping[str, int], share: float
     done = sum(committed.get(file.path, 0) for file in files)
     rows = max(0, round(share * sum(file.rows or 0 for file in files)) - done)
     places = {file.partition_path for file in files}
-    return Left(rows, len(files), len(places), done, math.ceil(rows / done_tonight) if done_tonight else None)
+    return Left(rows, len(files), len(places), done, max(1, math.ceil(rows / done_tonight)) if done_tonight else None)

@@ -132,6 +132,11 @@ def clear_pending(output: Folder, checkpoint: str = CHECKPOINT, dataset: str = "
     forget_pending(output, checkpoint)  # last: until then, it tells what is to be deleted
 
 
+def has_pending(output: Folder) -> bool:
+    """Whether a commit was begun and not ended, so that `raw/` may hold rows that are not committed."""
+    return any(path.endswith(_PENDING) for path in _checkpoint_files(output))
+
+
 def forget_pending(output: Folder, checkpoint: str = CHECKPOINT) -> None:
     """Delete pending checkpoint files, and nothing else.
 

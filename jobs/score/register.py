@@ -6,7 +6,6 @@ from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import fs as pafs
 
 from ragassay.jobs.config import Job
 from ragassay.jobs.input import (
@@ -20,14 +19,14 @@ from ragassay.jobs.input import (
     same_place,
     unreadable_message,
 )
-from ragassay.jobs.input.types import is_list, is_text
+from ragassay.jobs.input.types import is_list, is_text, plain_type
 from ragassay.jobs.output.fingerprint import check_fingerprint, fingerprint
 from ragassay.jobs.output.partition_filter import check_keys
 from ragassay.jobs.output.partitions import hive_path, partitions
 from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
 from ragassay.jobs.output.sealed import sealed_among
 from ragassay.jobs.score.backfill import WHOLE_INPUT, Backfill, tonight
-from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows, committed_rows, reopen
+from ragassay.jobs.score.checkpoint import CommittedRows, committed_rows, has_pending, reopen
 from ragassay.jobs.score.row_set import RowSet
 from ragassay.jobs.score.stages import carried_columns
 from ragassay.jobs.storage import Folder
@@ -62,12 +61,7 @@ def check_input(job: Job, logs: Logs) -> None:
         raise InputError(f"input {logs.uri} holds no rows")
     check_logs(logs, job.columns, job.question_needed)
     carried_columns(job, logs)
-    column = job.splitter.column
-    if column is not None and passthrough_name(column) not in logs.passthrough.names:
-        raise InputError(
-            f"input {logs.uri}: no column {column!r} (splitter.column), which is to say each row's language; columns that are "
-            f"carried along are {', '.join(logs.passthrough.names) or 'none'}"
-        )
+    _check_languages(job.splitter.column, logs)
     for member in (member for member in job.uncertainty if member.score.of_samples):
         place = logs.passthrough.get_field_index(member.samples)
         kind = logs.passthrough.field(place).type if place >= 0 else None
@@ -77,6 +71,21 @@ def check_input(job: Job, logs: Logs) -> None:
                 f"input {logs.uri}: {member.score.value} of {member.name!r} compares the answers in column {member.samples!r}, "
                 f"a list of strings, and {found}: name the column in its `samples`"
             )
+
+
+def _check_languages(column: str | None, logs: Logs) -> None:
+    place = 0 if column is None else logs.passthrough.get_field_index(passthrough_name(column))
+    if place < 0:
+        raise InputError(
+            f"input {logs.uri}: no column {column!r} (splitter.column), which is to say each row's language; columns that are "
+            f"carried along are {', '.join(logs.passthrough.names) or 'none'}"
+        )
+    kind = None if column is None else plain_type(logs.passthrough.field(place).type)
+    if kind not in (None, pa.null(), pa.string(), pa.large_string()):
+        raise InputError(
+            f"input {logs.uri}: column {column!r} (splitter.column) holds {kind}, and is to say each row's language: name a "
+            "column of strings, such as de or en-US"
+        )
 
 
 def check_models(job: Job) -> None:
@@ -161,6 +170,8 @@ def register(job: Job, logs: Logs, output: Folder, manifest: Manifest, backfill:
     found = tonight(
         backfill, logs, output, job.columns.row_id, {path: (number, entries[number]) for path, number in known.items()}
     )
+    for file in (file for file in [*found.files, *found.later] if file.path in known):
+        _refuse_other_path(output, entries[known[file.path]], file)  # before `_opened` touches any of them
     to_score = found.files
     check_types(logs, to_score, logs.passthrough)
     _refuse_other_types(output, logs, carried_columns(job, logs), to_score)
@@ -237,11 +248,8 @@ def _compare(
             fresh.append(file)
             continue
         old = entries[number]
-        if old.path != file.path and old.state in (PENDING, LEFT):
-            raise OutputError(
-                f"input file {file.uri} is known to output {output.uri} as {old.path!r} and would be scored "
-                f"again as {file.path!r}: name INPUT as it was named before"
-            )
+        if old.state in (PENDING, LEFT):
+            _refuse_other_path(output, old, file)
         known[file.path] = number
         if old.state == UNREADABLE:
             mended.append(file)
@@ -254,6 +262,19 @@ def _compare(
                 )
             mended.append(file)
     return known, fresh, mended
+
+
+def _refuse_other_path(output: Folder, old: InputFile, file: LogFile) -> None:
+    """A file's path is in the ids of its rows, and so in which of them a sample takes: what scores on must have the same.
+
+    Raises:
+        OutputError: It was another one.
+    """
+    if old.path != file.path and old.state != UNREADABLE:
+        raise OutputError(
+            f"input file {file.uri} is known to output {output.uri} as {old.path!r} and would be scored "
+            f"again as {file.path!r}: name INPUT as it was named before"
+        )
 
 
 def _is_same(old: InputFile, file: LogFile) -> bool:
@@ -282,13 +303,14 @@ def _entry(file: LogFile) -> InputFile:
 def refuse_unfinished(output: Folder, manifest: Manifest, paths: Collection[str]) -> None:
     """A broken run's rows stand in `raw/`, and only its checkpoint knows which: it has to be ended before anything else.
 
+    One that has committed nothing, and has no commit half done, left nothing there.
+
     Raises:
         OutputError: There is one, over other files than these.
     """
     left = [n for n, f in manifest.files.items() if f.state == PENDING and f.path not in paths]
-    selector = pafs.FileSelector(output.path(CHECKPOINT), allow_not_found=True)
-    if left and output.fs.get_file_info(selector):
-        rows = CommittedRows(output, left)()
+    rows = CommittedRows(output, left)() if left else 0
+    if rows or (left and has_pending(output)):
         more = f" and {len(left) - 1} more files" if len(left) > 1 else ""
         raise OutputError(
             f"output {output.uri} holds a run that broke off over {manifest.files[left[0]].uri}{more} ({rows} rows committed): "

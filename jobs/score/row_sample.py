@@ -12,7 +12,9 @@ from pyarrow import fs as pafs
 from ragassay.jobs.input import LogFile
 from ragassay.jobs.input.formats import open_log
 from ragassay.jobs.input.text import id_texts
+from ragassay.jobs.object_store import gave_way, gave_way_message
 from ragassay.pipeline.arrays import Bools, Ints
+from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import Status
 
 _SALT = b"ragassay sample"
@@ -59,6 +61,9 @@ def chosen_keys(fs: pafs.FileSystem, file: LogFile, number: int, id_column: str 
         number: Its number in the manifest.
         id_column: Its column of ids, if it has that; else ids are made of file and row.
         share: 0 to 1.
+
+    Raises:
+        InputError: The object store gave way.
     """
     if id_column is None or file.schema is None or id_column not in file.schema.names:
         ids = (f"{file.path}#{row}" for row in range(file.rows or 0))
@@ -71,7 +76,9 @@ def chosen_keys(fs: pafs.FileSystem, file: LogFile, number: int, id_column: str 
                 for batch in log.batches(group, _ID_ROWS, [id_column]):
                     parts.append(is_chosen(id_texts(batch[id_column])[0].to_pylist(), share))
                     row += batch.num_rows
-            except (OSError, pa.ArrowException):
+            except (OSError, pa.ArrowException) as error:
+                if gave_way(error):  # that is no fault of the rows
+                    raise InputError(gave_way_message(error, file.uri)) from error
                 parts.append(np.ones(end - row, dtype=bool))
     kept = np.concatenate([np.zeros(0, dtype=bool), *parts])
     return np.flatnonzero(kept).astype(np.int64) + (number << 32)

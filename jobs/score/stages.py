@@ -119,7 +119,7 @@ def carried_columns(job: Job, logs: Logs) -> pa.Schema:
         return logs.passthrough
     kept = {*job.drop_text.keep, *logs.partition_keys}
     unknown = sorted(kept - set(logs.passthrough.names))
-    if unknown:
+    if unknown and logs.files:  # without any, nothing has columns
         there = f"; they are {', '.join(logs.passthrough.names)}" if logs.passthrough.names else ": there are none"
         raise InputError(f"input {logs.uri}: drop_text.keep names {', '.join(unknown)}, no column that is carried along{there}")
     return pa.schema([field for field in logs.passthrough if field.name in kept or not may_hold_text(field.type)])

@@ -12,6 +12,7 @@ from pyarrow import fs as pafs
 
 from ragassay.jobs.input import find_logs, formats, read
 from ragassay.jobs.object_store import PatientS3
+from ragassay.jobs.score import row_sample
 from ragassay.jobs.sections import Columns
 from ragassay.jobs.storage import open_folder
 from ragassay.pipeline.errors import InputError
@@ -56,6 +57,9 @@ def test_rows_that_a_store_does_not_give_are_not_unreadable(tmp_path: Path, monk
         yield Fails()
 
     monkeypatch.setattr(read, "open_log", failing)
+    monkeypatch.setattr(row_sample, "open_log", failing)
+    with pytest.raises(InputError, match=r"the object store gave way at .*a.parquet"):  # nor is any of them chosen unseen
+        row_sample.chosen_keys(logs.fs, logs.files[0], 0, "response", 0.5)
     tables = read.read_logs(logs.fs, logs.files[0], 0, [0, 1], Columns(), pa.schema([]), keep_bad=True)
     assert next(tables).num_rows == 1
     with pytest.raises(InputError, match=r"the object store gave way at .*a.parquet: .*SLOW_DOWN.*goes on where it stopped"):

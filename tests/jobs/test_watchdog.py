@@ -36,6 +36,23 @@ def test_one_that_holds_pythons_lock_or_is_stopped_is_killed(hang: str) -> None:
     assert ended(hang)[:2] == (-signal.SIGKILL, "")
 
 
+FORKS = """
+import os
+from ragassay.jobs import watchdog
+dog = watchdog.Watchdog(1, lambda: None)
+with dog.working():
+    if os.fork():
+        os._exit(0)
+    print(os.read(dog._clock.stdout.fileno(), 1), flush=True)
+    os._exit(0)
+"""
+
+
+def test_a_clock_whose_process_has_ended_kills_nobody_though_a_fork_holds_its_input() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=120, check=True)
+    assert (done.stdout, done.stderr) == ("b''\n", "")  # it ended without a word
+
+
 def test_work_that_is_heard_of_and_idle_time_end_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchdog, "TOLD_SECONDS", 0.05)
     barks: list[str] = []

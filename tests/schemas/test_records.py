@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ragassay.schemas.calibration import CalibratedMember, Calibration, Certificate, ProbabilityMap
 from ragassay.schemas.columns import OUR_NAMES, passthrough_name
-from ragassay.schemas.manifest import Escalation, InputFile, JudgeRecord, Manifest, Run, Verdicts
+from ragassay.schemas.manifest import MANIFEST_VERSION, Escalation, InputFile, JudgeRecord, Manifest, Run, Verdicts
 from ragassay.schemas.stats import Moments, PartitionStats
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
@@ -40,6 +40,12 @@ def test_manifest_reads_back() -> None:
     files = {0: file, 1: replace(file, rows=None, state="unreadable", error="x")}
     manifest = Manifest({"schema": 1}, files, {"dt=1": Verdicts("r1", 2, 1)}, [run])
     assert Manifest.from_json(manifest.to_json()) == manifest
+
+
+@pytest.mark.parametrize("files", ["[1]", '{"a": {}}', '["a"]', "[[]]"])
+def test_a_manifest_whose_files_are_none_is_refused(files: str) -> None:
+    with pytest.raises(ValueError, match="no list of objects"):
+        Manifest.from_json(f'{{"version": {MANIFEST_VERSION}, "files": {files}}}')
 
 
 def test_manifest_of_another_version_is_refused() -> None:

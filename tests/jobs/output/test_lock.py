@@ -112,19 +112,19 @@ def test_a_claim_is_renewed_and_who_has_lost_it_is_stopped(folder: Folder, monke
     assert json.loads(folder.read(LOCK) or "{}") == OTHER  # and leaves the other's alone
 
 
+@pytest.mark.parametrize("fault", [OSError, RuntimeError])
 def test_a_claim_that_cannot_be_renewed_for_the_length_of_a_lease_is_lost(
-    folder: Folder, store: Store, monkeypatch: pytest.MonkeyPatch
+    folder: Folder, store: Store, monkeypatch: pytest.MonkeyPatch, fault: type[Exception]
 ) -> None:
+    def unreachable(*_: object) -> None:
+        raise fault("the store can't be reached")
+
     monkeypatch.setattr(lock, "RENEW_SECONDS", 0.1)
     monkeypatch.setattr(lock, "LEASE_SECONDS", 0.5)
     with pytest.raises(OutputError, match="was not renewed"), locked(folder):
         monkeypatch.setattr(ConditionalPut, "write", unreachable)
         monkeypatch.setattr(ConditionalPut, "read", unreachable)
         time.sleep(60)
-
-
-def unreachable(*_: object) -> None:
-    raise OSError("the store can't be reached")
 
 
 @pytest.mark.parametrize("conditions", ["passed over", "refused"])

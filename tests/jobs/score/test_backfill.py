@@ -17,8 +17,8 @@ from ragassay.jobs.config import make_job
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output.partition_filter import parse_conditions
 from ragassay.jobs.plan import Stage
-from ragassay.jobs.run import finalize_job, run_job
-from ragassay.jobs.score.backfill import Backfill, Order, take
+from ragassay.jobs.run import finalize_job, run_job, score_job
+from ragassay.jobs.score.backfill import Backfill, Order, left_of, take
 from ragassay.jobs.score.deadline import EndingActor, ending, until
 from ragassay.jobs.score.row_sample import chosen_keys, is_chosen, sampled
 from ragassay.jobs.score.row_set import RowSet
@@ -174,6 +174,36 @@ def test_a_sample_grows_and_never_shrinks(logs: Path, whole: dict[str, Any], tmp
     assert {file["share"] for file in manifest(output)["files"]} == {1.0}
 
 
+def test_a_file_that_is_scored_further_has_no_verdicts_until_they_are_made(plans_here: None, tmp_path: Path) -> None:
+    output = str(tmp_path / "out")
+    write_logs(tmp_path / "logs" / "a.parquet", example_rows(ROWS))
+
+    def judged() -> list[bool]:
+        return [file["judged"] for file in manifest(tmp_path / "out")["files"]]
+
+    run_job(JOB, str(tmp_path / "logs"), output, QUIET, Backfill(share=0.5))
+    assert judged() == [True]
+    score_job(JOB, str(tmp_path / "logs"), output, QUIET)
+    assert judged() == [False]
+    finalize_job(JOB, output, QUIET)
+    assert judged() == [True]
+
+
+def test_more_of_a_file_is_scored_only_under_the_path_that_its_ids_were_made_of(plans_here: None, tmp_path: Path) -> None:
+    for name in ("a", "b"):  # no column of ids
+        write_logs(tmp_path / "logs" / "x" / f"{name}.parquet", example_rows(ROWS))
+    wide, narrow, output = (str(tmp_path / name) for name in ("logs", "logs/x", "out"))
+    run_job(JOB, narrow, output, QUIET, Backfill(share=0.2))
+    before = (tmp_path / "out" / "raw").stat().st_mtime_ns, manifest(tmp_path / "out")["files"]
+    for backfill in (Backfill(share=0.5), Backfill(share=0.5, rows=1), Backfill()):
+        with pytest.raises(OutputError, match=r"is known to output .* as 'a.parquet' .* 'x/a.parquet': name INPUT as it was"):
+            run_job(JOB, wide, output, QUIET, backfill)
+    assert not (tmp_path / "out" / "_checkpoint").exists()
+    assert ((tmp_path / "out" / "raw").stat().st_mtime_ns, manifest(tmp_path / "out")["files"]) == before
+    assert run_job(JOB, wide, output, QUIET, Backfill(share=0.2)).rows["skipped"] == 2 * ROWS  # nothing of them is wanted
+    assert run_job(JOB, narrow, output, QUIET).left is None and len(read_rows(tmp_path / "out")) == 2 * ROWS
+
+
 @given(st.lists(st.text(), max_size=30), st.floats(0, 1), st.floats(0, 1))
 def test_rows_of_a_smaller_share_belong_to_every_larger_one(ids: list[str], one: float, other: float) -> None:
     small, large = (is_chosen(ids, share) for share in sorted((one, other)))
@@ -198,6 +228,15 @@ def test_a_share_is_one_of_the_rows_and_reading_chooses_as_counting_does(tmp_pat
         assert kept == chosen_keys(found.fs, file, number, "row_id", 0.4).tolist() and 5 < len(kept) < 35
 
 
+def test_an_unreadable_file_outside_the_hive_folders_is_in_no_partition(plans_here: None, tmp_path: Path) -> None:
+    write_logs(tmp_path / "logs" / "dt=2026-11-01" / "a.parquet", example_rows(2))
+    (tmp_path / "logs" / "stray.parquet").write_bytes(b"cut off")
+    job = JOB.model_copy(update={"on_bad_file": "skip"})
+    days = Backfill(parse_conditions(["dt>=2026-11-01"]))
+    run = run_job(job, str(tmp_path / "logs"), str(tmp_path / "out"), QUIET, days)
+    assert (run.rows["scored"], run.files_skipped) == (2, {})
+
+
 def test_conditions_compare_numbers_dates_and_text_as_what_they_are() -> None:
     def holds(text: str, **values: str) -> bool:
         from ragassay.jobs.output.partition_filter import matches
@@ -217,6 +256,20 @@ def test_conditions_compare_numbers_dates_and_text_as_what_they_are() -> None:
 def test_a_key_that_is_not_there_is_named_with_those_that_are(logs: Path, plans_here: None, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"'day' \(--partitions\): its hive keys are dt"):
         run_job(JOB, str(logs), str(tmp_path / "out"), QUIET, Backfill(parse_conditions(["day>1"])))
+
+
+def test_files_without_rows_never_wait_and_what_waits_takes_a_night() -> None:
+    from ragassay.jobs.input import LogFile
+
+    files = [LogFile(f"{i}", f"{i}", f"{i}", 1, (), rows=rows) for i, rows in enumerate((5, 0, 5, 0))]
+    for budget, taken in ((3, "130"), (5, "130"), (7, "130"), (10, "1302"), (20, "1302")):
+        found = take(Backfill(rows=budget), files, {}, lambda _: None)
+        assert [file.path for file in found.files] == list(taken), budget
+        assert [file.path for file in found.later] == ["2"] * (budget < 10)
+    few = left_of(files[:1], {}, 0.05, 7)  # of a sample, rounded to no row
+    assert few is not None and (few.rows, few.nights) == (0, 1)
+    none = left_of(files[:1], {}, 1.0, 0)
+    assert none is not None and none.nights is None
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(1, 30), st.sets(st.integers(0, 8)))

@@ -8,12 +8,14 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import fs as pafs
 from rich.console import Console
 
 from ragassay.jobs.config import make_job
-from ragassay.jobs.input import find_logs
+from ragassay.jobs.input import Logs, find_logs
 from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.jobs.run import run_job
+from ragassay.jobs.score.stages import carried_columns
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
 from ragassay.pipeline.redact import Redaction, identity
 from tests.conftest import example_rows, write_logs
@@ -109,6 +111,8 @@ def test_columns_to_keep_must_be_there_and_a_cascade_needs_text(folder: Path) ->
     job = make_job({"slms": [], "detectors": DETECTORS, "drop_text": {"keep": ["tenat"]}})
     with pytest.raises(InputError, match=r"drop_text.keep names tenat.*they are .*tenant"):
         run_job(job, str(folder / "logs"), str(folder / "out"), QUIET)
+    quiet = Logs("a table", pafs.LocalFileSystem(), [])  # nothing came in
+    assert carried_columns(job, quiet).names == []
     with pytest.raises(ConfigError, match="drop_text leaves none there"):
         make_job({"drop_text": True, "escalate": {"to": {"name": "judge"}, "share": 0.1}})
     assert make_job({"drop_text": False}).drop_text is None and make_job({"drop_text": True}).drop_text is not None

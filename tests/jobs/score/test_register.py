@@ -15,12 +15,13 @@ from ragassay.jobs.input import find_logs
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
 from ragassay.jobs.run import _register
 from ragassay.jobs.score.backfill import WHOLE_INPUT
-from ragassay.jobs.score.register import check_input
+from ragassay.jobs.score.register import check_input, refuse_unfinished
 from ragassay.jobs.storage import open_folder
-from ragassay.pipeline.errors import OutputError, RagassayError
+from ragassay.pipeline.errors import InputError, OutputError, RagassayError
 from ragassay.schemas.columns import raw_schema
-from ragassay.schemas.manifest import SCORED, UNREADABLE, InputFile, Manifest, Run
+from ragassay.schemas.manifest import LEFT, PENDING, SCORED, UNREADABLE, InputFile, Manifest, Run
 from tests.conftest import example_rows, write_logs
+from tests.jobs.score.test_checkpoint import commit
 
 JOB = Job.model_validate({"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
 
@@ -181,6 +182,37 @@ def test_an_unreadable_file_may_have_another_path_later(tmp_path: Path) -> None:
     assert [(f.path, f.state) for f in entries(tmp_path / "out")] == [("x/a.parquet", SCORED), ("b.parquet", UNREADABLE)]
     write_logs(tmp_path / "logs" / "x" / "b.parquet", example_rows(1))
     assert night(tmp_path / "logs", tmp_path / "out") == ["x/b.parquet"]
+
+
+def test_only_a_broken_run_that_left_rows_has_to_be_ended_first(tmp_path: Path) -> None:
+    folder = open_folder(str(tmp_path / "out"))
+    known = Manifest(
+        files={0: InputFile("a", "a", 1, 5, "", PENDING, None, None), 1: InputFile("b", "b", 1, 5, "", LEFT, None, None)}
+    )
+    refuse_unfinished(folder, known, ())
+    commit(tmp_path / "out", "1.parquet", [1 << 32])  # of a file that a budget left: it is known to be open
+    refuse_unfinished(folder, known, ())
+    commit(tmp_path / "out", "2.pending.parquet", [0])
+    with pytest.raises(OutputError, match=r"broke off over a \(0 rows committed\)"):
+        refuse_unfinished(folder, known, ())
+    (tmp_path / "out" / "_checkpoint" / "2.pending.parquet").rename(tmp_path / "out" / "_checkpoint" / "2.parquet")
+    with pytest.raises(OutputError, match=r"broke off over a \(1 rows committed\)"):
+        refuse_unfinished(folder, known, ())
+    refuse_unfinished(folder, known, {"a"})
+
+
+@pytest.mark.parametrize("languages", [[["de"]], [{"code": "de"}], [3], [b"de"]])
+def test_a_column_of_languages_holds_strings(tmp_path: Path, languages: list[Any]) -> None:
+    job = Job.model_validate({"slms": [], "detectors": [{"name": "n", "kind": "novelty"}], "splitter": {"column": "n"}})
+    write(tmp_path / "a.parquet", pa.array(languages))
+    with pytest.raises(InputError, match=r"column 'n' \(splitter.column\) holds .*: name a column of strings"):
+        check_input(job, find_logs(str(tmp_path / "a.parquet")))
+    for fit in (pa.array(["de"]).dictionary_encode(), pa.array(["de"], pa.large_string()), pa.nulls(1)):
+        write(tmp_path / "a.parquet", fit)
+        check_input(job, find_logs(str(tmp_path / "a.parquet")))
+    write_logs(tmp_path / "a.parquet", example_rows(1))
+    with pytest.raises(InputError, match=r"no column 'n' \(splitter.column\)"):
+        check_input(job, find_logs(str(tmp_path / "a.parquet")))
 
 
 def entries(output: Path) -> list[InputFile]:
