@@ -28,7 +28,9 @@ LIST_NAMES = frozenset(
 """Fields of an object that hold a list of documents."""
 
 _HOLDERS = frozenset(name.partition(".")[0] for name in (*TEXT_NAMES, *ID_NAMES, *RANK_NAMES) if "." in name)
-_OF_TEXT = frozenset({"text", "input_text", "output_text"})
+PARTS_OF_TEXT = frozenset({"text", "input_text", "output_text"})
+"""Types of the parts of a message that are its text."""
+
 _SEEN_AS_JSON = re.compile(
     r"""\s*(?: \[\s*(?: \{\s*(?:"(?:[^"\\]|\\.)*(?:"\s*:|\Z)|\Z) | "(?:[^"\\]|\\.)*(?:"\s*[,\]]|\Z) )
              | \{\s*"(?:[^"\\]|\\.)*(?:"\s*:|\Z) )""",
@@ -100,7 +102,7 @@ def text_of(content: Any) -> str | None:
     if isinstance(content, bytes):
         return content.decode("utf-8", "backslashreplace")
     if isinstance(content, Mapping):
-        named = content.get("type") in (None, *_OF_TEXT)
+        named = content.get("type") in (None, *PARTS_OF_TEXT)
         return next((text_of(content[key]) for key in ("text", "content") if named and content.get(key)), None)
     if isinstance(content, Sequence):
         parts = [part for part in map(text_of, content) if part is not None]
