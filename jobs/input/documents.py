@@ -36,6 +36,8 @@ _SEEN_AS_JSON = re.compile(
              | \{\s*"(?:[^"\\]|\\.)*(?:"\s*:|\Z) )""",
     re.VERBOSE | re.DOTALL,
 )
+_BLANK = " \t\r\n"  # of JSON; other blanks are text
+_CUT = re.compile(r"(?:t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?|-|\.|[eE][+-]?)?\s*")  # what a cut leaves of a value
 _HALF = re.compile("[\ud800-\udfff]")
 _DECODER = json.JSONDecoder()
 
@@ -64,19 +66,26 @@ def decoded(text: str) -> Any:
     """The list or object that a text is, as JSON; None where it is a text like any other.
 
     Raises:
-        ValueError: It begins as JSON does, with a list of objects or strings or an object with a key, and can't be read: it was
-            cut off, or is broken.
+        ValueError: It begins as JSON does, with a list of objects or strings or an object with a key, and was cut off.
     """
-    start = len(text) - len(text.lstrip())
+    start = len(text) - len(text.lstrip(_BLANK))
     if text[start : start + 1] not in ("[", "{"):
         return None
     try:
         value, end = _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError) as error:
-        if _SEEN_AS_JSON.match(text):
-            raise ValueError("it begins as JSON and can't be read") from error
+        if _SEEN_AS_JSON.match(text, start) and _cut_off(text, error):
+            raise ValueError("it begins as JSON and is cut off") from error
         return None
-    return None if text[end:].strip() else value  # words behind it: a text that begins with a bracket
+    return None if text[end:].strip(_BLANK) else value  # words behind it: a text that begins with a bracket
+
+
+def _cut_off(text: str, error: Exception) -> bool:
+    """Whether a text that can't be read as JSON would be it, if it went on; others are no JSON."""
+    if isinstance(error, json.JSONDecodeError):
+        in_escape = error.msg.startswith("Invalid \\u") and text[error.pos :].isalnum() and len(text) - error.pos < 5
+        return error.msg.startswith("Unterminated") or in_escape or bool(_CUT.fullmatch(text, error.pos))
+    return isinstance(error, RecursionError) and not text.rstrip(_BLANK).endswith(("]", "}"))
 
 
 def lenient(value: Any) -> Any:
