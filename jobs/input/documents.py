@@ -19,6 +19,16 @@ ID_NAMES = (
 )  # fmt: skip
 RANK_NAMES = ("rank", "document.rank", "metadata.rank")
 SCORE_NAMES = ("score", "document.score", "distance", "relevance", "similarity", "relevancescore", "similarityscore")
+_ASIDE = frozenset(
+    {
+        *(name.rpartition(".")[2] for name in (*ID_NAMES, *RANK_NAMES, *SCORE_NAMES)), "metadata", "title", "type", "object",
+        "source", "sources", "url", "uri", "link", "file", "filename", "filepath", "path", "page", "pagenumber", "index",
+        "embedding", "lc",
+    }
+)  # fmt: skip
+"""Fields beside a document's text that hold nothing a response could rest on."""
+
+_OF_SEARCH = frozenset({"query", "question", "status", "success", "ok", "count", "total", "took", "responsetime", "error"})
 LIST_NAMES = frozenset(
     {
         "documents", "docs", "passages", "chunks", "contexts", "results", "matches", "nodes", "hits", "sourcedocuments",
@@ -135,13 +145,42 @@ def document_of(value: Any) -> Document | None:
     return Document(next(filter(None, texts), texts[0] if texts else None), ids[0] if ids else None, rank)
 
 
+def _lone(value: Mapping[Any, Any]) -> Document | None:
+    """The document that an object by itself is; None where it tells something beside its text: it may be any object."""
+    found = document_of(value)
+    return found if found is not None and _aside(value, _ASIDE, found.text) else None
+
+
+def tells_more(value: Any) -> bool:
+    """Whether a tool's object holds something of weight beside its text or its lists of documents."""
+    if not isinstance(value, Mapping):
+        return False
+    beside = {k: v for k, v in value.items() if plain_name(str(k)) not in LIST_NAMES or isinstance(v, str | int | float)}
+    one = document_of(value) if len(beside) == len(value) else None
+    return not _aside(beside, _ASIDE | _OF_SEARCH, one.text if one else None)
+
+
+def _aside(value: Mapping[Any, Any], names: frozenset[str], text: str | None = None) -> bool:
+    """Whether all fields of an object that are not empty have one of these names, or hold this text."""
+    for key, held in value.items():
+        name = plain_name(str(key))
+        if name in names or held is None or held == "" or (isinstance(held, list | Mapping) and not held):
+            continue
+        if name in _HOLDERS and isinstance(held, Mapping):
+            if not _aside(held, names, text):
+                return False
+        elif text is None or text_of(held) != text:
+            return False
+    return True
+
+
 def listed_documents(value: Any) -> list[Document | None] | None:
-    """The documents of a list that was written as JSON, or of one object; None where it holds anything else.
+    """The documents of a list that was written as JSON, or of one object that tells nothing beside; None for anything else.
 
     An object that is no document is one whose text is its JSON, so that nothing of it is lost.
     """
     if isinstance(value, Mapping):
-        found = document_of(value)
+        found = _lone(value)
         return None if found is None else [found]
     if not isinstance(value, list) or not all(item is None or isinstance(item, str | Mapping) for item in value):
         return None

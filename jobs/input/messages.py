@@ -6,7 +6,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.input.documents import PARTS_OF_TEXT, Document, decoded, documents_in, lenient, plain_name, text_of
+from ragassay.jobs.input.documents import (
+    PARTS_OF_TEXT,
+    Document,
+    decoded,
+    documents_in,
+    lenient,
+    plain_name,
+    tells_more,
+    text_of,
+)
 from ragassay.jobs.input.passages import TEXTS, to_columns
 from ragassay.jobs.input.text import mended, texts
 from ragassay.jobs.input.types import is_list, is_text, plain, plain_type
@@ -155,7 +164,7 @@ def talk_of(turns: Sequence[Turn], roles: Sequence[str] = (TOOL, SYSTEM)) -> Tal
 
 def _documents(turn: Turn) -> list[Document]:
     """The documents of a turn; the whole of its text where it holds no list of them."""
-    found = documents_in(turn.text) if turn.role == TOOL else None
+    found = documents_in(turn.text) if turn.role == TOOL and not tells_more(lenient(turn.text)) else None
     return found if found and all(one.text for one in found) else [Document(turn.text)]
 
 

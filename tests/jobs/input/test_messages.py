@@ -174,3 +174,9 @@ def test_other_json_that_is_said_stays_what_is_said(text: str) -> None:
 def test_documents_that_are_called_texts_keep_their_ids() -> None:
     tool = json.dumps([{"type": "text", "text": "A.", "id": "x"}, {"type": "text", "text": "B.", "id": "y"}])
     assert row(of(("user", "Q?"), ("tool", tool), ("assistant", "A.")))[1:] == (["A.", "B."], "A.", ["x", "y"])
+
+
+@pytest.mark.parametrize(("beside", "opened"), [({"query": "Q", "total": 1}, True), ({}, True), ({"text": "summary"}, False)])
+def test_a_tools_documents_beside_a_text_of_its_own_are_one_text(beside: dict[str, Any], opened: bool) -> None:
+    tool = json.dumps({"documents": [{"text": "A."}], **beside})
+    assert row(of(("user", "Q?"), ("tool", tool), ("assistant", "A.")))[1] == (["A."] if opened else [tool])

@@ -80,6 +80,7 @@ def test_lists_of_strings_stay_as_they_are(rows: list[list[str | None] | None]) 
     ("value", "wanted", "ids"),
     [
         ({"page_content": "A.", "metadata": {"source": "x"}}, ["A."], None),
+        ({"id": 7, "text": "A.", "score": 1, "hours": {}, "title": "T", "document": {"text": "A.", "id": 7}}, ["A."], ["7"]),
         (
             [{"content": "A.", "doc_id": 7}, "B.", None, {"id": "c", "text": "C."}],
             ["A.", "B.", None, "C."],
@@ -124,6 +125,10 @@ def test_json_of_documents(value: Any, wanted: list[str | None], ids: list[str |
         '["a", 1' + "0" * 4300 + "]",
         '["a", ' + "[" * 99999 + "]",
         '\u00a0["a", "b"]',
+        '{"name": "Cafe", "address": "Main St", "text": "Nice place", "hours": {}}',
+        '{"documents": [{"text": "a"}], "text": "summary"}',
+        '{"text": "a", "document": {"content": "b"}}',
+        '{"text": "a", "document": {"author": "b"}}',
     ],
 )
 def test_texts_that_begin_with_a_bracket_stay_texts(text: str) -> None:
@@ -145,7 +150,7 @@ def test_texts_that_begin_with_a_bracket_stay_texts(text: str) -> None:
         '{"text":',
         '{"rank": 1.',
         "[" + '{"a":' * 9999,
-    ],  # fmt: skip
+    ],
 )
 def test_json_that_is_cut_off_is_unreadable_and_shown(tmp_path: Path, text: str) -> None:
     write(tmp_path / "a.parquet", context=pa.array(["x", text, None]))
