@@ -19,6 +19,16 @@ ID_NAMES = (
 )  # fmt: skip
 RANK_NAMES = ("rank", "document.rank", "metadata.rank")
 SCORE_NAMES = ("score", "document.score", "distance", "relevance", "similarity", "relevancescore", "similarityscore")
+_ASIDE = frozenset(
+    {
+        *(name.rpartition(".")[2] for name in (*ID_NAMES, *RANK_NAMES, *SCORE_NAMES)), "metadata", "title", "type", "object",
+        "source", "sources", "url", "uri", "link", "file", "filename", "filepath", "path", "page", "pagenumber", "index",
+        "embedding", "lc",
+    }
+)  # fmt: skip
+"""Fields beside a document's text that hold nothing a response could rest on."""
+
+_OF_SEARCH = frozenset({"query", "question", "status", "success", "ok", "count", "total", "took", "responsetime", "error"})
 LIST_NAMES = frozenset(
     {
         "documents", "docs", "passages", "chunks", "contexts", "results", "matches", "nodes", "hits", "sourcedocuments",
@@ -28,12 +38,16 @@ LIST_NAMES = frozenset(
 """Fields of an object that hold a list of documents."""
 
 _HOLDERS = frozenset(name.partition(".")[0] for name in (*TEXT_NAMES, *ID_NAMES, *RANK_NAMES) if "." in name)
-_OF_TEXT = frozenset({"text", "input_text", "output_text"})
+PARTS_OF_TEXT = frozenset({"text", "input_text", "output_text"})
+"""Types of the parts of a message that are its text."""
+
 _SEEN_AS_JSON = re.compile(
     r"""\s*(?: \[\s*(?: \{\s*(?:"(?:[^"\\]|\\.)*(?:"\s*:|\Z)|\Z) | "(?:[^"\\]|\\.)*(?:"\s*[,\]]|\Z) )
              | \{\s*"(?:[^"\\]|\\.)*(?:"\s*:|\Z) )""",
     re.VERBOSE | re.DOTALL,
 )
+_BLANK = " \t\r\n"  # of JSON; other blanks are text
+_CUT = re.compile(r"(?:t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?|-|\.|[eE][+-]?)?\s*")  # what a cut leaves of a value
 _HALF = re.compile("[\ud800-\udfff]")
 _DECODER = json.JSONDecoder()
 
@@ -62,19 +76,26 @@ def decoded(text: str) -> Any:
     """The list or object that a text is, as JSON; None where it is a text like any other.
 
     Raises:
-        ValueError: It begins as JSON does, with a list of objects or strings or an object with a key, and can't be read: it was
-            cut off, or is broken.
+        ValueError: It begins as JSON does, with a list of objects or strings or an object with a key, and was cut off.
     """
-    start = len(text) - len(text.lstrip())
+    start = len(text) - len(text.lstrip(_BLANK))
     if text[start : start + 1] not in ("[", "{"):
         return None
     try:
         value, end = _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError) as error:
-        if _SEEN_AS_JSON.match(text):
-            raise ValueError("it begins as JSON and can't be read") from error
+        if _SEEN_AS_JSON.match(text, start) and _cut_off(text, error):
+            raise ValueError("it begins as JSON and is cut off") from error
         return None
-    return None if text[end:].strip() else value  # words behind it: a text that begins with a bracket
+    return None if text[end:].strip(_BLANK) else value  # words behind it: a text that begins with a bracket
+
+
+def _cut_off(text: str, error: Exception) -> bool:
+    """Whether a text that can't be read as JSON would be it, if it went on; others are no JSON."""
+    if isinstance(error, json.JSONDecodeError):
+        in_escape = error.msg.startswith("Invalid \\u") and text[error.pos :].isalnum() and len(text) - error.pos < 5
+        return error.msg.startswith("Unterminated") or in_escape or bool(_CUT.fullmatch(text, error.pos))
+    return isinstance(error, RecursionError) and not text.rstrip(_BLANK).endswith(("]", "}"))
 
 
 def lenient(value: Any) -> Any:
@@ -100,7 +121,7 @@ def text_of(content: Any) -> str | None:
     if isinstance(content, bytes):
         return content.decode("utf-8", "backslashreplace")
     if isinstance(content, Mapping):
-        named = content.get("type") in (None, *_OF_TEXT)
+        named = content.get("type") in (None, *PARTS_OF_TEXT)
         return next((text_of(content[key]) for key in ("text", "content") if named and content.get(key)), None)
     if isinstance(content, Sequence):
         parts = [part for part in map(text_of, content) if part is not None]
@@ -124,13 +145,42 @@ def document_of(value: Any) -> Document | None:
     return Document(next(filter(None, texts), texts[0] if texts else None), ids[0] if ids else None, rank)
 
 
+def _lone(value: Mapping[Any, Any]) -> Document | None:
+    """The document that an object by itself is; None where it tells something beside its text: it may be any object."""
+    found = document_of(value)
+    return found if found is not None and _aside(value, _ASIDE, found.text) else None
+
+
+def tells_more(value: Any) -> bool:
+    """Whether a tool's object holds something of weight beside its text or its lists of documents."""
+    if not isinstance(value, Mapping):
+        return False
+    beside = {k: v for k, v in value.items() if plain_name(str(k)) not in LIST_NAMES or isinstance(v, str | int | float)}
+    one = document_of(value) if len(beside) == len(value) else None
+    return not _aside(beside, _ASIDE | _OF_SEARCH, one.text if one else None)
+
+
+def _aside(value: Mapping[Any, Any], names: frozenset[str], text: str | None = None) -> bool:
+    """Whether all fields of an object that are not empty have one of these names, or hold this text."""
+    for key, held in value.items():
+        name = plain_name(str(key))
+        if name in names or held is None or held == "" or (isinstance(held, list | Mapping) and not held):
+            continue
+        if name in _HOLDERS and isinstance(held, Mapping):
+            if not _aside(held, names, text):
+                return False
+        elif text is None or text_of(held) != text:
+            return False
+    return True
+
+
 def listed_documents(value: Any) -> list[Document | None] | None:
-    """The documents of a list that was written as JSON, or of one object; None where it holds anything else.
+    """The documents of a list that was written as JSON, or of one object that tells nothing beside; None for anything else.
 
     An object that is no document is one whose text is its JSON, so that nothing of it is lost.
     """
     if isinstance(value, Mapping):
-        found = document_of(value)
+        found = _lone(value)
         return None if found is None else [found]
     if not isinstance(value, list) or not all(item is None or isinstance(item, str | Mapping) for item in value):
         return None

@@ -6,7 +6,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.input.documents import Document, decoded, documents_in, plain_name, text_of
+from ragassay.jobs.input.documents import (
+    PARTS_OF_TEXT,
+    Document,
+    decoded,
+    documents_in,
+    lenient,
+    plain_name,
+    tells_more,
+    text_of,
+)
 from ragassay.jobs.input.passages import TEXTS, to_columns
 from ragassay.jobs.input.text import mended, texts
 from ragassay.jobs.input.types import is_list, is_text, plain, plain_type
@@ -25,6 +34,8 @@ _OF_ROLE = ("role", "from", "type", "author", "sender")
 _OF_CONTENT = ("content", "value", "text", "parts", "message")
 _TOOL_PARTS = ("tool_result", "function_call_output", "tool_call_response")
 _NOT_SPOKEN = ("tool_use", "function_call", "reasoning", "tool_call", "thinking")
+_MEDIA = ("image", "image_url", "input_image", "audio", "input_audio", "file", "input_file", "video", "video_url")
+_PARTS = frozenset((*PARTS_OF_TEXT, *_TOOL_PARTS, *_NOT_SPOKEN, *_MEDIA))
 
 
 @dataclass(frozen=True)
@@ -153,7 +164,7 @@ def talk_of(turns: Sequence[Turn], roles: Sequence[str] = (TOOL, SYSTEM)) -> Tal
 
 def _documents(turn: Turn) -> list[Document]:
     """The documents of a turn; the whole of its text where it holds no list of them."""
-    found = documents_in(turn.text) if turn.role == TOOL else None
+    found = documents_in(turn.text) if turn.role == TOOL and not tells_more(lenient(turn.text)) else None
     return found if found and all(one.text for one in found) else [Document(turn.text)]
 
 
@@ -176,6 +187,7 @@ def _turns(message: Any) -> list[Turn]:
     if role is None:
         raise ValueError("a message without a role")
     content = next((fields[name] for name in _OF_CONTENT if fields.get(name) is not None), None)
+    content = _parts_of(content) or content
     parts = content if isinstance(content, list) else [content]
     tools = [part for part in parts if isinstance(part, Mapping) and part.get("type") in _TOOL_PARTS]
     rest = [part for part in parts if not any(part is one for one in tools)]
@@ -183,6 +195,18 @@ def _turns(message: Any) -> list[Turn]:
     if rest or not tools:
         turns.append(Turn(_role(role), text_of(rest if isinstance(content, list) else content), content))
     return turns
+
+
+def _parts_of(content: Any) -> list[Any] | None:
+    """The parts of a content that was written as their JSON, as where other messages of its column have texts.
+
+    Lists of anything else, or of parts with ids, as documents have them, stay the text that they are.
+    """
+    parts = lenient(content) if isinstance(content, str) else None
+    if not isinstance(parts, list) or not all(isinstance(part, Mapping) for part in parts):
+        return None
+    known = all(isinstance(part.get("type"), str) and part["type"] in _PARTS for part in parts)
+    return parts if known and not any(part["type"] in PARTS_OF_TEXT and "id" in part for part in parts) else None
 
 
 def _inner(message: Mapping[Any, Any]) -> Mapping[Any, Any]:

@@ -69,7 +69,7 @@ def to_columns(rows: Sequence[Sequence[Document | None] | None]) -> tuple[pa.Arr
 
 
 def _of_strings(array: pa.Array, bad: list[int]) -> Passages:
-    if not pc.any(pc.match_substring_regex(array, r"^\s*[\[{]")).as_py():
+    if not pc.any(pc.match_substring_regex(array, r"^[ \t\r\n]*[\[{]")).as_py():
         return Passages(as_lists(array), pa.nulls(len(array), TEXTS), bad)
     rows: list[Sequence[Document | None] | None] = []
     no_json = []

@@ -132,7 +132,7 @@ def _of_columns(batch: pa.RecordBatch, columns: Columns, faults: dict[int, str])
         _note(faults, bad, name, NO_UTF8)
     if found:
         _note(faults, found.no_utf8, columns.context, NO_UTF8)
-        _note(faults, found.no_json, columns.context, "JSON that can't be read: it is cut off or broken")
+        _note(faults, found.no_json, columns.context, "JSON that can't be read: it is cut off")
     return data
 
 

@@ -155,3 +155,28 @@ def test_folders_of_before_know_of_no_conversations() -> None:
     assert fingerprint(Job())["columns"] == before
     now = fingerprint(make_job({"columns": {"messages": "m"}}))["columns"]
     assert now == {"messages": "m", "passage_roles": ["tool", "system"], "row_id": "row_id"}
+
+
+def test_parts_beside_texts_in_json_lines_are_parts(tmp_path: Path) -> None:
+    parts = [{"type": "text", "text": "Where?"}, {"type": "image_url", "image_url": {"url": "data:"}}]
+    found = [{"type": "tool_result", "content": [{"type": "text", "text": "In Bonn."}]}]
+    talk = of(("user", parts), ("user", found), ("assistant", "Bonn."))
+    (tmp_path / "a.jsonl").write_text(json.dumps({"row_id": "1", "messages": talk}) + "\n")
+    (out,) = rows_of(load(tmp_path, TALKS), TALKS)
+    assert (out["question"], out["context"], out["response"]) == ("Where?", ["In Bonn."], "Bonn.")
+
+
+@pytest.mark.parametrize("text", ["[]", '[{"type": "Document", "page_content": "A."}]', '[{"type": 1}]', '[{"type": "text"'])
+def test_other_json_that_is_said_stays_what_is_said(text: str) -> None:
+    assert talk_of(turns_of(of(("user", text)))).question == text
+
+
+def test_documents_that_are_called_texts_keep_their_ids() -> None:
+    tool = json.dumps([{"type": "text", "text": "A.", "id": "x"}, {"type": "text", "text": "B.", "id": "y"}])
+    assert row(of(("user", "Q?"), ("tool", tool), ("assistant", "A.")))[1:] == (["A.", "B."], "A.", ["x", "y"])
+
+
+@pytest.mark.parametrize(("beside", "opened"), [({"query": "Q", "total": 1}, True), ({}, True), ({"text": "summary"}, False)])
+def test_a_tools_documents_beside_a_text_of_its_own_are_one_text(beside: dict[str, Any], opened: bool) -> None:
+    tool = json.dumps({"documents": [{"text": "A."}], **beside})
+    assert row(of(("user", "Q?"), ("tool", tool), ("assistant", "A.")))[1] == (["A."] if opened else [tool])

@@ -80,6 +80,7 @@ def test_lists_of_strings_stay_as_they_are(rows: list[list[str | None] | None]) 
     ("value", "wanted", "ids"),
     [
         ({"page_content": "A.", "metadata": {"source": "x"}}, ["A."], None),
+        ({"id": 7, "text": "A.", "score": 1, "hours": {}, "title": "T", "document": {"text": "A.", "id": 7}}, ["A."], ["7"]),
         (
             [{"content": "A.", "doc_id": 7}, "B.", None, {"id": "c", "text": "C."}],
             ["A.", "B.", None, "C."],
@@ -117,23 +118,45 @@ def test_json_of_documents(value: Any, wanted: list[str | None], ids: list[str |
         '[sic] "x"',
         '["a" "b",]',
         '{"a": 1}\n{"a": 2}',
-        '["a" "b",]',
+        str(["it's open", "b"]),
+        '{"a": 1, // c',
+        '{"a": "5" tall"}',
+        ' [ {"text": NOPE}]',
+        '["a", 1' + "0" * 4300 + "]",
+        '["a", ' + "[" * 99999 + "]",
+        '\u00a0["a", "b"]',
+        '{"name": "Cafe", "address": "Main St", "text": "Nice place", "hours": {}}',
+        '{"documents": [{"text": "a"}], "text": "summary"}',
+        '{"text": "a", "document": {"content": "b"}}',
+        '{"text": "a", "document": {"author": "b"}}',
     ],
 )
 def test_texts_that_begin_with_a_bracket_stay_texts(text: str) -> None:
-    found = passages(pa.array([text]))
-    assert pairs(found) == [([text], None)] and not found.no_json
+    for beside in ([], ['["x"]']):
+        found = passages(pa.array([text, *beside]))
+        assert pairs(found)[0] == ([text], None) and not found.no_json
 
 
 @pytest.mark.parametrize(
     "text",
-    ['["a", "b', '[{"text": "a"}, {"tex', '{"text": "a', ' [ {"text": NOPE}]', '{"text":', "[" + '{"a":' * 9999],
+    [
+        '["a", "b',
+        '["a",',
+        '[{"text": "a"}, {"tex',
+        '{"text": "a',
+        '{"text": "a\\',
+        '{"text": "a\\u00',
+        ' [ {"text": tru',
+        '{"text":',
+        '{"rank": 1.',
+        "[" + '{"a":' * 9999,
+    ],
 )
 def test_json_that_is_cut_off_is_unreadable_and_shown(tmp_path: Path, text: str) -> None:
     write(tmp_path / "a.parquet", context=pa.array(["x", text, None]))
     rows = rows_of(load(tmp_path))
     assert [row["status"] for row in rows] == ["ok", "unreadable", "ok"] and rows[1]["context"] == [text]
-    assert rows[1]["error"] == "column 'context' holds JSON that can't be read: it is cut off or broken"
+    assert rows[1]["error"] == "column 'context' holds JSON that can't be read: it is cut off"
 
 
 def test_structs_of_bytes_are_looked_into(tmp_path: Path) -> None:
