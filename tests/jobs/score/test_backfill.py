@@ -263,7 +263,7 @@ def test_files_without_rows_never_wait_and_what_waits_takes_a_night() -> None:
 
     files = [LogFile(f"{i}", f"{i}", f"{i}", 1, (), rows=rows) for i, rows in enumerate((5, 0, 5, 0))]
     for budget, taken in ((3, "130"), (5, "130"), (7, "130"), (10, "1302"), (20, "1302")):
-        found = take(Backfill(rows=budget), files, {}, lambda _: None)
+        found = take(Backfill(rows=budget), files, lambda _: RowSet(), lambda _: None)
         assert [file.path for file in found.files] == list(taken), budget
         assert [file.path for file in found.later] == ["2"] * (budget < 10)
     few = left_of(files[:1], {}, 0.05, 7)  # of a sample, rounded to no row
