@@ -141,7 +141,7 @@ def document_of(value: Any) -> Document | None:
     known = frozenset((*ID_NAMES, *RANK_NAMES, *SCORE_NAMES))
     if not texts and not (ids and known.issuperset(_told(fields))):
         return None
-    rank = next((number for name in RANK_NAMES if (number := _number(fields.get(name))) is not None), None)
+    rank = next((number for name in RANK_NAMES if (number := number_of(fields.get(name))) is not None), None)
     return Document(next(filter(None, texts), texts[0] if texts else None), ids[0] if ids else None, rank)
 
 
@@ -249,7 +249,8 @@ def _text_field(name: str, value: Any) -> str | None:
     return None if name == "document" and isinstance(value, Mapping) else text_of(value)
 
 
-def _number(value: Any) -> float | None:
+def number_of(value: Any) -> float | None:
+    """The number that a rank is, a text of one too; None for others."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

@@ -16,7 +16,7 @@ from ragassay.jobs.input.glob import WILDCARD, glob_pattern, split_glob
 from ragassay.jobs.input.jsonl import agreed
 from ragassay.jobs.input.tables.kinds import find_table
 from ragassay.jobs.input.tables.since import Runs
-from ragassay.jobs.input.walk import Found, walk
+from ragassay.jobs.input.walk import walk
 from ragassay.jobs.sections import Input
 from ragassay.jobs.storage import open_folder, real_path
 from ragassay.pipeline.errors import InputError
@@ -88,9 +88,10 @@ def _find(uri: str, suffixes: tuple[str, ...], advice: str) -> Logs:
     elif named.type == pafs.FileType.Directory:
         below = walk(fs, base)
         folders = below.folders
-        _refuse_tables(uri, below)
         beside = _json_names(below.files)
         mine = [info for info in below.files if pattern is None or pattern.fullmatch(info.path)]
+        meant = [t for t in below.tables if pattern is None or any(info.path.startswith(f"{t}/") for info in mine)]
+        _refuse_tables(uri, meant)
     else:
         raise InputError(f"input {uri!r}: the folder {base} does not exist" if rest else f"input {uri!r} does not exist")
     found = mine if named.type == pafs.FileType.File else [info for info in mine if info.path.lower().endswith(suffixes)]
@@ -138,13 +139,11 @@ def _others(names: Sequence[str], advice: str) -> str:
     return f"; it holds {shown}{more}: {advice}"
 
 
-def _refuse_tables(uri: str, below: Found) -> None:
+def _refuse_tables(uri: str, tables: Sequence[str]) -> None:
     """A table's folder holds files that are no longer part of it: as files they are not its rows."""
-    if below.tables:
-        more = f" and {len(below.tables) - 1} more" if len(below.tables) > 1 else ""
-        raise InputError(
-            f"input {uri!r} holds a table, {below.tables[0]}{more}: name the table itself as the input, one at a time"
-        )
+    if tables:
+        more = f" and {len(tables) - 1} more" if len(tables) > 1 else ""
+        raise InputError(f"input {uri!r} holds a table, {tables[0]}{more}: name the table itself as the input, one at a time")
 
 
 def _json_names(files: Sequence[pafs.FileInfo]) -> dict[str, set[str]]:

@@ -7,7 +7,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragassay.jobs.input.documents import ID_NAMES, RANK_NAMES, TEXT_NAMES, Document, decoded, listed_documents, plain_name
+from ragassay.jobs.input.documents import (
+    ID_NAMES,
+    RANK_NAMES,
+    TEXT_NAMES,
+    Document,
+    decoded,
+    listed_documents,
+    number_of,
+    plain_name,
+)
 from ragassay.jobs.input.text import as_lists, can_be_ids, id_texts, texts
 from ragassay.jobs.input.types import is_list, is_text, plain, plain_type
 from ragassay.pipeline.arrays import Floats
@@ -116,10 +125,13 @@ def _first(columns: Sequence[tuple[pa.Array, list[int]]], size: int) -> tuple[pa
 
 
 def _ranks(flat: pa.Array) -> Floats | None:
-    paths = _paths(flat.type, RANK_NAMES, lambda kind: pa.types.is_integer(kind) or pa.types.is_floating(kind))
+    paths = _paths(flat.type, RANK_NAMES, lambda kind: pa.types.is_integer(kind) or pa.types.is_floating(kind) or is_text(kind))
     if not paths:
         return None
-    ranks = pc.struct_field(flat, paths[0]).cast(pa.float64(), safe=False)
+    ranks = pc.struct_field(flat, paths[0])
+    if is_text(ranks.type):
+        ranks = pa.array([number_of(rank) for rank in texts(ranks)[0].to_pylist()], pa.float64())
+    ranks = ranks.cast(pa.float64(), safe=False)
     found = pc.fill_null(ranks, np.inf).to_numpy(zero_copy_only=False)
     return np.where(np.isnan(found), np.inf, found)
 

@@ -54,6 +54,7 @@ def walk(fs: pafs.FileSystem, root: str) -> Found:
     wanted = (info for info in infos if info.type == pafs.FileType.File and not is_hidden(info.path[len(root) + 1 :]))
     files = sorted(wanted, key=lambda info: info.path)
     deltas = [info.path.partition(_DELTA)[0] for info in infos if _DELTA in info.path]
+    deltas = [folder for folder in deltas if not is_hidden(folder[len(root) + 1 :])]
     return Found(files, {root: root}, _tables([info.path for info in files], deltas))
 
 

@@ -8,8 +8,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import InputError
 
-_OPTIONS = {"endpoint_override": "aws_endpoint", "region": "aws_region", "access_key": "aws_access_key_id",
-            "secret_key": "aws_secret_access_key", "session_token": "aws_session_token"}  # fmt: skip
+_OPTIONS = {"endpoint_override": "aws_endpoint", "region": "aws_region"}
 
 
 def library(name: str, what: str) -> Any:

@@ -8,9 +8,11 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import fs
 
 from ragassay.jobs.input import check_logs, find_logs
 from ragassay.jobs.input.parquet import TAIL_BYTES, footer_bytes
+from ragassay.jobs.input.walk import walk
 from ragassay.jobs.sections import Columns
 from ragassay.pipeline.errors import InputError
 from tests.conftest import example_rows, write_logs
@@ -235,3 +237,22 @@ def test_a_column_name_that_is_no_utf8_makes_a_file_unreadable(tmp_path: Path) -
     (tmp_path / "a.parquet").write_bytes(data.replace(b"nameless", b"name\xff\xffss"))
     (file,) = find_logs(str(tmp_path)).unreadable
     assert "utf-8" in (file.error or "")
+
+
+def test_a_glob_passes_over_a_table_that_it_does_not_mean(tmp_path: Path) -> None:
+    write_logs(tmp_path / "lake/a.parquet", example_rows(1))
+    write_logs(tmp_path / "lake/t/part.parquet", example_rows(1))
+    (tmp_path / "lake/t/_delta_log").mkdir()
+    assert paths(tmp_path / "lake/*.parquet") == ["a.parquet"]
+    for glob in ("lake/**/*.parquet", "lake/t/*.parquet", "lake/*", "lake"):
+        with pytest.raises(InputError, match="a table"):
+            paths(tmp_path / glob)
+
+
+def test_hidden_tables_refuse_nothing_on_a_disk_or_elsewhere(tmp_path: Path) -> None:
+    for folder in ("_verdicts/_delta_log", "t/_delta_log"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "0.json").touch()
+    disk = fs.LocalFileSystem()
+    assert walk(disk, str(tmp_path)).tables == [f"{tmp_path}/t"]
+    assert walk(fs.SubTreeFileSystem(str(tmp_path.parent), disk), tmp_path.name).tables == [f"{tmp_path.name}/t"]

@@ -185,3 +185,9 @@ def test_other_columns_of_that_name_are_carried(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", passage_ids=pa.array([1, 2, 3]))
     rows = rows_of(load(tmp_path))
     assert [row["input_passage_ids"] for row in rows] == [1, 2, 3] and Columns().messages is None
+
+
+def test_ranks_that_are_texts_order_alike_in_structs_and_json() -> None:
+    items = [{"text": text, "rank": rank} for text, rank in (("A.", "10"), ("B.", "x"), ("C.", "9"), ("D.", None))]
+    for shape in (pa.array([items]), in_json(items)):
+        assert passages(shape).context.to_pylist() == [["C.", "A.", "B.", "D."]]
