@@ -40,9 +40,10 @@ def storage_options(folder: Folder) -> dict[str, str]:
         return {}
     address = urlsplit(folder.uri)
     given = dict(parse_qsl(address.query))
-    if address.scheme == "s3" and address.username:
-        given |= {"access_key": unquote(address.username), "secret_key": unquote(address.password or "")}
     options = {_OPTIONS[key]: value for key, value in given.items() if key in _OPTIONS}
+    if address.scheme == "s3" and address.username:
+        options["aws_access_key_id"] = unquote(address.username)
+        options["aws_secret_access_key"] = unquote(address.password or "")
     if (scheme := given.get("scheme")) and "aws_endpoint" in options and "://" not in options["aws_endpoint"]:
         options["aws_endpoint"] = f"{scheme}://{options['aws_endpoint']}"
     endpoint = options.get("aws_endpoint", os.environ.get("AWS_ENDPOINT_URL", ""))
