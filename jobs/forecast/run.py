@@ -74,13 +74,16 @@ def plan(
     """
     job = with_dtypes(job)
     with ExitStack() as staged:
-        return _plan(job, input_uri, staged, console, progress, sample, seconds, gpus, began)
+        with task(progress, "checking", "logs"):
+            logs = staged.enter_context(logs_to_look_at(job, input_uri))
+            check_input(job, logs)
+            check_types(logs, logs.files, logs.passthrough)
+        return _plan(job, logs, console, progress, sample, seconds, gpus, began)
 
 
 def _plan(
     job: Job,
-    input_uri: str,
-    staged: ExitStack,
+    logs: Logs,
     console: Console,
     progress: Console,
     sample: int,
@@ -88,10 +91,6 @@ def _plan(
     gpus: Gpus | None,
     began: float,
 ) -> Forecast:
-    with task(progress, "checking", "logs"):
-        logs = staged.enter_context(logs_to_look_at(job, input_uri))
-        check_input(job, logs)
-        check_types(logs, logs.files, logs.passthrough)
     checked_seconds = time.perf_counter() - began
     if seconds:
         for member in (*(slm for slm in job.slms if not slm.engine.SERVED), *job.reading_models):

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 
 import pyarrow as pa
@@ -25,13 +25,22 @@ def _whole(target: Folder, compression: str | None = None) -> Iterator[pa.Native
         raise OutputError(f"{target.uri} can't be written: {error}") from error
 
 
+def _text_file(target: Folder) -> AbstractContextManager[pa.NativeFile]:
+    """`_whole` of a text, packed where its name says so."""
+    return _whole(target, "gzip" if target.root.endswith(".gz") else None)
+
+
+def _object(row: Row) -> str:
+    """A row as a JSON object on one line."""
+    return json.dumps(row, ensure_ascii=False, allow_nan=False).translate(_ESCAPES)
+
+
 def write_jsonl(target: Folder, rows: Iterable[Row]) -> int:
     """Write an object a line; gives their number."""
     written = 0
-    with _whole(target, "gzip" if target.root.endswith(".gz") else None) as stream:
+    with _text_file(target) as stream:
         for row in rows:
-            text = json.dumps(row, ensure_ascii=False, allow_nan=False).translate(_ESCAPES)
-            stream.write(f"{text}\n".encode())
+            stream.write(f"{_object(row)}\n".encode())
             written += 1
     return written
 
@@ -39,10 +48,9 @@ def write_jsonl(target: Folder, rows: Iterable[Row]) -> int:
 def write_json(target: Folder, rows: Iterable[Row]) -> int:
     """Write one JSON array, an object a line; gives their number."""
     written = 0
-    with _whole(target, "gzip" if target.root.endswith(".gz") else None) as stream:
+    with _text_file(target) as stream:
         for row in rows:
-            text = json.dumps(row, ensure_ascii=False, allow_nan=False).translate(_ESCAPES)
-            stream.write(f"{',' if written else '['}\n{text}".encode())
+            stream.write(f"{',' if written else '['}\n{_object(row)}".encode())
             written += 1
         stream.write(b"\n]\n" if written else b"[]\n")
     return written
