@@ -3,20 +3,16 @@
 import logging
 import os
 import sys
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from ragassay.jobs.config import Job
 from ragassay.jobs.endings import end_at_sigterm, full_message, is_full
 from ragassay.jobs.object_store import gave_way, gave_way_message
+from ragassay.jobs.ray_start import start_here
 from ragassay.pipeline.errors import ConfigError, OutputError, RagassayError
-
-START_SECONDS = 300
-"""Until Ray must have started on this machine."""
 
 WORKERS_A_CPU = 4
 """Worker processes that Ray keeps while they are idle; each takes seconds of CPU to start."""
@@ -107,72 +103,6 @@ def _start(job: Job, needed_cpus: float) -> None:
         return
     with _without_stderr():
         start_here(needed_cpus)
-
-
-def start_here(needed_cpus: float, runtime_env: dict[str, Any] | None = None) -> None:
-    """Start Ray on this machine.
-
-    Args:
-        needed_cpus: Logical CPUs that it has at least.
-        runtime_env: Ray's, for its workers.
-    """
-    import ray
-
-    with _without_dashboard(), _patiently():
-        ray.init(
-            address="local",  # never a cluster that happens to run here, nor what a killed run has left behind
-            num_cpus=max(os.cpu_count() or 1, -int(-needed_cpus // 1)),
-            include_dashboard=False,
-            logging_level=logging.ERROR,
-            log_to_driver=False,
-            runtime_env=runtime_env,
-        )
-
-
-@contextmanager
-def _patiently() -> Iterator[None]:
-    """Wait for Ray's processes longer than the half minute that it gives them: a busy machine may take more.
-
-    Raises:
-        ConfigError: They did not come.
-    """
-    from ray._private import services
-
-    look = services.get_node
-    until = time.monotonic() + START_SECONDS
-
-    def wait(*arguments: Any, **more: Any) -> Any:
-        while True:
-            try:
-                return look(*arguments, **more)
-            except RuntimeError as error:  # it is not known yet
-                if time.monotonic() > until:
-                    raise ConfigError(
-                        f"Ray did not start on this machine within {START_SECONDS / 60:g} minutes: too busy, or no memory"
-                    ) from error
-            time.sleep(0.1)
-
-    services.get_node = wait
-    try:
-        yield
-    finally:
-        services.get_node = look
-
-
-@contextmanager
-def _without_dashboard() -> Iterator[None]:
-    """Start no process of the dashboard: told to leave the dashboard out, Ray starts it all the same, for its usage statistics.
-
-    Even where those are off it asks the metadata addresses of three clouds where it runs, and nothing may leave this machine.
-    """
-    from ray._private import services
-
-    start = services.start_api_server
-    services.start_api_server = lambda *_, **__: (None, None)  # what it gives where it could not be started
-    try:
-        yield
-    finally:
-        services.start_api_server = start
 
 
 @contextmanager

@@ -23,7 +23,8 @@ import numpy as np
 import polars as pl
 import psutil
 
-from ragassay.jobs.ray_session import set_ray_environment, start_here
+from ragassay.jobs.ray_session import set_ray_environment
+from ragassay.jobs.ray_start import start_here
 from ragassay.pipeline.engines.protocol import EngineOutput
 from ragassay.pipeline.slm.config import Slm
 from tests.benchmarks.agreement import HANDBOOK

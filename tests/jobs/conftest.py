@@ -40,7 +40,8 @@ def ragassay(*args: str | Path, env: dict[str, str] | None = None, timeout: floa
 @pytest.fixture(scope="module")
 def one_ray() -> Iterator[None]:
     """Ray for all the runs of a module: a run that finds Ray in its process joins it and leaves it alone."""
-    from ragassay.jobs.ray_session import set_ray_environment, start_here
+    from ragassay.jobs.ray_session import set_ray_environment
+    from ragassay.jobs.ray_start import start_here
 
     set_ray_environment()
     import ray

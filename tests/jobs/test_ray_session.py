@@ -1,39 +1,13 @@
-"""How Ray is started, or joined."""
+"""How Ray is joined."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-import ray
-from ray._private import services
 
-from ragassay.jobs import ray_session, run
+from ragassay.jobs import run
 from ragassay.jobs.config import Job
-from ragassay.pipeline.errors import ConfigError, OutputError
+from ragassay.pipeline.errors import OutputError
 from tests.jobs.conftest import here, write_job
-
-
-def test_ray_that_takes_long_to_start_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    tries: list[str] = []
-
-    def look(address: str, _: str) -> str:
-        tries.append(address)
-        if len(tries) < 3:
-            raise RuntimeError("the node is not known yet")
-        return "node"
-
-    def init(**options: Any) -> None:
-        assert options["address"] == "local" and services.get_node("here", "id") == "node"
-
-    monkeypatch.setattr(services, "get_node", look)
-    monkeypatch.setattr(ray, "init", init)
-    ray_session.start_here(1)
-    assert tries == ["here"] * 3 and services.get_node is look
-    tries.clear()
-    monkeypatch.setattr(ray_session, "START_SECONDS", 0)
-    with pytest.raises(ConfigError, match="Ray did not start on this machine within"):
-        ray_session.start_here(1)
-    assert services.get_node is look
 
 
 @pytest.mark.parametrize("command", ["run", "score", "fit", "finalize", "escalate"])

@@ -15,7 +15,7 @@ from tests.jobs.conftest import manifest, ragassay, start, wait_for
 
 from .conftest import Judge, asked, by_key, check, doubtful, judges, outcomes
 
-pytestmark = [pytest.mark.slow, pytest.mark.engine]  # alone: beside another Ray its own has failed to start
+pytestmark = pytest.mark.slow
 
 
 def committed(output: Path) -> int:

@@ -1,0 +1,117 @@
+"""Start Ray's processes on this machine: again where they end as they start, and without its dashboard."""
+
+import logging
+import os
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ragassay.pipeline.errors import ConfigError
+
+START_SECONDS = 300
+"""Until Ray must have started."""
+
+
+class _RayletEndedError(Exception):
+    """Ray's main process is no more before anyone could reach it."""
+
+
+def start_here(needed_cpus: float, runtime_env: dict[str, Any] | None = None) -> None:
+    """Start Ray on this machine.
+
+    Its raylet ends itself where an agent of its own takes more than a quarter or half of a minute to start, as it may on a busy
+    machine or with a cold disk (ray-project/ray issue 65983); it is started anew then.
+
+    Args:
+        needed_cpus: Logical CPUs that it has at least.
+        runtime_env: Ray's, for its workers.
+
+    Raises:
+        ConfigError: It did not start within `START_SECONDS`.
+    """
+    import ray
+
+    until = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            with _without_dashboard(), _patiently(until):
+                ray.init(
+                    address="local",  # never a cluster that happens to run here, nor what a killed run has left behind
+                    num_cpus=max(os.cpu_count() or 1, -int(-needed_cpus // 1)),
+                    include_dashboard=False,
+                    logging_level=logging.ERROR,
+                    log_to_driver=False,
+                    runtime_env=runtime_env,
+                )
+            return
+        except _RayletEndedError as error:
+            if time.monotonic() > until:
+                raise _too_late() from error
+
+
+@contextmanager
+def _patiently(until: float) -> Iterator[None]:
+    """Wait for Ray's processes longer than the half minute that it gives them, and no longer than its raylet lives.
+
+    Args:
+        until: When they must have come, by the monotonic clock.
+
+    Raises:
+        ConfigError: They did not come.
+        _RayletEndedError: The raylet is no more; what was started beside it is ended.
+    """
+    from ray._private import ray_constants, services
+
+    look, start = services.get_node, services.start_ray_process
+    started: list[tuple[str, subprocess.Popen[bytes]]] = []
+
+    def watched(command: list[str], process_type: str, *arguments: Any, **more: Any) -> Any:
+        found = start(command, process_type, *arguments, **more)
+        started.append((process_type, found.process))
+        return found
+
+    def wait(*arguments: Any, **more: Any) -> Any:
+        while True:
+            if any(kind == ray_constants.PROCESS_TYPE_RAYLET and process.poll() is not None for kind, process in started):
+                _end(process for _, process in started)
+                raise _RayletEndedError
+            try:
+                return look(*arguments, **more)
+            except RuntimeError as error:  # it is not known yet
+                if time.monotonic() > until:
+                    raise _too_late() from error
+            time.sleep(0.1)
+
+    services.get_node, services.start_ray_process = wait, watched
+    try:
+        yield
+    finally:
+        services.get_node, services.start_ray_process = look, start
+
+
+def _end(processes: Iterable[subprocess.Popen[bytes]]) -> None:
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def _too_late() -> ConfigError:
+    return ConfigError(f"Ray did not start on this machine within {START_SECONDS / 60:g} minutes: too busy, or no memory")
+
+
+@contextmanager
+def _without_dashboard() -> Iterator[None]:
+    """Start no process of the dashboard: told to leave the dashboard out, Ray starts it all the same, for its usage statistics.
+
+    Even where those are off it asks the metadata addresses of three clouds where it runs, and nothing may leave this machine.
+    """
+    from ray._private import services
+
+    start = services.start_api_server
+    services.start_api_server = lambda *_, **__: (None, None)  # what it gives where it could not be started
+    try:
+        yield
+    finally:
+        services.start_api_server = start
