@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -12,20 +13,29 @@ import pytest
 
 from tests.chat_server import Serve, completion
 from tests.conftest import example_rows, free_port, write_logs
-from tests.jobs.conftest import ragassay, write_job
+from tests.jobs.conftest import here, ragassay, write_job
 from tests.jobs.explain.conftest import explains, questions
 
 pytestmark = pytest.mark.slow
 
 
-def test_object_store_in_and_out(tmp_path: Path, serve: Serve) -> None:
+@pytest.fixture(scope="module")
+def keys() -> Iterator[None]:
+    """What Ray's workers know of the store, since they are started after it."""
+    known = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in known.items():
+            patch.setenv(name, value)
+        yield
+
+
+def test_object_store_in_and_out(keys: None, one_ray: None, tmp_path: Path, serve: Serve) -> None:
     """Logs and output on a real S3 server over HTTP; partitions, checkpoint, lock, a second night and explanations included."""
     import boto3
     from pyarrow import fs as pafs
 
     port = free_port()
     endpoint = f"http://127.0.0.1:{port}"
-    keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"}
     server = subprocess.Popen([Path(sys.executable).with_name("moto_server"), "-p", str(port)], stderr=subprocess.DEVNULL)
     try:
         client = boto3.client(
@@ -47,16 +57,16 @@ def test_object_store_in_and_out(tmp_path: Path, serve: Serve) -> None:
         settings = {"detectors": [novelty], "block_mib": 0.004, "explain": reasoner, "threshold": {"quantile": 0.5}}
         config = write_job(tmp_path / "job.yaml", slms=[], **settings)
         args = ("run", f"s3://audit/logs{query}", f"s3://audit/out{query}", "--config", config)
-        done = ragassay(*args, env=keys)
+        done = ragassay(*args)
         assert done.returncode == 0, done.stdout + done.stderr
-        again = ragassay(*args, env=keys)
+        again = here(*args)
         assert again.returncode == 0 and "40 skipped" in again.stdout, again.stderr
         fs = pafs.S3FileSystem(access_key="test", secret_key="test", endpoint_override=endpoint, region="us-east-1")
         table = pq.read_table("audit/out/scored", filesystem=fs)
         assert table.num_rows == len(set(table["row_id"].to_pylist())) == 40 and set(table["status"].to_pylist()) == {"ok"}
         assert set(table["dt"].cast("string").to_pylist()) == {"2026-11-01", "2026-11-02"}
         for strategy in ("vanilla", "vanilla", "categorized"):
-            told = ragassay("explain", f"s3://audit/out{query}", "--config", config, "--strategy", strategy, env=keys)
+            told = here("explain", f"s3://audit/out{query}", "--config", config, "--strategy", strategy)
             assert told.returncode == 0, told.stdout + told.stderr
         flagged = sum(table["flagged_sentences"].to_pylist())
         explained = pq.read_table("audit/out/explanations/strategy=categorized", filesystem=fs)
@@ -65,7 +75,7 @@ def test_object_store_in_and_out(tmp_path: Path, serve: Serve) -> None:
         judge = {"to": {"name": "judge", "model": "m", "engine": engine}, "share": 0.25}
         config = write_job(tmp_path / "cascade.yaml", slms=[], **settings, escalate=judge)
         for _ in range(2):
-            told = ragassay("escalate", f"s3://audit/out{query}", "--config", config, env=keys)
+            told = here("escalate", f"s3://audit/out{query}", "--config", config)
             assert told.returncode == 0, told.stdout + told.stderr
         judged = pq.read_table("audit/out/scored", filesystem=fs).filter(pc.field("decided_by") == "judge")
         assert judged.num_rows == 10 and set(judged["verdict"].to_pylist()) == {"hallucinated"}

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import example_rows, write_logs
 
-from ..conftest import manifest, ragassay, read_rows, write_job
+from ..conftest import here, manifest, read_rows, write_job
 from .test_text import BAD
 from .test_types import STRANGE, write
 
@@ -42,17 +42,18 @@ def lay_out(logs: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_ray")
 def test_odd_layouts_lose_no_row(tmp_path: Path) -> None:
     logs, output = tmp_path / "logs", tmp_path / "out"
     lay_out(logs)
     job = write_job(tmp_path / "job.yaml", slms=[], detectors=[{"name": "novelty", "kind": "novelty"}])
     write(tmp_path / "first" / "my%20key=0" / "a.parquet", context=pa.nulls(2))
-    first = ragassay("run", tmp_path / "first", output, "--config", job)
+    first = here("run", tmp_path / "first", output, "--config", job)
     assert first.returncode == 0 and "2 in = 0 scored + 2 failed" in first.stdout, first.stdout + first.stderr
     assert not (output / "frequencies.parquet").exists()
 
     rows = 2 * len(VALUES) + 1 + 3 * 3 + 4 + 6 + 2 + 30
-    done = ragassay("run", logs, output, "--config", job)
+    done = here("run", logs, output, "--config", job)
     assert done.returncode == 0 and f"{rows} in = " in done.stdout, done.stdout + done.stderr
     assert len(read_rows(output)) == len(read_rows(output, "raw")) == rows + 2 and (output / "frequencies.parquet").exists()
     found = Counter(row["status"] for place in sorted(output.glob("scored/*")) for row in pq.read_table(place).to_pylist())
@@ -63,17 +64,17 @@ def test_odd_layouts_lose_no_row(tmp_path: Path) -> None:
     ]
     assert (strange["input_status"], strange["a.b"], strange["category"], strange["list_view"]) == ("200", "x", "c", ["v"])
 
-    again = ragassay("run", f"file://{logs}", output, "--config", job)
+    again = here("run", f"file://{logs}", output, "--config", job)
     assert again.returncode == 0 and f"{rows} in = 0 scored + 0 failed + {rows} skipped" in again.stdout, (
         again.stdout + again.stderr
     )
 
     write(logs / "my%20key=a%20b" / "later.parquet", n=pa.array([7, 2**60]))
-    refused = ragassay("run", logs, output, "--config", job)
+    refused = here("run", logs, output, "--config", job)
     assert refused.returncode == 1 and "column 'n' is int64" in refused.stderr
     write(logs / "my%20key=a%20b" / "later.parquet", n=pa.array([7, None]), context=pa.nulls(2))
-    night = ragassay("run", tmp_path / "logs" / "latest" / "..", output, "--config", job)
+    night = here("run", tmp_path / "logs" / "latest" / "..", output, "--config", job)
     assert night.returncode == 0 and f"{rows + 2} in = 0 scored + 2 failed + {rows} skipped" in night.stdout, (
         night.stdout + night.stderr
     )
-    assert ragassay("finalize", output, "--config", job).returncode == 0
+    assert here("finalize", output, "--config", job).returncode == 0
