@@ -46,7 +46,7 @@ def one_ray() -> Iterator[None]:
     set_ray_environment()
     import ray
 
-    start_here(8)
+    start_here(2)
     yield
     ray.shutdown()
 

@@ -21,7 +21,7 @@ from tests.corpus.job import AGGREGATE, DETECTORS
 from tests.corpus.layouts import BESIDE, CARRIED, DIFFER
 from tests.corpus.tally import check_row, column_of, raw_controls, raw_keys, scored_rows, table
 
-from .conftest import manifest, ragassay, write_job
+from .conftest import here, manifest, ragassay, write_job
 
 ODD = "odd rows"
 LABELS = {0: "correct", 2: "wrong", 5: "partial"}
@@ -151,7 +151,7 @@ def test_rows_in_are_rows_out(night: Night) -> None:
 @pytest.mark.slow
 def test_a_second_run_skips_all_however_the_input_is_spelled(night: Night, tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (night.output / "raw").rglob("*")}
-    done = ragassay("run", night.logs, night.output, "--config", night.job)
+    done = here("run", night.logs, night.output, "--config", night.job)
     assert done.returncode == 0 and f"{night.tried:,} skipped" in done.stdout, done.stdout + done.stderr
     (tmp_path / "link").symlink_to(night.logs)
     for spelled in (f"{night.logs}/../logs", tmp_path / "link", night.logs.as_uri(), f"{night.logs}/."):
@@ -166,8 +166,8 @@ def test_odd_rows_through_the_default_job(tmp_path: Path, capsys: pytest.Capture
     short = {kind: [row for row in rows if len(str(row)) < 500][:2] for kind, rows in odd.ROWS.items()}
     write_rows(tmp_path / "logs", {kind: rows for kind, rows in short.items() if rows})
     tried = {kind: len(rows) for kind, rows in short.items()}
-    for done in ("0 skipped", f"{sum(tried.values())} skipped"):
-        run = ragassay("run", tmp_path / "logs", tmp_path / "out")
+    for command, done in ((ragassay, "0 skipped"), (here, f"{sum(tried.values())} skipped")):
+        run = command("run", tmp_path / "logs", tmp_path / "out")
         assert run.returncode == 0 and done in run.stdout, run.stderr
     check_classes(scored_rows(tmp_path / "out"), tried, capsys)
 

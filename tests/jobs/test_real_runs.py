@@ -1,34 +1,22 @@
 """Whole runs: real Ray, real vLLM, real models, in processes of their own."""
 
 import json
-import os
 import random
-import signal
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import polars as pl
-import psutil
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from tests.conftest import HANDBOOK, example_rows, write_logs
-from tests.jobs.conftest import manifest, ragassay, read_rows, read_table, start, wait_for, write_job
+from tests.conftest import HANDBOOK, write_logs
+from tests.jobs.conftest import here, manifest, ragassay, read_rows, read_table, write_job
 
 pytestmark = [pytest.mark.slow, pytest.mark.engine]
 DAYS = ("02", "03")
-
-
-def tiny(model: str, **options: Any) -> dict[str, Any]:
-    return {"name": "tiny", "model": model, "max_model_len": 1024, **options}
-
-
-def committed(output: Path) -> int:
-    files = [f for f in (output / "_checkpoint").glob("*.parquet") if ".pending." not in f.name]
-    return sum(pq.ParquetFile(f).metadata.num_rows for f in files)
 
 
 def day_rows(day: str) -> list[dict[str, Any]]:
@@ -145,7 +133,7 @@ def test_plan_tells_the_tokens_that_the_engine_then_ran(handbook_day: tuple[Path
 
 
 def test_neither_row_order_nor_a_second_pool_changes_anything(
-    handbook_day: tuple[Path, Path], tiny_model: str, tmp_path: Path
+    handbook_day: tuple[Path, Path], one_ray: None, tiny_model: str, tmp_path: Path
 ) -> None:
     """float32: scores of the same rows, again and in another order, other blocks and beside another SLM, within 1e-4. Of a
     chain of two SLMs each scores every row, and their z-scores are averaged."""
@@ -153,7 +141,8 @@ def test_neither_row_order_nor_a_second_pool_changes_anything(
     rows = [row for day in DAYS for row in day_rows(day)]
     write_logs(tmp_path / "logs.parquet", random.Random(3).sample(rows, len(rows)))
     job = yaml.safe_load(config.read_text())
-    beside = tiny(tiny_model, prompt="{{ context | join }} {{ sentence }} Yes or No?")
+    beside = {"name": "tiny", "model": tiny_model, "max_model_len": 1024, "engine": "transformers", "dtype": "float32"}
+    beside["prompt"] = "{{ context | join }} {{ sentence }} Yes or No?"
     both = write_job(tmp_path / "both.yaml", **{**job, "slms": [*job["slms"], beside], "block_mib": 0.5})
     done = ragassay("run", tmp_path / "logs.parquet", tmp_path / "out", "--config", both)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -164,7 +153,7 @@ def test_neither_row_order_nor_a_second_pool_changes_anything(
         z = [(np.array(m["sentence_scores"]) - fits[m["name"]]["mu"]) / fits[m["name"]]["sigma"] for m in row["members"]]
         assert [s["score"] for s in row["sentences"]] == pytest.approx(np.mean(z, axis=0), abs=1e-4)
 
-    alone = ragassay("finalize", tmp_path / "out", "--config", config)
+    alone = here("finalize", tmp_path / "out", "--config", config)
     assert alone.returncode == 0, alone.stdout + alone.stderr
     a, b = ({r["row_id"]: r for r in read_rows(folder)} for folder in (output, tmp_path / "out"))
     assert set(a) == set(b)
@@ -180,13 +169,16 @@ def test_neither_row_order_nor_a_second_pool_changes_anything(
 def test_the_next_night_skips_what_is_scored_and_adds_what_is_new(handbook_day: tuple[Path, Path]) -> None:
     output, config = handbook_day
     before = {f: f.stat().st_mtime_ns for f in (output / "raw").rglob("*.parquet")}
-    done = ragassay("run", config.parent / "logs", output, "--config", config)
+    done = here("run", config.parent / "logs", output, "--config", config)
     assert done.returncode == 0 and "48 skipped" in done.stdout
     assert {f: f.stat().st_mtime_ns for f in (output / "raw").rglob("*.parquet")} == before
 
 
-def test_other_settings_need_no_model(handbook_day: tuple[Path, Path], tmp_path: Path) -> None:
+def test_other_settings_need_no_model(
+    handbook_day: tuple[Path, Path], one_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     output, _ = handbook_day
+    monkeypatch.setenv("RAGASSAY_HOME", str(tmp_path / "no-models-here"))
     slms = [{"name": "smollm2", "whole_response": True, "dtype": "float32", "value": "p_yes"}]
     for threshold in (-100.0, 100.0):
         config = write_job(
@@ -195,7 +187,7 @@ def test_other_settings_need_no_model(handbook_day: tuple[Path, Path], tmp_path:
             aggregate={"mean": "min", "positive": "none"},
             threshold={"value": threshold},
         )
-        done = ragassay("finalize", output, "--config", config, env={"RAGASSAY_HOME": str(tmp_path / "no-models-here")})
+        done = here("finalize", output, "--config", config)
         assert done.returncode == 0, done.stderr
         rows = read_rows(output)
         assert {r["verdict"] for r in rows} == {"supported" if threshold < 0 else "hallucinated"}
@@ -208,63 +200,9 @@ def test_another_model_or_prompt_is_refused(handbook_day: tuple[Path, Path], tmp
         tmp_path / "other.yaml",
         slms=[{"name": "smollm2", "dtype": "float32", "prompt": "{{ context | join }} {{ sentence }} Yes or No?"}],
     )
-    done = ragassay("run", handbook_day[1].parent / "logs", handbook_day[0], "--config", config)
+    done = here("run", handbook_day[1].parent / "logs", handbook_day[0], "--config", config)
     assert done.returncode == 1
     assert "made under other settings" in done.stderr and "slms.smollm2.prompt" in done.stderr
-
-
-def test_a_killed_driver_and_then_a_killed_actor_lose_nothing_and_score_nothing_twice(tiny_model: str, tmp_path: Path) -> None:
-    total = 2000
-    write_logs(tmp_path / "logs" / "dt=1" / "a.parquet", example_rows(total // 2))
-    write_logs(tmp_path / "logs" / "dt=2" / "a.parquet", example_rows(total // 2, start=total))
-    output = tmp_path / "out"
-    config = write_job(tmp_path / "job.yaml", slms=[tiny(tiny_model)], block_mib=0.02)
-    first = start("run", tmp_path / "logs", output, "--config", config, log=tmp_path / "first.log")
-    workers = []
-    try:
-        wait_for(lambda: committed(output) > 300, first)
-        workers = psutil.Process(first.pid).children(recursive=True)
-    finally:
-        os.kill(first.pid, signal.SIGKILL)
-        first.wait()
-        for worker in workers:  # what the driver started and can no longer end
-            if worker.is_running():
-                worker.kill()
-    psutil.wait_procs(workers, timeout=20)
-    saved = committed(output)
-    assert 300 < saved < total
-    assert manifest(output)["runs"][-1]["finished"] is None
-    write_logs(tmp_path / "other" / "dt=3" / "a.parquet", example_rows(1))
-    for args in (("run", tmp_path / "other", output), ("finalize", output)):
-        refused = ragassay(*args, "--config", config)
-        assert refused.returncode == 1 and "run that broke off" in refused.stderr
-
-    second = start("run", tmp_path / "logs", output, "--config", config, "--log-format", "json", log=tmp_path / "second.log")
-    wait_for(lambda: committed(output) > saved + 200, second)
-    victims = [p for p in psutil.Process(second.pid).children(recursive=True) if "SlmScorer" in " ".join(p.cmdline())]
-    assert len(victims) == 1
-    victims[0].kill()
-    assert committed(output) < total
-    assert second.wait(timeout=300) == 0, (tmp_path / "second.log").read_text()
-    rows = read_rows(output)
-    assert {r["status"] for r in rows} == {"ok"}
-    assert [r["row_id"] for r in rows] == [f"dt={d}/a.parquet#{i}" for d in (1, 2) for i in range(total // 2)]  # in order
-    run = manifest(output)["runs"][-1]
-    assert run["resumed"] == saved and run["rows"]["scored"] == total
-    # Counted: raw files carry the id of the write that made them; the second write made exactly the rest.
-    by_write: dict[str, int] = {}
-    for file in (output / "raw").rglob("*.parquet"):
-        write = file.name.split("_")[0]
-        by_write[write] = by_write.get(write, 0) + pq.ParquetFile(file).metadata.num_rows
-    assert sorted(by_write.values()) == sorted([saved, total - saved])
-    # Told: from where the first run stopped, up to the last sentence, though what the victim had in hand was done again.
-    lines = [json.loads(line) for line in (tmp_path / "second.log").read_text().splitlines() if line.startswith("{")]
-    told = [line for line in lines if line["stage"] == "tiny"]
-    known = [(line["done"], line["total"]) for line in told if line["total"] is not None]
-    assert [done for done, _ in known] == sorted(done for done, _ in known) and all(done <= of for done, of in known)
-    assert known[-1][0] == known[-1][1] and known[0][0] > 0
-    assert {"loading", "scoring"} <= {line["phase"] for line in told} and any(line["tokens_per_second"] for line in told)
-    assert (lines[-1]["phase"], lines[-1]["done"]) == ("done", run["sentences"])
 
 
 def test_a_lock_keeps_a_second_run_out(handbook_day: tuple[Path, Path]) -> None:
@@ -273,5 +211,5 @@ def test_a_lock_keeps_a_second_run_out(handbook_day: tuple[Path, Path]) -> None:
 
     output, config = handbook_day
     with locked(open_folder(str(output))):
-        done = ragassay("run", config.parent / "logs", output, "--config", config)
+        done = here("run", config.parent / "logs", output, "--config", config)
     assert done.returncode == 1 and "in use by another run" in done.stderr

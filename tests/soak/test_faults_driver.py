@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.conftest import read_rows
+from tests.jobs.test_killed_run import TOTAL, check_killed
 from tests.soak.fault_runs import (
+    DAYS,
     Tries,
     content,
     end_all,
@@ -63,15 +65,16 @@ def between(output: Path, dice: random.Random) -> Callable[[], bool]:
     return now
 
 
-MOMENTS: dict[str, tuple[Moment, float, bool, int]] = {
-    "before the first write": (begun, 3.0, False, 5),
-    "in the first write": (writing, 0.03, False, 8),
-    "after it": (written, 0.5, False, 8),
-    "in the reduce": (reducing, 0.05, True, 10),
-    "in finalize": (deciding, 0.05, True, 10),
-    "between writes of the manifest": (between, 0.02, False, 8),
+MOMENTS: dict[str, tuple[Moment, float, bool]] = {
+    "before the first write": (begun, 3.0, False),
+    "in the first write": (writing, 0.03, False),
+    "after it": (written, 0.5, False),
+    "in the reduce": (reducing, 0.05, True),
+    "in finalize": (deciding, 0.05, True),
+    "between writes of the manifest": (between, 0.02, False),
 }
-"""When, how long after it at most, whether all is scored before, how often."""
+"""When, how long after it at most, whether all is scored before."""
+TIMES = 5
 
 
 @pytest.fixture(scope="module")
@@ -86,8 +89,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("kind", MOMENTS)
 def test_a_killed_driver_costs_nothing(whole: Path, tmp_path: Path, kind: str) -> None:
-    moment, jitter, from_raw, most = MOMENTS[kind]
-    times = often(most)
+    moment, jitter, from_raw = MOMENTS[kind]
+    times = often(TIMES)
     wanted = content(whole / "out")
     tries = Tries(f"kill -9 of the driver, {kind}")
     dice = random.Random(kind)
@@ -110,3 +113,14 @@ def test_a_killed_driver_costs_nothing(whole: Path, tmp_path: Path, kind: str) -
             break
     assert tries.tried == times, "it ended before it could be killed, again and again"
     tries.done(f"at random moments, seed {kind!r}; equal to an undisturbed run")
+
+
+def test_the_driver_and_then_vllm_are_killed(tiny_model: str, tmp_path: Path) -> None:
+    check_killed({"name": "tiny", "model": tiny_model, "max_model_len": 1024}, tmp_path)
+    tries = Tries("kill -9 of the driver, then of an actor with vLLM")
+    tries.count(
+        {f"dt={day}/a.parquet#{i}" for day in DAYS for i in range(TOTAL // 2)},
+        [row["row_id"] for row in read_rows(tmp_path / "out")],
+        well=True,
+    )
+    tries.done()
