@@ -22,6 +22,13 @@ REPO = Path(__file__).parent.parent
 HANDBOOK = REPO / "jobs" / "handbook" / "logs"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A law runs the same lines a hundred times: counted, it would take twice as long and cover hardly a line more."""
+    for item in items:
+        if isinstance(item, pytest.Function) and hypothesis.is_hypothesis_test(item.obj):
+            item.add_marker("no_cover")
+
+
 @pytest.fixture(scope="session")
 def embedded() -> str:
     """Folder of the embedded SLM, dequantised (once a machine)."""

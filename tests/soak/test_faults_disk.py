@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.conftest import read_rows
+from tests.jobs.test_endings import goes_on
 from tests.soak.fault_runs import Tries, content, finished, ids, often, same, two_days, without_slm
 
 pytestmark = pytest.mark.soak
@@ -67,3 +68,18 @@ def test_one_error_and_on(tmp_path: Path, name: str, before: str | None, sizes: 
             found = [row["row_id"] for row in read_rows(output)]
             tries.count(ids(ROWS), found, well=done.returncode == 0 and equal)
     tries.done(f"tmpfs with {', '.join(map(str, sizes[: tries.tried]))} KiB left")
+
+
+def test_finalize_and_report_on_a_full_disk(tmp_path: Path) -> None:
+    logs, job = two_days(tmp_path, ROWS), without_slm(tmp_path)
+    output = tmp_path / "disk" / "out"
+    assert finished("run", logs, output, "--config", job).returncode == 0
+    kept = tmp_path / "before"
+    (tmp_path / "disk").rename(kept)
+    steps: dict[str, list[str | Path]] = {"finalize": [output, "--config", job], "report": [output]}
+    for step, arguments in steps.items():
+        tries = Tries(f"the disk is full in {step}")
+        kept = goes_on(tmp_path, step, 64 * 1024, kept, step, *arguments)
+        tries.count(ids(ROWS), [row["row_id"] for row in read_rows(kept / "out")], well=True)
+        tries.done("tmpfs without a byte left")
+    assert (kept / "out" / "report.html").exists()

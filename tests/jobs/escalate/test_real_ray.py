@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.chat_server import Reply
-from tests.jobs.conftest import manifest, ragassay, start, wait_for
+from tests.jobs.conftest import here, manifest, ragassay, start, wait_for
 
 from .conftest import Judge, asked, by_key, check, doubtful, judges, outcomes
 
@@ -73,5 +73,5 @@ def test_killed_and_run_again_it_loses_nothing_and_asks_nothing_twice(scored: Pa
     assert (found["chosen"], found["decided"], found["asked"]) == (len(wanted),) * 3
     assert found["usage"]["prompts"] == sum(row["usage"]["prompts"] for row in outcomes(scored).values())
     total = len(answered)
-    assert ragassay("escalate", scored, "--config", config).returncode == 0 and len(answered) == total
+    assert here("escalate", scored, "--config", config).returncode == 0 and len(answered) == total
     assert not (scored / "_escalating").exists()

@@ -14,7 +14,7 @@ import pytest
 
 from ragassay.pipeline.explain.categories import CATEGORIES
 from tests.chat_server import Reply
-from tests.jobs.conftest import manifest, ragassay, start, wait_for, write_job
+from tests.jobs.conftest import here, manifest, ragassay, start, wait_for, write_job
 
 from .conftest import asked, explains, flags, outcomes
 from .test_explain import Model
@@ -54,8 +54,6 @@ def test_a_pool_in_the_ray_job(flagged: Path, tmp_path: Path) -> None:
 @pytest.mark.engine
 @pytest.mark.usefixtures("without_ray", "plan_here")
 def test_vllms_own_server(flagged: Path, tmp_path: Path, vllm_server: tuple[str, Callable[[], None]]) -> None:
-    from tests.jobs.conftest import here
-
     url, wait = vllm_server
     engine = {"kind": "server", "base_url": url}
     config = write_job(tmp_path / "job.yaml", explain={"model": "slm", "engine": engine, "max_tokens": 120})
@@ -91,4 +89,4 @@ def test_killed_and_run_again_it_asks_no_question_twice(flagged: Path, model: Mo
     (run,) = manifest(flagged)["explained"]
     assert run["asked"] == len(answered) and run["dollars"] == pytest.approx(960 * len(answered) / 1_000_000)
     assert not kept.exists() or not list(kept.iterdir())
-    assert ragassay("explain", flagged, "--config", config).returncode == 0 and len(answered) == len(flags(flagged))
+    assert here("explain", flagged, "--config", config).returncode == 0 and len(answered) == len(flags(flagged))
