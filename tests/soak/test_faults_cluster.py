@@ -18,6 +18,8 @@ from tests.soak.fault_runs import PATIENCE, Tries, end_all, finished, ids, launc
 pytestmark = pytest.mark.soak
 
 ROWS = 1200
+MORE = 6000
+"""Rows of a run that goes on for so long that a node that is added gets work."""
 ENV = {"RAY_AUTH_MODE": "disabled", "PYTHONPATH": str(REPO), "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1"}
 
 
@@ -112,7 +114,7 @@ def test_actors_on_both_nodes_and_one_node_killed(tiny_model: str, tmp_path: Pat
 
 
 def test_a_node_is_added_in_mid_run(tiny_model: str, tmp_path: Path) -> None:
-    logs, job, output = two_days(tmp_path, 2 * ROWS), job_file(tmp_path, tiny_model, 1, 3), tmp_path / "out"
+    logs, job, output = two_days(tmp_path, MORE), job_file(tmp_path, tiny_model, 1, 3), tmp_path / "out"
     tries = Tries("a node added in mid-run")
     with cluster(tmp_path, 2, 0) as nodes:
         run = launched("run", logs, output, "--config", job, "--address", nodes.address, log=tmp_path / "run.log", **ENV)
@@ -124,7 +126,7 @@ def test_a_node_is_added_in_mid_run(tiny_model: str, tmp_path: Path) -> None:
             time.sleep(0.05)
         assert run.returncode == 0, (tmp_path / "run.log").read_text()
         tries.notes.append(f"workers on {len(set(seen.values()))} nodes")
-        tries.count(ids(2 * ROWS), rows_of(output), well=len(set(seen.values())) == 2)
+        tries.count(ids(MORE), rows_of(output), well=len(set(seen.values())) == 2)
     tries.done()
 
 
