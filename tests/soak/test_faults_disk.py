@@ -42,7 +42,7 @@ def leave(disk: Path, kib: int) -> Path:
     ("name", "before", "sizes"),
     [
         ("raw", None, (24, 48, 96, 160, 224)),
-        ("verdicts", "score", (16, 32, 64, 96, 128)),
+        ("verdicts", "score", (8, 16, 24, 32, 40)),
         ("the manifest", "score", (0, 4)),
         ("the manifest, in a new folder", None, (0, 4)),
     ],
