@@ -14,8 +14,8 @@ START_SECONDS = 300
 """Until Ray must have started."""
 
 
-class _RayletEndedError(Exception):
-    """Ray's main process is no more before anyone could reach it."""
+class _EndedError(Exception):
+    """One of Ray's main processes is no more before anyone could reach it."""
 
 
 def start_here(needed_cpus: float, runtime_env: dict[str, Any] | None = None) -> None:
@@ -46,24 +46,26 @@ def start_here(needed_cpus: float, runtime_env: dict[str, Any] | None = None) ->
                     runtime_env=runtime_env,
                 )
             return
-        except _RayletEndedError as error:
+        except _EndedError as error:
             if time.monotonic() > until:
                 raise _too_late() from error
 
 
 @contextmanager
 def _patiently(until: float) -> Iterator[None]:
-    """Wait for Ray's processes longer than the half minute that it gives them, and no longer than its raylet lives.
+    """Wait for Ray's processes longer than the half minute that it gives them, and no longer than they live.
 
     Args:
         until: When they must have come, by the monotonic clock.
 
     Raises:
         ConfigError: They did not come.
-        _RayletEndedError: The raylet is no more; what was started beside it is ended.
+        _EndedError: The raylet or Ray's store of metadata (GCS) is no more; what was started beside it is ended.
     """
     from ray._private import ray_constants, services
+    from ray.exceptions import RaySystemError
 
+    needed = {ray_constants.PROCESS_TYPE_GCS_SERVER, ray_constants.PROCESS_TYPE_RAYLET}
     look, start = services.get_node, services.start_ray_process
     started: list[tuple[str, subprocess.Popen[bytes]]] = []
 
@@ -74,12 +76,12 @@ def _patiently(until: float) -> Iterator[None]:
 
     def wait(*arguments: Any, **more: Any) -> Any:
         while True:
-            if any(kind == ray_constants.PROCESS_TYPE_RAYLET and process.poll() is not None for kind, process in started):
+            if any(kind in needed and process.poll() is not None for kind, process in started):
                 _end(process for _, process in started)
-                raise _RayletEndedError
+                raise _EndedError
             try:
                 return look(*arguments, **more)
-            except RuntimeError as error:  # it is not known yet
+            except (RuntimeError, RaySystemError) as error:  # it is not known yet
                 if time.monotonic() > until:
                     raise _too_late() from error
             time.sleep(0.1)

@@ -7,6 +7,7 @@ import psutil
 import pytest
 import ray
 from ray._private import services
+from ray.exceptions import RaySystemError
 
 from ragassay.jobs import ray_start
 from ragassay.pipeline.errors import ConfigError
@@ -18,7 +19,7 @@ def test_ray_that_takes_long_to_start_is_waited_for(monkeypatch: pytest.MonkeyPa
     def look(address: str, _: str) -> str:
         tries.append(address)
         if len(tries) < 3:
-            raise RuntimeError("the node is not known yet")
+            raise (RuntimeError, RaySystemError)[len(tries) - 1]("the node is not known yet")
         return "node"
 
     def init(**options: Any) -> None:

@@ -18,7 +18,7 @@ from ragassay.jobs.storage import open_folder
 from ragassay.pipeline.calibration.target import parse_target
 from ragassay.pipeline.errors import ConfigError, FitError, OutputError
 from ragassay.schemas.calibration import Calibration
-from tests.jobs.conftest import ragassay, read_rows
+from tests.jobs.conftest import here, read_rows
 
 from .conftest import DAYS, ITEMS, job
 
@@ -151,7 +151,7 @@ def test_it_is_refused_for_other_scores(scored: Path, precise: Calibration, tmp_
 def test_reviewers_labels_come_back(scored: Path, tmp_path: Path) -> None:
     """Flagged sentences go out, a reviewer fills them in, and `calibrate` reads the file."""
     flagged = tmp_path / "flagged.parquet"
-    assert ragassay("export", scored, flagged, "--format", "flagged").returncode == 0
+    assert here("export", scored, flagged, "--format", "flagged").returncode == 0
     table = pq.read_table(flagged)
     truth = {row["row_id"]: row["spans"] for row in read_rows(scored) if row["spans"] is not None}
     verdicts = [
@@ -159,7 +159,7 @@ def test_reviewers_labels_come_back(scored: Path, tmp_path: Path) -> None:
     ]
     filled = table.set_column(table.schema.get_field_index("supported"), "supported", pa.array(verdicts))
     pq.write_table(filled, tmp_path / "reviewed.parquet")
-    done = ragassay(
+    done = here(
         "calibrate", scored, "--label", "supported", "--labels", tmp_path / "reviewed.parquet", "--target", "recall>=0.8",
         "--of", "hallucinated", "--to", tmp_path / "c.json",
     )  # fmt: skip

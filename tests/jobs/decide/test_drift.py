@@ -14,7 +14,7 @@ from ragassay.jobs.verdict.drift import check_drift
 from ragassay.pipeline.verdict.moments import moments_of
 from ragassay.schemas.manifest import Manifest, Verdicts
 from ragassay.schemas.stats import PartitionStats
-from tests.jobs.conftest import ragassay
+from tests.jobs.conftest import here
 
 from .conftest import job
 
@@ -101,12 +101,12 @@ def test_on_the_command_line(scored_once: Path) -> None:
     folder = open_folder(str(scored_once))
     manifest = read_manifest(folder)
     assert not check_drift(job(), manifest, stats_of(folder, member_values_of(manifest))).drifted
-    done = ragassay("drift", scored_once, "--fail-on-drift")
+    done = here("drift", scored_once, "--fail-on-drift")
     assert done.returncode == 0 and "dt=2026-11-07 against 5 partition(s) before, from dt=2026-11-02" in done.stdout
 
 
 def test_drift_sets_the_exit_code(scored_once: Path, tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text("drift: {ks: 0.0001}\n")
-    done = ragassay("drift", scored_once, "--config", tmp_path / "job.yaml", "--fail-on-drift")
+    done = here("drift", scored_once, "--config", tmp_path / "job.yaml", "--fail-on-drift")
     assert done.returncode == 3 and "drifted" in done.stdout
-    assert ragassay("drift", scored_once, "--config", tmp_path / "job.yaml").returncode == 0
+    assert here("drift", scored_once, "--config", tmp_path / "job.yaml").returncode == 0

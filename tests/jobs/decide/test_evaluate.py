@@ -19,7 +19,7 @@ from ragassay.jobs.storage import open_folder
 from ragassay.pipeline.errors import InputError, RagassayError
 from ragassay.pipeline.verdict.aggregate import legal_pairs
 from tests.chat_server import Serve, completion
-from tests.jobs.conftest import ragassay, read_rows
+from tests.jobs.conftest import here, read_rows
 
 from .conftest import DAYS, ITEMS
 
@@ -162,7 +162,7 @@ def test_a_served_judge_is_a_line_of_the_table_and_is_not_paid_twice(scored: Pat
     config = scored.parent / "job.yaml"
     config.write_text(f"judge: {{name: big, base_url: '{server.url}', model: m}}\n")
     for _ in range(2):
-        done = ragassay("evaluate", scored, "--label", "label", "--config", config, "--resamples", "0")
+        done = here("evaluate", scored, "--label", "label", "--config", config, "--resamples", "0")
         assert done.returncode == 0, done.stderr
         assert len(server.bodies) == 3 * DAYS * ITEMS
     by_name = {line["name"]: line for line in json.loads((scored / "evaluation.json").read_text())["comparisons"][0]["lines"]}
@@ -170,15 +170,15 @@ def test_a_served_judge_is_a_line_of_the_table_and_is_not_paid_twice(scored: Pat
     server.shutdown()
     server.server_close()
     (scored / "judge" / "big.json").unlink()
-    gone = ragassay("evaluate", scored, "--label", "label", "--config", config)
+    gone = here("evaluate", scored, "--label", "label", "--config", config)
     assert gone.returncode == 1 and "can't be reached" in gone.stderr
 
 
 def test_on_the_command_line(scored: Path) -> None:
-    done = ragassay("evaluate", scored, "--label", "label", "--slice", "tenant", "--resamples", "10", "--all")
+    done = here("evaluate", scored, "--label", "label", "--slice", "tenant", "--resamples", "10", "--all")
     assert done.returncode == 0, done.stderr
     assert "correct against partial: 120 and 120 rows" in done.stdout and "normalisation check" in done.stdout
-    wrong = ragassay("evaluate", scored)
+    wrong = here("evaluate", scored)
     assert wrong.returncode == 1 and "--label COLUMN" in wrong.stderr
 
 

@@ -24,7 +24,7 @@ from ragassay.jobs.storage import open_folder
 from ragassay.jobs.visible import visible
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.manifest import DriftCheck, MemberFit, Shift
-from tests.jobs.conftest import ragassay, read_rows
+from tests.jobs.conftest import here, read_rows
 
 from .conftest import DAYS, HOSTILE, ITEMS, job, labelled_days, raw_row, write_output
 
@@ -34,7 +34,7 @@ ROWS = DAYS * (3 * ITEMS + 1)
 @pytest.fixture(scope="module")
 def page(scored_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
-    done = ragassay(
+    done = here(
         "report",
         scored_once,
         "--all",
@@ -212,28 +212,28 @@ def test_text_is_made_visible() -> None:
 
 
 def test_without_labels_and_without_days(scored: Path) -> None:
-    done = ragassay("report", scored)
+    done = here("report", scored)
     assert done.returncode == 0 and done.stdout.endswith("out/report.html\n")
     text = (scored / "report.html").read_text()
     assert "Against labels" not in text and "responses by score" in text
-    assert ragassay("report", scored, "--slice", "nothing").returncode == 1
+    assert here("report", scored, "--slice", "nothing").returncode == 1
 
 
 def test_an_output_without_any_score_has_a_report_too(tmp_path: Path) -> None:
     failed = {"status": "no_context", "error": "why", "members": None, "sentences": None, "context": None}
     rows = [raw_row(i, i, "wrong", np.random.default_rng(0)) | failed for i in range(3)]
     output = write_output(tmp_path / "out", {"dt=1": rows}, job())
-    done = ragassay("report", output)
+    done = here("report", output)
     assert done.returncode == 0, done.stderr
     text = (output / "report.html").read_text()
     assert "No response has a score." in text and "no_context" in text and "Not checked" in text
     for command in (("evaluate", output, "--label", "label"), ("compare", output), ("drift", output)):
-        refused = ragassay(*command)
+        refused = here(*command)
         assert refused.returncode == 1 and "no row of this output has a score" in refused.stderr
 
 
 def test_a_slice_must_be_of_plain_values(scored: Path) -> None:
-    refused = ragassay("report", scored, "--slice", "sentences")
+    refused = here("report", scored, "--slice", "sentences")
     assert refused.returncode == 1 and "slices are of plain values" in refused.stderr
 
 

@@ -19,7 +19,7 @@ from ragassay.jobs.score.stages import uncertainty_stages
 from ragassay.jobs.sections import Columns
 from ragassay.pipeline.stages.split import split_batch
 from tests.conftest import example_rows, write_logs
-from tests.jobs.conftest import ragassay, write_job
+from tests.jobs.conftest import here, ragassay, write_job
 
 UNTUNED = make_job({"slms": [{"name": "smollm2"}]})
 
@@ -179,20 +179,20 @@ def test_files_that_slow_a_job_are_warned_of() -> None:
 
 def test_the_command_says_what_is_missing(tmp_path: Path) -> None:
     write_logs(tmp_path / "a.parquet", example_rows(5))
-    done = ragassay("plan", tmp_path / "a.parquet", "--gpus", "8")
+    done = here("plan", tmp_path / "a.parquet", "--gpus", "8")
     assert done.returncode == 1 and "--gpu-tokens-per-second" in done.stderr
-    done = ragassay("plan", tmp_path / "none.parquet")
+    done = here("plan", tmp_path / "none.parquet")
     assert done.returncode == 1 and "does not exist" in done.stderr
     for name, number in (("a", 2**60 + 1), ("b", 0.5)):
         write_logs(tmp_path / f"{name}.parquet", [{**example_rows(1)[0], "n": number}])
-    done = ragassay("plan", tmp_path, "--seconds", "0")
+    done = here("plan", tmp_path, "--seconds", "0")
     assert done.returncode == 1 and "column 'n' is int64" in done.stderr
 
 
 def test_the_command_without_an_engine(tmp_path: Path) -> None:
     write_logs(tmp_path / "a.parquet", example_rows(40))
     command = ("plan", tmp_path / "a.parquet", "--seconds", "0", "--gpus", "8", "--gpu-tokens-per-second", "100000")
-    done = ragassay(*command, "--gpu-price", "2.5")
+    done = here(*command, "--gpu-price", "2.5")
     assert done.returncode == 0, done.stderr
     assert "40 rows in 1 files" in done.stdout and "time on 8 GPUs" in done.stdout and "in GPU hours" in done.stdout
     config = write_job(tmp_path / "job.yaml", slms=[], detectors=[{"name": "novelty", "kind": "novelty"}])

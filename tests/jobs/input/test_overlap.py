@@ -12,7 +12,7 @@ from ragassay.jobs.storage import Folder, open_folder
 from ragassay.pipeline.errors import InputError
 from tests.conftest import example_rows, write_logs
 
-from ..conftest import ragassay, write_job
+from ..conftest import here, write_job
 
 
 @pytest.fixture
@@ -92,5 +92,5 @@ def test_prefixes_of_an_object_store() -> None:
 
 def test_the_first_run_says_so_and_writes_nothing(root: Path) -> None:
     job = write_job(root / "job.yaml", slms=[], detectors=[{"name": "novelty", "kind": "novelty"}])
-    done = ragassay("run", root / "logs", root / "logs" / "audit", "--config", job)
+    done = here("run", root / "logs", root / "logs" / "audit", "--config", job)
     assert done.returncode == 1 and "OUTPUT outside it" in done.stderr and not (root / "logs" / "audit").exists()

@@ -100,9 +100,10 @@ def test_another_prompt_is_refused(adapter: Path) -> None:
         make_job({"slms": [{"name": "a", "adapter": str(adapter), "prompt": "{{ context[0] }} {{ sentence }}"}]})
 
 
-def test_another_model_is_refused(adapter: Path) -> None:
-    with pytest.raises(ModelError, match="trained on another model than 'embedded'"):
-        prepare_slm(Slm(name="a", adapter=str(adapter)))
+def test_another_model_is_refused(adapter: Path, tiny_model: str, tmp_path: Path) -> None:
+    other = other_tensors(tiny_model, tmp_path / "other")
+    with pytest.raises(ModelError, match=f"trained on another model than '{other}'"):
+        prepare_slm(Slm(name="a", model=str(other), adapter=str(adapter)))
 
 
 def test_an_unknown_adapter_is_named() -> None:
