@@ -105,6 +105,11 @@ def wait_for(condition: Any, process: subprocess.Popen[bytes], seconds: float = 
         time.sleep(0.02)
 
 
+def tiny(model: str) -> dict[str, Any]:
+    """An SLM that starts fast: the tiny model, in transformers."""
+    return {"name": "tiny", "model": model, "engine": "transformers", "dtype": "float32", "max_model_len": 1024}
+
+
 def write_job(path: Path, **job: Any) -> Path:
     path.write_text(yaml.safe_dump(job))
     return path

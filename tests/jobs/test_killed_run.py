@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import example_rows, write_logs
-from tests.jobs.conftest import here, manifest, read_rows, start, wait_for, write_job
+from tests.jobs.conftest import here, manifest, read_rows, start, tiny, wait_for, write_job
 
 TOTAL = 2000
 """Rows of the run, of two days."""
@@ -83,5 +83,4 @@ def check_killed(slm: dict[str, Any], tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_killed_driver_and_then_a_killed_actor_lose_nothing_and_score_nothing_twice(tiny_model: str, tmp_path: Path) -> None:
-    slm = {"name": "tiny", "model": tiny_model, "max_model_len": 1024, "engine": "transformers", "dtype": "float32"}
-    check_killed(slm, tmp_path)
+    check_killed(tiny(tiny_model), tmp_path)

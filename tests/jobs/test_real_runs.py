@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.conftest import HANDBOOK, write_logs
-from tests.jobs.conftest import here, manifest, ragassay, read_rows, read_table, write_job
+from tests.jobs.conftest import here, manifest, ragassay, read_rows, read_table, tiny, write_job
 
 pytestmark = [pytest.mark.slow, pytest.mark.engine]
 DAYS = ("02", "03")
@@ -141,8 +141,7 @@ def test_neither_row_order_nor_a_second_pool_changes_anything(
     rows = [row for day in DAYS for row in day_rows(day)]
     write_logs(tmp_path / "logs.parquet", random.Random(3).sample(rows, len(rows)))
     job = yaml.safe_load(config.read_text())
-    beside = {"name": "tiny", "model": tiny_model, "max_model_len": 1024, "engine": "transformers", "dtype": "float32"}
-    beside["prompt"] = "{{ context | join }} {{ sentence }} Yes or No?"
+    beside = {**tiny(tiny_model), "prompt": "{{ context | join }} {{ sentence }} Yes or No?"}
     both = write_job(tmp_path / "both.yaml", **{**job, "slms": [*job["slms"], beside], "block_mib": 0.5})
     done = ragassay("run", tmp_path / "logs.parquet", tmp_path / "out", "--config", both)
     assert done.returncode == 0, done.stdout + done.stderr

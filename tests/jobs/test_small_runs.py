@@ -3,20 +3,15 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import example_rows, write_logs
-from tests.jobs.conftest import here, manifest, read_rows, read_table, write_job
+from tests.jobs.conftest import here, manifest, read_rows, read_table, tiny, write_job
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_ray")]
 NOVELTY = {"name": "novelty", "kind": "novelty"}
-
-
-def tiny(model: str) -> dict[str, Any]:
-    return {"name": "tiny", "model": model, "engine": "transformers", "dtype": "float32", "max_model_len": 1024}
 
 
 def test_rows_that_cannot_be_scored_stay(tiny_model: str, tmp_path: Path) -> None:
