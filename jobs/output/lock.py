@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 from filelock import FileLock, Timeout
 
-from ragassay.jobs.endings import behind, full_message, is_full
+from ragassay.jobs.endings import behind, end_at_sigterm, full_message, is_full, sigterm_restored
 from ragassay.jobs.output.lease import CLAIM_SECONDS, Claim, ConditionalPut, LastPut, Lease, lease_of, store_age
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import OutputError
@@ -78,14 +78,16 @@ def _leased(folder: Folder) -> Iterator[str | None]:
         keeper = _claimed(folder)
     except OSError as error:
         raise OutputError(f"output {folder.uri} can't be written: {error}") from error
-    keeper.start()
-    try:
-        yield keeper.note
-    except BaseException:  # whatever became of the interruption on its way
-        if not keeper.lost:
-            raise
-    finally:
-        keeper.release()
+    with sigterm_restored():
+        end_at_sigterm()
+        keeper.start()
+        try:
+            yield keeper.note
+        except BaseException:  # whatever became of the interruption on its way
+            if not keeper.lost:
+                raise
+        finally:
+            keeper.release()
     if keeper.lost:
         raise OutputError(
             f"output {folder.uri}: this run's claim was not renewed for {LEASE_SECONDS / 60:.0f} minutes, or another run has "
@@ -132,7 +134,7 @@ class _Keeper:
     """Renews a claim until it is released.
 
     Attributes:
-        lost: Whether another may hold it now; the run is stopped then, as by Ctrl-C.
+        lost: Whether another may hold it now; the run is stopped then, as by SIGTERM (background jobs hear no Ctrl-C).
         note: See `locked`.
     """
 
@@ -173,7 +175,7 @@ class _Keeper:
     def _stop(self) -> None:
         self.lost = True
         if self._here and not self._done.is_set():
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
 
     def release(self) -> None:
         self._done.set()

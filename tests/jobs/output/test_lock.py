@@ -1,9 +1,10 @@
 """The lock of an output folder on an object store, on a real S3 server behind a proxy that breaks what passes."""
 
 import json
+import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Literal
@@ -97,13 +98,21 @@ def test_a_claim_whose_answer_is_lost_is_a_claim(folder: Folder, store: Store) -
     assert folder.read(LOCK) is None
 
 
-def asleep() -> None:
-    """A minute in which an interruption is heard at once: one long sleep would be slept to its end."""
-    for _ in range(600):
-        time.sleep(0.1)
+@pytest.fixture(params=["Ctrl-C is heard", "a shell's background job"])
+def asleep(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
+    """A sleep of a minute that is to be cut short, also where Ctrl-C is ignored."""
+    before = signal.getsignal(signal.SIGINT)
+    ignored = request.param == "a shell's background job"
+    signal.signal(signal.SIGINT, signal.SIG_IGN if ignored else signal.default_int_handler)
+    began = time.monotonic()
+    yield lambda: time.sleep(60)
+    signal.signal(signal.SIGINT, before)
+    assert time.monotonic() - began < 60
 
 
-def test_a_claim_is_renewed_and_who_has_lost_it_is_stopped(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_claim_is_renewed_and_who_has_lost_it_is_stopped(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, asleep: Callable[[], None]
+) -> None:
     monkeypatch.setattr(lock, "RENEW_SECONDS", 0.1)
 
     def renewed() -> int:
@@ -120,7 +129,7 @@ def test_a_claim_is_renewed_and_who_has_lost_it_is_stopped(folder: Folder, monke
 
 @pytest.mark.parametrize("fault", [OSError, RuntimeError])
 def test_a_claim_that_cannot_be_renewed_for_the_length_of_a_lease_is_lost(
-    folder: Folder, store: Store, monkeypatch: pytest.MonkeyPatch, fault: type[Exception]
+    folder: Folder, store: Store, monkeypatch: pytest.MonkeyPatch, fault: type[Exception], asleep: Callable[[], None]
 ) -> None:
     def unreachable(*_: object) -> None:
         raise fault("the store can't be reached")
