@@ -1,7 +1,9 @@
 """Object stores as they are: busy at times, and out of reach at others."""
 
+import time
 from typing import Any
 
+import pyarrow as pa
 from pyarrow import fs as pafs
 
 TRIES = 10
@@ -13,6 +15,12 @@ STORES = ("AWS Error", "google::cloud::Status", "Azure Error")
 OF_THE_FILE = ("NO_SUCH_KEY", "ACCESS_DENIED", "NOT_FOUND", "PERMISSION_DENIED")
 """Errors of a store that may well be one file's alone."""
 
+NO_ROOM = "Failed to flush response stream"
+"""What the AWS SDK makes of a 500 or a 503 whose body is longer than the range that was asked for; it doesn't ask again."""
+
+FIRST_PAUSE = 0.05
+"""Seconds before such a range is asked for again; then twice as long each time."""
+
 
 class PatientS3(pafs.S3FileSystem):  # type: ignore[misc]
     """S3, asked TRIES times: in Ray's workers too, to which pyarrow's own goes with 3, however it was made."""
@@ -21,9 +29,49 @@ class PatientS3(pafs.S3FileSystem):  # type: ignore[misc]
         """Take pyarrow's settings, but for the tries."""
         super().__init__(**settings, retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=TRIES))
 
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        """A file to be read at any place; short ranges are asked for as often as long ones."""
+        return pa.PythonFile(_PatientFile(super().open_input_file(path)), mode="r")
+
+    def open_input_stream(self, path: str, compression: str | None = None, buffer_size: int | None = None) -> pa.NativeFile:
+        """A file to be read from its beginning; likewise. It is unpacked where that is asked for."""
+        file = self.open_input_file(path)
+        plain = pa.CompressedInputStream(file, compression) if compression else file
+        return pa.BufferedInputStream(plain, buffer_size) if buffer_size else plain
+
     def __reduce__(self) -> Any:
         """What to make it of in another process."""
         return _remade, (_settings(super()),)
+
+
+class _PatientFile:
+    """What `pa.PythonFile` reads of: a file of S3, whose short ranges are asked for again."""
+
+    def __init__(self, file: pa.NativeFile) -> None:
+        self._file = file
+        self.seek, self.tell, self.close = file.seek, file.tell, file.close
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._file.closed)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        place = self._file.tell()
+        for attempt in range(TRIES):
+            try:
+                return bytes(self._file.read(None if size < 0 else size))
+            except OSError as error:
+                if NO_ROOM not in str(error) or attempt == TRIES - 1:
+                    raise
+                time.sleep(FIRST_PAUSE * 2**attempt)
+                self._file.seek(place)
+        raise AssertionError("unreachable")
 
 
 def patient(fs: pafs.FileSystem) -> pafs.FileSystem:

@@ -1,5 +1,6 @@
 """An object store that fails at times: it is asked again, in workers too, and no row is to blame where that does not help."""
 
+import gzip
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs as pafs
 
@@ -17,7 +19,7 @@ from ragassay.jobs.sections import Columns
 from ragassay.jobs.storage import open_folder
 from ragassay.pipeline.errors import InputError
 from tests.conftest import example_rows, write_logs
-from tests.soak.fault_store import KEYS, Weather, s3_store
+from tests.soak.fault_store import BUCKET, KEYS, Weather, s3_store
 
 SLOW = "When reading information for key 'a' in bucket 'b': AWS Error SLOW_DOWN during HeadObject operation: slow down"
 
@@ -35,6 +37,32 @@ def test_a_worker_asks_as_often_as_the_driver(monkeypatch: pytest.MonkeyPatch) -
             with there.open_input_stream(folder.path("a")) as stream:
                 assert bytes(stream.read()) == b"text"
         assert store.weather.seen["dropped"] > 8
+
+
+def test_a_short_range_is_asked_for_as_often_as_a_long_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Shorter than what the store says of an error: a column of one value, a lock, a small manifest, a packed file."""
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    rows = [{"tenant": "a", "number": i} for i in range(50)]
+    logs = write_logs(tmp_path / "a.parquet", rows, row_group_size=10)
+    lines = gzip.compress(b"one\ntwo\n")
+    with s3_store() as store:
+        fs = open_folder(store.uri("in")).fs
+        for name, content in (("a.parquet", logs.read_bytes()), ("b.jsonl.gz", lines), ("c.json", b"{}")):
+            with fs.open_output_stream(f"{BUCKET}/in/{name}", compression=None) as put:
+                put.write(content)
+        store.weather = Weather(errors=0.25, seed=7)
+        with pq.ParquetFile(f"{BUCKET}/in/a.parquet", filesystem=fs) as parquet:
+            assert parquet.read().to_pylist() == rows
+        assert pq.read_schema(f"{BUCKET}/in/a.parquet", filesystem=fs).names == ["tenant", "number"]
+        assert open_folder(store.uri("in")).read("c.json") == "{}"
+        with fs.open_input_stream(f"{BUCKET}/in/b.jsonl.gz", compression="gzip") as unpacked:
+            assert unpacked.read() == b"one\ntwo\n"
+        with fs.open_input_stream(f"{BUCKET}/in/b.jsonl.gz", compression=None) as packed:
+            assert packed.read() == lines
+        assert store.weather.seen["errors"] > 5
+        with pytest.raises(OSError, match=r"NO_SUCH_KEY|Path does not exist"):  # nor is it asked for what isn't there
+            fs.open_input_file(f"{BUCKET}/in/d")
 
 
 class Fails:
