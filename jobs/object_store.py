@@ -63,15 +63,18 @@ class _PatientFile:
 
     def read(self, size: int = -1) -> bytes:
         place = self._file.tell()
-        for attempt in range(TRIES):
+        for attempt in range(TRIES - 1):
             try:
-                return bytes(self._file.read(None if size < 0 else size))
+                return self._read(size)
             except OSError as error:
-                if NO_ROOM not in str(error) or attempt == TRIES - 1:
+                if NO_ROOM not in str(error):
                     raise
-                time.sleep(FIRST_PAUSE * 2**attempt)
-                self._file.seek(place)
-        raise AssertionError("unreachable")
+            time.sleep(FIRST_PAUSE * 2**attempt)
+            self._file.seek(place)
+        return self._read(size)
+
+    def _read(self, size: int) -> bytes:
+        return bytes(self._file.read(None if size < 0 else size))
 
 
 def patient(fs: pafs.FileSystem) -> pafs.FileSystem:
