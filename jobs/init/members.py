@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from ragassay.jobs.init.found import Found
 from ragassay.jobs.init.machine import Machine
 from ragassay.jobs.init.wording import comment
 
@@ -20,9 +19,14 @@ detectors:               # members that need no model: names and numbers, passag
 WEIGHTS = "weights: {facts: 27, entities: 1, attribution: 1, novelty: 1}   # as the bundled calibration has them"
 
 
-def members_text(found: Found, machine: Machine) -> Iterator[str]:
-    """Lines of the job file about members and their engines."""
-    if not found.asked:
+def members_text(asked: bool, machine: Machine) -> Iterator[str]:
+    """Lines of the job file about members and their engines.
+
+    Args:
+        asked: Whether there are questions.
+        machine: Where it will run.
+    """
+    if not asked:
         yield from comment(
             "There is no question, or in too few rows, and the bundled verifier asks with it: it would leave the others "
             "without a score. The detectors below need neither a question nor a model. For the verifier, write a question into "

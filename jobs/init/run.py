@@ -1,7 +1,8 @@
 """`ragassay init`: look at logs, write a job file for them, and say what to type next."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from rich.console import Console
@@ -11,8 +12,10 @@ from ragassay.jobs.config import make_job
 from ragassay.jobs.init.found import Found, look
 from ragassay.jobs.init.machine import Machine, this_machine
 from ragassay.jobs.init.names import Role
+from ragassay.jobs.init.others import LabelColumn
+from ragassay.jobs.init.traces import Traces, traces_in
 from ragassay.jobs.init.wording import listed, said
-from ragassay.jobs.init.write import job_text, length_text, size_text
+from ragassay.jobs.init.write import export_text, job_text, kinds_text, length_text, size_text, traces_text
 from ragassay.jobs.input import check_logs
 from ragassay.jobs.job_text import parse
 from ragassay.jobs.lines import print_lines
@@ -23,7 +26,7 @@ def init(uri: str, to: str, console: Console) -> None:
     """Write a job file.
 
     Args:
-        uri: Parquet file, folder, glob or object-store URI of logs.
+        uri: File, folder, glob or object-store URI of logs, or of an export of traces.
         to: File to write on this machine; nothing is ever overwritten.
         console: Where it is said what was taken for what.
 
@@ -33,14 +36,21 @@ def init(uri: str, to: str, console: Console) -> None:
     """
     if Path(to).exists():
         raise OutputError(_there(to))
-    logs, found = look(uri)
     machine = this_machine()
-    text = job_text(found, machine)
-    job = make_job(parse(text), where=to)
-    check_logs(logs, job.columns, job.question_needed)  # what a run would refuse is said now, and nothing is written
+    traces = traces_in(uri)
+    if traces is not None:
+        text = traces_text(traces, machine)
+        make_job(parse(text), where=to)
+        lines, further = _lines_of_traces(traces), _next(uri, to)
+    else:
+        logs, found = look(uri)
+        text = job_text(found, machine)
+        job = make_job(parse(text), where=to)
+        check_logs(logs, job.columns, job.question_needed)  # what a run would refuse is said now, and nothing is written
+        lines, further = _lines(found), _next(found.uri, to, found.labels)
     _write(to, text)
-    print_lines(_lines(found, machine, to), console)
-    for line in _next(found, to):
+    print_lines(chain(lines, _where(machine, to)), console)
+    for line in further:
         console.print(Text(line))  # not in the table, which would fold what is to be copied
 
 
@@ -58,7 +68,7 @@ def _there(to: str) -> str:
     return f"{to} is there already, and nothing is overwritten: name another file with --to, or move it away"
 
 
-def _lines(found: Found, machine: Machine, to: str) -> Iterator[tuple[str, str]]:
+def _lines(found: Found) -> Iterator[tuple[str, str]]:
     yield "input", size_text(found)
     yield "looked at", length_text(found)
     if found.messages is not None:
@@ -73,24 +83,39 @@ def _lines(found: Found, machine: Machine, to: str) -> Iterator[tuple[str, str]]
         yield from (("in doubt", f"{role}: {doubt}") for doubt in taken.doubts)
     yield "row_id", f"{said(found.row_id)}: {found.row_id_why}" if found.row_id else f"none: {found.row_id_why}"
     yield from (("in doubt", note) for note in found.notes)
-    if not found.asked:
-        yield "judges", "detectors alone: the bundled verifier asks with a question"
+    yield from _judges(found.asked)
     if found.labels:
         yield "labels", listed(label.name for label in found.labels)
     if found.slices:
         yield "slices", listed(found.slices)
     if found.unreadable:
         yield "in doubt", f"{found.unreadable} file(s) can't be read, and a run stops at them (on_bad_file)"
+
+
+def _lines_of_traces(found: Traces) -> Iterator[tuple[str, str]]:
+    yield "input", export_text(found)
+    yield "looked at", kinds_text(found)
+    yield "columns", "question, context and response are put together of each trace's spans: docs/traces.md"
+    yield from (("in doubt", doubt) for doubt in found.doubts)
+    yield from _judges(found.asked)
+
+
+def _judges(asked: bool) -> Iterator[tuple[str, str]]:
+    if not asked:
+        yield "judges", "detectors alone: the bundled verifier asks with a question"
+
+
+def _where(machine: Machine, to: str) -> Iterator[tuple[str, str]]:
     gpus = f", {len(machine.gpus)} GPU(s) of {min(machine.gpus):.0f} GiB" if machine.gpus else ", no GPU that can be used"
     yield "machine", f"{machine.cores} cores, {machine.memory:.0f} GiB of memory{gpus}"
     yield "written", to
 
 
-def _next(found: Found, to: str) -> Iterator[str]:
-    logs, job = shlex.quote(found.uri), shlex.quote(to)
+def _next(uri: str, to: str, labels: Sequence[LabelColumn] = ()) -> Iterator[str]:
+    logs, job = shlex.quote(uri), shlex.quote(to)
     yield f"what it takes  ragassay plan {logs} --config {job}"
     yield f"run it         ragassay run {logs} audit/ --config {job}"
-    if found.labels:
-        label = found.labels[0]
+    if labels:
+        label = labels[0]
         meaning = " --true-means supported (or hallucinated)" if label.true_means else ""
         yield f"then           ragassay evaluate audit/ --label {shlex.quote(label.name)}{meaning}"

@@ -1,11 +1,12 @@
 """The text of a job file: columns with the reasons for them, and the settings that one would touch first."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ragassay.jobs.init.found import Found
 from ragassay.jobs.init.machine import Machine
 from ragassay.jobs.init.members import members_text
 from ragassay.jobs.init.names import Role
+from ragassay.jobs.init.traces import Traces
 from ragassay.jobs.init.wording import as_yaml, comment, listed, said
 
 CHARS_A_TOKEN = 4  # roughly, of English
@@ -18,16 +19,41 @@ def job_text(found: Found, machine: Machine) -> str:
         found: What is known of the logs.
         machine: Where it will run.
     """
-    parts = [_head(found), _columns(found), members_text(found, machine), _verdicts(found), _rest(found)]
+    about = f"A job for {said(found.uri)}: {size_text(found)}. {length_text(found)}"
+    labels, keys = [label.name for label in found.labels], found.keys
+    rest = _rest(found.unreadable, keys[0] if keys else None, found.slices)
+    return _written(_head(about), _columns(found), members_text(found.asked, machine), _verdicts(labels), rest)
+
+
+def traces_text(found: Traces, machine: Machine) -> str:
+    """The same for an export of traces.
+
+    Args:
+        found: What is known of the export.
+        machine: Where it will run.
+    """
+    about = f"A job for {said(found.uri)}: {export_text(found)}. {kinds_text(found)}."
+    rest = _rest(0, "dt", ["model", "trace_name"])
+    return _written(_head(about), _preset(found), members_text(found.asked, machine), _verdicts(()), rest)
+
+
+def _written(*parts: Iterable[str]) -> str:
     return "\n\n".join("\n".join(part) for part in parts) + "\n"
 
 
-def _head(found: Found) -> Iterator[str]:
-    yield from comment(f"A job for {said(found.uri)}: {size_text(found)}. {length_text(found)}")
+def _head(about: str) -> Iterator[str]:
+    yield from comment(about)
     yield from comment(
         "What stands behind a # is a default or an example; docs/job.yaml has every setting. Lines IN DOUBT are for you to "
         "check."
     )
+
+
+def _preset(found: Traces) -> Iterator[str]:
+    yield from comment("Every trace is a row, with question, context and response as docs/traces.md says.")
+    for doubt in found.doubts:
+        yield from comment(f"IN DOUBT: {doubt}")
+    yield f"input: {{preset: {found.preset}}}"
 
 
 def _columns(found: Found) -> Iterator[str]:
@@ -52,15 +78,14 @@ def _columns(found: Found) -> Iterator[str]:
         yield from comment(f"IN DOUBT: {note}", "  ")
 
 
-def _verdicts(found: Found) -> Iterator[str]:
+def _verdicts(labels: Sequence[str]) -> Iterator[str]:
     yield from comment(
         "What is flagged: this share of the responses, the worst ones, in place of a threshold that comes with the package."
     )
     yield "# threshold: {quantile: 0.1}"
-    labels = listed(label.name for label in found.labels)
     yield from comment(
         (
-            f"Labels seem to be in {labels}: `ragassay evaluate` tells how good the verdicts are, and"
+            f"Labels seem to be in {listed(labels)}: `ragassay evaluate` tells how good the verdicts are, and"
             if labels
             else "With labels,"
         )
@@ -69,19 +94,30 @@ def _verdicts(found: Found) -> Iterator[str]:
     yield "# calibration: audit/calibration.json"
 
 
-def _rest(found: Found) -> Iterator[str]:
+def _rest(unreadable: int, key: str | None, slices: Sequence[str]) -> Iterator[str]:
     yield "# Language of the splitter and of stop words; xx for many languages."
     yield "# splitter: {name: sentencizer, language: en}"
-    if found.unreadable:
-        yield from comment(f"IN DOUBT: {found.unreadable} file(s) can't be read. A run stops at them, unless this says skip:")
+    if unreadable:
+        yield from comment(f"IN DOUBT: {unreadable} file(s) can't be read. A run stops at them, unless this says skip:")
     else:
         yield "# A file that can't be read stops a run; skip scores the rest."
     yield "# on_bad_file: skip"
-    if found.keys:
-        yield from comment(f"How far back tonight is compared: so many values of {said(found.keys[0])}.")
+    if key is not None:
+        yield from comment(f"How far back tonight is compared: so many values of {said(key)}.")
         yield "# history: {partitions: 30}"
-    if found.slices:
-        yield from comment(f"For `--slice` of evaluate and report: {listed(found.slices)}.")
+    if slices:
+        yield from comment(f"For `--slice` of evaluate and report: {listed(slices)}.")
+
+
+def export_text(found: Traces) -> str:
+    """How large an export is."""
+    return f"traces of {found.preset} in {found.files:,} file{'s' if found.files != 1 else ''}, {found.mib:,.1f} MiB"
+
+
+def kinds_text(found: Traces) -> str:
+    """What was seen in it."""
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in found.kinds.most_common())
+    return f"Of {found.records:,} records looked at, spans by kind: {kinds}; retrievals with texts: {found.told:,}"
 
 
 def size_text(found: Found) -> str:

@@ -13,3 +13,6 @@ PRESETS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[Span]]] = {
     "mlflow": mlflow.spans,
     "otel": otel.spans,
 }
+
+ODD = (ValueError, TypeError, OverflowError, AttributeError, LookupError, RecursionError)
+"""What reading a record raises where a field of it is not what it should be."""

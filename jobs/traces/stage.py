@@ -19,7 +19,7 @@ from ragassay.jobs.storage import Folder, writing
 from ragassay.jobs.traces.buckets import Buckets
 from ragassay.jobs.traces.export import Damage, nothing_in, records, seal
 from ragassay.jobs.traces.join import ROWS, Joined, as_unfinished, joined
-from ragassay.jobs.traces.presets import PRESETS
+from ragassay.jobs.traces.presets import ODD, PRESETS
 from ragassay.jobs.traces.spans import SPANS, Span, from_table, to_table
 from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.schemas.traces import ExportFile, TracesRecord
@@ -27,7 +27,6 @@ from ragassay.schemas.traces import ExportFile, TracesRecord
 TRACES = "_traces"
 RECORD = f"{TRACES}/_record.json"
 _DAY = 86_400_000_000  # microseconds
-_ODD = (ValueError, TypeError, OverflowError, AttributeError, LookupError, RecursionError)  # a field is not what it should be
 _AHEAD = _DAY  # of now: later times are of a wrong clock
 
 
@@ -164,7 +163,7 @@ def _spill(work: Staging, export: Logs, fresh: list[tuple[LogFile, ExportFile]],
                 work.counts["records"] += 1
                 try:
                     some = list(spans_of(record))
-                except _ODD as error:
+                except ODD as error:
                     reason = f"a field is not as {work.preset} writes it ({type(error).__name__})"  # its message may quote it
                     work.damaged(Damage(file.uri, f"record {number}", reason))
                     continue

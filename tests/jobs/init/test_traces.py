@@ -1,0 +1,60 @@
+"""`init` on exports of traces: each is told by its records, and the job that is written reads it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragassay.jobs.config import load_job
+from ragassay.jobs.init.traces import traces_in
+from ragassay.jobs.traces.source import logs_to_look_at
+from tests.conftest import HANDBOOK, REPO, example_rows, write_logs
+from tests.jobs.conftest import here
+from tests.jobs.traces.exports import TOOLS, write_export
+from tests.jobs.traces.stories import stories
+
+TOLD = stories(60, seed=5)
+DATA = REPO.parent / "shared" / "data"
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_an_export_gets_its_preset(tool: str, tmp_path: Path) -> None:
+    export, job_file = tmp_path / "export", tmp_path / "job.yaml"
+    for night in (1, 2):
+        write_export(TOOLS[tool], export, TOLD, night)
+    done = here("init", export, "--to", job_file)
+    assert done.returncode == 0, done.stderr
+    job = load_job(str(job_file))
+    assert job.input.preset == tool.split(maxsplit=1)[0] and f"ragassay run {export} audit/" in done.stdout
+    with logs_to_look_at(job, str(export)) as logs:
+        assert sum(file.rows or 0 for file in logs.files) > 0
+    assert ("in doubt" in done.stdout) == ("ids only" in tool)
+
+
+def test_what_is_missing_is_said_and_what_is_broken_passed_over(tmp_path: Path) -> None:
+    chats = [story for story in TOLD if all(span.kind != "retriever" for span in story.spans)]
+    write_export(TOOLS["langfuse"], tmp_path / "export", chats, 1)
+    write_export(TOOLS["langfuse"], tmp_path / "export", chats, 2)
+    (tmp_path / "export" / "a.parquet").write_bytes(b"PAR1 and no more")
+    found = traces_in(str(tmp_path / "export"))
+    assert found is not None and found.preset == "langfuse"
+    assert found.doubts == ["none of them is a retrieval: a trace without one has the status no_context, and no verdict"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"id": "a", "trace_id": "t", "type": "answer", "input": "in", "output": "out"},
+        {"trace_id": "t", "span_id": "s", "name": "retriever", "state": "OK", "spans": []},
+    ],
+)
+def test_logs_are_none(tmp_path: Path, more: dict[str, Any]) -> None:
+    """Nor are logs that bear the ids of their traces."""
+    assert traces_in(str(write_logs(tmp_path / "a.parquet", [{**row, **more} for row in example_rows(20)]))) is None
+    assert traces_in(str(tmp_path / "none")) is None
+
+
+def test_other_peoples_logs_are_none() -> None:
+    places = [HANDBOOK, *sorted(DATA.glob("*.parquet"))]
+    assert [place.name for place in places if traces_in(str(place)) is not None] == []
