@@ -2,10 +2,12 @@
 
 import logging
 import os
+import re
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from ragassay.pipeline.errors import ConfigError
@@ -13,9 +15,14 @@ from ragassay.pipeline.errors import ConfigError
 START_SECONDS = 300
 """Until Ray must have started."""
 
+STARTS = 5
+"""So often at most, where one of its processes ends as it starts."""
+
+WORDS = 3  # lines of its errors that are told then
+
 
 class _EndedError(Exception):
-    """One of Ray's main processes is no more before anyone could reach it."""
+    """One of Ray's main processes is no more before anyone could reach it: which, and what it said last."""
 
 
 def start_here(needed_cpus: float, runtime_env: dict[str, Any] | None = None) -> None:
@@ -29,12 +36,12 @@ def start_here(needed_cpus: float, runtime_env: dict[str, Any] | None = None) ->
         runtime_env: Ray's, for its workers.
 
     Raises:
-        ConfigError: It did not start within `START_SECONDS`.
+        ConfigError: It did not start within `START_SECONDS`, or ended as it started, `STARTS` times.
     """
     import ray
 
     until = time.monotonic() + START_SECONDS
-    while True:
+    for attempt in range(1, STARTS + 1):
         try:
             with _without_dashboard(), _patiently(until):
                 ray.init(
@@ -47,8 +54,9 @@ def start_here(needed_cpus: float, runtime_env: dict[str, Any] | None = None) ->
                 )
             return
         except _EndedError as error:
-            if time.monotonic() > until:
-                raise _too_late() from error
+            if attempt == STARTS or time.monotonic() > until:
+                raise ConfigError(f"Ray did not start on this machine in {attempt} tries: {error}") from error
+            time.sleep(attempt)
 
 
 @contextmanager
@@ -67,18 +75,19 @@ def _patiently(until: float) -> Iterator[None]:
 
     needed = {ray_constants.PROCESS_TYPE_GCS_SERVER, ray_constants.PROCESS_TYPE_RAYLET}
     look, start = services.get_node, services.start_ray_process
-    started: list[tuple[str, subprocess.Popen[bytes]]] = []
+    started: list[tuple[str, list[str], subprocess.Popen[bytes]]] = []
 
     def watched(command: list[str], process_type: str, *arguments: Any, **more: Any) -> Any:
         found = start(command, process_type, *arguments, **more)
-        started.append((process_type, found.process))
+        started.append((process_type, command, found.process))
         return found
 
     def wait(*arguments: Any, **more: Any) -> Any:
         while True:
-            if any(kind in needed and process.poll() is not None for kind, process in started):
-                _end(process for _, process in started)
-                raise _EndedError
+            for kind, command, process in started:
+                if kind in needed and process.poll() is not None:
+                    _end(process for *_, process in started)
+                    raise _EndedError(f"its {kind} ended ({process.returncode}){_last_words(command)}")
             try:
                 return look(*arguments, **more)
             except (RuntimeError, RaySystemError) as error:  # it is not known yet
@@ -97,6 +106,15 @@ def _end(processes: Iterable[subprocess.Popen[bytes]]) -> None:
     for process in processes:
         process.kill()
         process.wait()
+
+
+def _last_words(command: Sequence[str]) -> str:
+    """What a process of Ray's wrote last of its errors; nothing where it wrote none."""
+    path = next((part.partition("=")[2] for part in command if re.match("--stderr.filepath=", part)), "")
+    with suppress(OSError):
+        lines = [line for line in Path(path).read_text(errors="replace").splitlines() if " I " not in line]
+        return ": " + " ".join(lines[-WORDS:]) if lines else ""
+    return ""
 
 
 def _too_late() -> ConfigError:

@@ -1,6 +1,10 @@
 """How Ray is started on this machine."""
 
 import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -34,6 +38,29 @@ def test_ray_that_takes_long_to_start_is_waited_for(monkeypatch: pytest.MonkeyPa
     with pytest.raises(ConfigError, match="Ray did not start on this machine within"):
         ray_start.start_here(1)
     assert services.get_node is look
+
+
+def test_a_raylet_that_always_ends_is_an_error_with_its_last_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Such as one whose shared memory is too small: it would end so for ever."""
+    log, pauses, ended = tmp_path / "raylet.err", list[float](), list[Any]()
+
+    def start(command: list[str], *_: Any, **__: Any) -> Any:
+        log.write_text("[now I 7 7] logging.cc: level 3\n[now C 7 7] plasma.cc: no room in /dev/shm\n")
+        ended.append(subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"]))
+        return SimpleNamespace(process=ended[-1])
+
+    def init(**_: Any) -> None:
+        services.start_ray_process(["raylet", f"--stderr_filepath={log}"], "raylet", False)
+        ended[-1].wait()
+        services.get_node("here", "id")
+
+    monkeypatch.setattr(services, "start_ray_process", start)
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    said = rf"in {ray_start.STARTS} tries: its raylet ended \(3\): \[now C 7 7\] plasma.cc: no room in /dev/shm$"
+    with pytest.raises(ConfigError, match=said):
+        ray_start.start_here(1)
+    assert len(ended) == ray_start.STARTS == len(pauses) + 1
 
 
 @pytest.mark.slow
