@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from ragassay.pipeline.engines.settings import LocalSettings
 from ragassay.pipeline.slm.config import Replicas
 
-LIGHT_CPUS = 0.25
-"""Logical CPUs of the tasks that read, split and write: a fraction, so that SLM pools never leave them without a place."""
+LIGHT_CPUS = 0.5
+"""Logical CPUs of the tasks that read, split and write: a fraction, so that SLM pools never leave them without a place.
 
+Not less: tasks that share a core do no more together, and each is a process, whose start takes seconds of CPU.
+"""
 
 DRIVER_CPUS = 0.5
 """Logical CPUs of the tasks of the cheap steps, fit and finalize."""
