@@ -12,7 +12,8 @@ import pytest
 from ragassay.jobs.storage import open_folder
 from ragassay.jobs.traces.export import export_files
 from ragassay.jobs.traces.stage import TRACES, stage
-from tests.jobs.traces.exports import TOOLS, Tool, run_id, write_export
+from tests.jobs.traces.exports import TOOLS, Tool, write_export
+from tests.jobs.traces.exports.langsmith import run_id
 from tests.jobs.traces.stories import Story, stories
 
 COUNT = 120
