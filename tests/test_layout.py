@@ -81,6 +81,11 @@ def test_no_rooms_import_each_other_in_a_circle() -> None:
     TopologicalSorter(arrows()).prepare()  # a CycleError names the circle
 
 
+def test_files_of_tests_are_short() -> None:
+    lengths = {path: len(path.read_text().splitlines()) for path in (REPO / "tests").rglob("*.py")}
+    assert {path: lines for path, lines in lengths.items() if lines > LONGEST_FILE} == {}
+
+
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(REPO)))
 def test_files_and_functions_are_short(path: Path) -> None:
     text = path.read_text()
