@@ -35,9 +35,10 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Tests share the cores, a thread each: PyTorch's threads would wait for one another. Those that start vLLM want all of them.
+# Tests share the cores, a thread each: PyTorch's threads would wait for one another. Of the fast ones some wait for a server, so
+# there is one more than cores. Those that start vLLM want all of them.
 test: lint browser
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 4 --dist worksteal --cov --cov-report=
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n $$(($$(nproc) + 1)) --maxprocesses 4 --dist worksteal --cov --cov-report=
 	@echo "the fast tests run $$($(BIN)/coverage report --format=total) % of the code (what runs in Ray's workers is not counted)"
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow and not engine" -n 2 --dist loadfile
 	$(BIN)/python -m pytest -m engine

@@ -82,7 +82,7 @@ def test_a_delta_that_is_no_probability_is_refused(scored_once: Path, delta: flo
         run(scored_once, "precision>=0.9", delta=delta)
 
 
-def test_a_rule_that_was_fitted_to_labels_certifies_nothing(scored: Path, precise: Calibration) -> None:
+def test_a_rule_that_was_fitted_to_labels_certifies_nothing(without_ray: None, scored: Path, precise: Calibration) -> None:
     path = write_calibration(precise, open_folder(str(scored)), None)
     finalize_job(job().model_copy(update={"calibration": path}), str(scored), Console(quiet=True))
     with pytest.raises(ConfigError, match="fitted to the very labels"):
@@ -98,7 +98,7 @@ def test_a_target_out_of_reach_says_how_far(scored_once: Path, tmp_path: Path) -
         run(scored_once, "precision>=0.6", source, threshold_only=True)
 
 
-def test_finalize_uses_it(scored: Path, precise: Calibration) -> None:
+def test_finalize_uses_it(without_ray: None, scored: Path, precise: Calibration) -> None:
     folder = open_folder(str(scored))
     path = write_calibration(precise, folder, None)
     record = finalize_job(job().model_copy(update={"calibration": path}), str(scored), Console(quiet=True))
