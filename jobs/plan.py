@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ragassay.jobs.guard import Guard
 from ragassay.jobs.progress.meter import CountedActor, count_batch
-from ragassay.jobs.resources import LIGHT_CPUS
+from ragassay.jobs.resources import LEAST_LIGHT_CPUS, LIGHT_AT_ONCE, light_cpus
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.slm.config import Replicas
 
@@ -31,7 +31,7 @@ class Stage:
         name: Its name.
         call: A function of a table; or a class, whose instances are called, where something heavy is held between tables.
         arguments: Further arguments, of the function or of the class.
-        replicas: Actor pool of a class; None for a function, which runs in tasks of LIGHT_CPUS.
+        replicas: Actor pool of a class; None for a function, which runs in light tasks, see `resources.light_cpus`.
         environment: Environment variables of its actors' processes; a function runs in any worker.
         judges: Whether it says something of sentences, which is worth a bar.
     """
@@ -85,18 +85,20 @@ def run_plan(source: Any, stages: Sequence[Stage], sink: Sink, block_mib: float)
     from ray.data import DataContext
 
     context = DataContext.get_current()
-    _settle(context, stages, block_mib)
+    cpus = ray.cluster_resources()["CPU"]
+    _settle(context, stages, block_mib, cpus)
     context.checkpoint_config = _commits(sink)
-    dataset = ray.data.read_datasource(source, num_cpus=LIGHT_CPUS)
+    light = light_cpus(cpus - sum(stage.replicas.max * stage.replicas.num_cpus for stage in stages if stage.replicas))
+    dataset = ray.data.read_datasource(source, num_cpus=light)
     guard = Guard()
     for stage in stages:
-        dataset = dataset.map_batches(**how(stage, guard))
+        dataset = dataset.map_batches(**how(stage, light, guard))
     try:
         dataset.write_parquet(
             sink.output.path(sink.name),
             filesystem=sink.output.fs,
             partition_cols=list(sink.partition_keys) or None,
-            ray_remote_args={"num_cpus": LIGHT_CPUS},
+            ray_remote_args={"num_cpus": light},
             schema=sink.schema,
             compression="zstd",
         )
@@ -133,12 +135,10 @@ def _counted_class(name: str) -> Callable[..., Any]:
     return type(name, (CountedActor,), {})
 
 
-def _settle(context: Any, stages: Sequence[Stage], block_mib: float) -> None:
-    """Ray Data's settings for these stages."""
-    import ray
+def _settle(context: Any, stages: Sequence[Stage], block_mib: float, cpus: float) -> None:
+    """Ray Data's settings for these stages on so many logical CPUs."""
     from ray.data import ExecutionResources
 
-    cpus = ray.cluster_resources()["CPU"]
     context.raise_original_map_exception = True  # ours come back as what they are, see ray_session.our_error
     context.execution_no_progress_timeout_s = NO_PROGRESS_SECONDS
     context.target_max_block_size = int(block_mib * (1 << 20))
@@ -150,13 +150,19 @@ def _settle(context: Any, stages: Sequence[Stage], block_mib: float) -> None:
     )
 
 
-def how(stage: Stage, guard: Guard | None = None) -> dict[str, Any]:
-    """Arguments of Ray Data's `map_batches` for a stage; its actors are looked after by a guard, if there is one."""
+def how(stage: Stage, light: float = LEAST_LIGHT_CPUS, guard: Guard | None = None) -> dict[str, Any]:
+    """Arguments of Ray Data's `map_batches` for a stage.
+
+    Args:
+        stage: The stage.
+        light: Logical CPUs of a task, where it is a function.
+        guard: Looks after its actors, if there is one.
+    """
     from ray.data import ActorPoolStrategy
 
     whole_blocks = {"batch_size": None, "batch_format": "pyarrow", "zero_copy_batch": True}
     if stage.replicas is None:
-        return {"fn": stage.call, "fn_kwargs": dict(stage.arguments), "num_cpus": LIGHT_CPUS, **whole_blocks}
+        return {"fn": stage.call, "fn_kwargs": dict(stage.arguments), "num_cpus": light, **whole_blocks}
     pool = ActorPoolStrategy(
         min_size=stage.replicas.min,
         max_size=stage.replicas.max,
@@ -219,4 +225,4 @@ def pool_cpus(stages: Sequence[Stage]) -> float:
 def needed_resources(stages: Sequence[Stage]) -> tuple[float, float]:
     """Logical CPUs and GPUs without which a plan could wait for itself for ever."""
     gpus = sum(stage.replicas.min * stage.replicas.num_gpus for stage in stages if stage.replicas)
-    return pool_cpus(stages) + 4 * LIGHT_CPUS, gpus
+    return pool_cpus(stages) + LIGHT_AT_ONCE * LEAST_LIGHT_CPUS, gpus
