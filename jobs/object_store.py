@@ -1,6 +1,7 @@
 """Object stores as they are: busy at times, and out of reach at others."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -31,11 +32,12 @@ class PatientS3(pafs.S3FileSystem):  # type: ignore[misc]
 
     def open_input_file(self, path: str) -> pa.NativeFile:
         """A file to be read at any place; short ranges are asked for as often as long ones."""
-        return pa.PythonFile(_PatientFile(super().open_input_file(path)), mode="r")
+        return pa.PythonFile(_PatientFile(lambda: pafs.S3FileSystem.open_input_file(self, path)), mode="r")
 
-    def open_input_stream(self, path: str, compression: str | None = None, buffer_size: int | None = None) -> pa.NativeFile:
-        """A file to be read from its beginning; likewise. It is unpacked where that is asked for."""
+    def open_input_stream(self, path: str, compression: str | None = "detect", buffer_size: int | None = None) -> pa.NativeFile:
+        """A file to be read from its beginning; likewise. It is unpacked as its name says, if nothing else is asked for."""
         file = self.open_input_file(path)
+        compression = _packing(path) if compression == "detect" else compression
         plain = pa.CompressedInputStream(file, compression) if compression else file
         return pa.BufferedInputStream(plain, buffer_size) if buffer_size else plain
 
@@ -47,9 +49,18 @@ class PatientS3(pafs.S3FileSystem):  # type: ignore[misc]
 class _PatientFile:
     """What `pa.PythonFile` reads of: a file of S3, whose short ranges are asked for again."""
 
-    def __init__(self, file: pa.NativeFile) -> None:
-        self._file = file
-        self.seek, self.tell, self.close = file.seek, file.tell, file.close
+    def __init__(self, opened: Callable[[], pa.NativeFile]) -> None:
+        self._opened = opened
+        self._file = opened()
+
+    def seek(self, place: int, whence: int = 0) -> int:
+        return int(self._file.seek(place, whence))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def close(self) -> None:
+        self._file.close()
 
     @property
     def closed(self) -> bool:
@@ -70,11 +81,20 @@ class _PatientFile:
                 if NO_ROOM not in str(error):
                     raise
             time.sleep(FIRST_PAUSE * 2**attempt)
+            self._file = self._opened()  # the store says so if the file is no more there, or no more ours to read
             self._file.seek(place)
         return self._read(size)
 
     def _read(self, size: int) -> bytes:
         return bytes(self._file.read(None if size < 0 else size))
+
+
+def _packing(path: str) -> str | None:
+    """How a file of that name is packed, as pyarrow detects it; None where it is not."""
+    try:
+        return str(pa.Codec.detect(path).name)
+    except (TypeError, ValueError):  # what it raises of a name that tells nothing depends on its version
+        return None
 
 
 def patient(fs: pafs.FileSystem) -> pafs.FileSystem:

@@ -16,9 +16,13 @@ START_SECONDS = 300
 """Until Ray must have started."""
 
 STARTS = 5
-"""So often at most, where one of its processes ends as it starts."""
+"""So often at most, where one of its processes ends within `AT_ONCE` seconds: nothing will be different the next time."""
 
-WORDS = 3  # lines of its errors that are told then
+AT_ONCE = 10
+
+WORDS = 3  # of its errors that are told then
+
+_ERROR = re.compile(r"^\[.*? [CEF] \d+ \d+\] (.*)")  # a line of its log, without what comes before the message
 
 
 class _EndedError(Exception):
@@ -36,12 +40,14 @@ def start_here(needed_cpus: float, runtime_env: dict[str, Any] | None = None) ->
         runtime_env: Ray's, for its workers.
 
     Raises:
-        ConfigError: It did not start within `START_SECONDS`, or ended as it started, `STARTS` times.
+        ConfigError: It did not start within `START_SECONDS`, or ended at once, `STARTS` times.
     """
     import ray
 
     until = time.monotonic() + START_SECONDS
-    for attempt in range(1, STARTS + 1):
+    hopeless = 0
+    while True:
+        began = time.monotonic()
         try:
             with _without_dashboard(), _patiently(until):
                 ray.init(
@@ -54,9 +60,13 @@ def start_here(needed_cpus: float, runtime_env: dict[str, Any] | None = None) ->
                 )
             return
         except _EndedError as error:
-            if attempt == STARTS or time.monotonic() > until:
-                raise ConfigError(f"Ray did not start on this machine in {attempt} tries: {error}") from error
-            time.sleep(attempt)
+            hopeless += time.monotonic() - began < AT_ONCE
+            if hopeless == STARTS or time.monotonic() > until:
+                raise ConfigError(
+                    f"Ray did not start on this machine: {error}. It wants memory, room in /dev/shm and in /tmp, and processes "
+                    "(ulimit -u)"
+                ) from error
+            time.sleep(1)
 
 
 @contextmanager
@@ -87,7 +97,7 @@ def _patiently(until: float) -> Iterator[None]:
             for kind, command, process in started:
                 if kind in needed and process.poll() is not None:
                     _end(process for *_, process in started)
-                    raise _EndedError(f"its {kind} ended ({process.returncode}){_last_words(command)}")
+                    raise _EndedError(f"its {kind} ended ({process.returncode}), {_last_words(command)}")
             try:
                 return look(*arguments, **more)
             except (RuntimeError, RaySystemError) as error:  # it is not known yet
@@ -109,12 +119,13 @@ def _end(processes: Iterable[subprocess.Popen[bytes]]) -> None:
 
 
 def _last_words(command: Sequence[str]) -> str:
-    """What a process of Ray's wrote last of its errors; nothing where it wrote none."""
+    """What a process of Ray's wrote last of its errors, and where it stands."""
     path = next((part.partition("=")[2] for part in command if re.match("--stderr.filepath=", part)), "")
+    said: list[str] = []
     with suppress(OSError):
-        lines = [line for line in Path(path).read_text(errors="replace").splitlines() if " I " not in line]
-        return ": " + " ".join(lines[-WORDS:]) if lines else ""
-    return ""
+        lines = Path(path).read_text(errors="replace").splitlines()
+        said = [error[1] for error in map(_ERROR.match, lines) if error]
+    return f"saying in {path}: {' '.join(said[-WORDS:]) or 'nothing'}"
 
 
 def _too_late() -> ConfigError:

@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 from pyarrow import fs as pafs
+from pyarrow import parquet as pq
 
 from ragassay.jobs.address import address_of, without_secrets
 from ragassay.jobs.object_store import patient
@@ -136,6 +137,24 @@ def writing(fs: pafs.FileSystem, path: str, compression: str | None = None) -> I
         with suppress(OSError):
             fs.delete_file(part)  # what there is of it takes the room that is missing
         raise
+
+
+def read_table(
+    fs: pafs.FileSystem, path: str, columns: Sequence[str] | None = None, schema: pa.Schema | None = None
+) -> pa.Table:
+    """A whole Parquet file. It is opened here, since pyarrow would go past the file system that asks a store again.
+
+    Args:
+        fs: File system.
+        path: On it.
+        columns: Those to read; all by default.
+        schema: To read it with; its own by default.
+
+    Raises:
+        OSError, pa.ArrowException: It can't be read.
+    """
+    with fs.open_input_file(path) as file:
+        return pq.read_table(file, columns=columns, schema=schema, partitioning=None)
 
 
 def open_folder(uri: str) -> Folder:

@@ -11,7 +11,9 @@ app = typer.Typer()
 
 @app.command()
 def init(
-    input_uri: Annotated[str, typer.Argument(help="Parquet file, folder, glob or object-store URI of logs.")],
+    input_uri: Annotated[
+        str, typer.Argument(help="File, folder, glob or object-store URI of logs, or of an export of traces.")
+    ],
     to: Annotated[str, typer.Option("--to", help="Job file to write; nothing is overwritten.")] = "job.yaml",
 ) -> None:
     """Write a commented job file for given logs: which columns are what and why, and what to touch first."""

@@ -7,10 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet as pq
 
 from ragassay.jobs.decide.review_lines import SUFFIX, SUFFIXES, read_lines, settled
-from ragassay.jobs.storage import open_file
+from ragassay.jobs.storage import open_file, read_table
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 from ragassay.schemas.review import Said
@@ -147,7 +146,7 @@ def read_reviewed(source: LabelSource) -> Reviewed:
         return _reviewed_lines(uri)
     where, name = open_file(uri)
     try:
-        table = pq.read_table(where.path(name), filesystem=where.fs, partitioning=None)
+        table = read_table(where.fs, where.path(name))
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(f"labels {uri} can't be read as Parquet ({SUFFIX} is JSON Lines): {error}") from error
     missing = sorted({"row_id", source.column} - set(table.column_names))

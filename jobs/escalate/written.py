@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet as pq
 
 from ragassay.jobs.output.partitions import batches, hive_path, partitions
-from ragassay.jobs.storage import Folder, writing
+from ragassay.jobs.storage import Folder, read_table, writing
 from ragassay.pipeline.arrays import Bools, Ints
 from ragassay.schemas.columns import USAGE, Status
 from ragassay.schemas.escalated import ESCALATED
@@ -47,7 +47,7 @@ def outcomes(output: Folder) -> Outcomes:
     found = partitions(output, ESCALATED)
     for number, paths in enumerate(found.values()):
         for path in paths:
-            table = pq.read_table(path, columns=["row_key", "status"], filesystem=output.fs, partitioning=None)
+            table = read_table(output.fs, path, ["row_key", "status"])
             keys.append(table["row_key"].to_numpy())
             failed.append(pc.equal(table["status"], Status.ERROR.value).to_numpy())
             places.append(np.full(len(table), number))

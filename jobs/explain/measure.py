@@ -22,7 +22,7 @@ from ragassay.jobs.decide.labels import (
 )
 from ragassay.jobs.explain.written import explained_rows
 from ragassay.jobs.output.partitions import hive_path, partitions, read_group
-from ragassay.jobs.storage import Folder, open_file
+from ragassay.jobs.storage import Folder, open_file, read_table
 from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.pipeline.explain.strategy import Strategy
 from ragassay.schemas.explanations import Outcome, dataset_of
@@ -247,7 +247,7 @@ def _judgements(uri: str) -> dict[tuple[Key, str, int], bool]:
     """(row, strategy, sentence) -> whether a person finds the reason inconsistent."""
     where, name = open_file(uri)
     try:
-        table = pq.read_table(where.path(name), filesystem=where.fs, partitioning=None)
+        table = read_table(where.fs, where.path(name))
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(f"judgements {uri} can't be read as Parquet: {error}") from error
     missing = sorted({"row_id", "strategy", "sentence", "inconsistent"} - set(table.column_names))

@@ -158,8 +158,8 @@ def _nothing_fits(uri: str, columns: Sequence[Column], missing: Sequence[Role], 
     lines.append(
         "If one of them is what is missing, name it in a job file yourself, such as `columns: {question: …, context: …, "
         "response: …}` (docs/job.yaml). A context is a string or a list of strings or of structs with a text, a question and a "
-        "response are strings; "
-        "conversations are one column, `columns: {messages: …}`"
+        "response are strings; conversations are one column, `columns: {messages: …}`; an export of traces is read by "
+        "`input: {preset: …}` (docs/traces.md)"
     )
     return "\n".join(lines)
 

@@ -123,4 +123,8 @@ def _values(array: pa.Array) -> list[Any]:
         return list(texts(array)[0].to_pylist())
     if can_be_context(array.type) and not is_talk(array.type):
         return list(passages(array).context.to_pylist())
-    return list(mended(array)[0].to_pylist())
+    found = mended(array)[0]
+    try:
+        return list(found.to_pylist())
+    except (ValueError, OverflowError):  # a time that Python doesn't have, such as one in the year 10,000
+        return list(found.cast(pa.string()).to_pylist())

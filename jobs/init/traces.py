@@ -1,15 +1,18 @@
 """An export of traces, in the place of logs: told by its records, which only the tool that wrote them has like this."""
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import islice
 
 import pyarrow as pa
+from pyarrow import fs as pafs
+from pyarrow import parquet as pq
 
 from ragassay.jobs.address import address_of
-from ragassay.jobs.input import Logs
-from ragassay.jobs.traces.export import Record, export_files, records
+from ragassay.jobs.init.names import SYNONYMS, Role, parts_of
+from ragassay.jobs.input import LogFile, Logs
+from ragassay.jobs.traces.export import PARQUET, Damage, Record, export_files, records
 from ragassay.jobs.traces.presets import ODD, PRESETS
 from ragassay.jobs.traces.spans import Kind, Span
 from ragassay.pipeline.errors import InputError
@@ -18,10 +21,18 @@ FILES = 16
 """Files that are looked at, spread over all of them."""
 
 RECORDS = 100
-"""Records of each."""
+"""Records of each, at most."""
+
+SPANS = 400
+"""Spans of each: a record of OpenTelemetry may hold hundreds."""
+
+DAMAGES = 10
+"""Lines that can't be read, after which a file is no export."""
 
 TELLING = (Kind.GENERATION, Kind.RETRIEVER, Kind.RERANKER)
 """Kinds of spans that no other tool's records, and no logs, are taken for."""
+
+RETRIEVALS = (Kind.RETRIEVER, Kind.RERANKER)
 
 
 @dataclass(frozen=True)
@@ -34,6 +45,7 @@ class Traces:
         files: Its files.
         mib: Their size.
         records: Records that were looked at.
+        others: Those of them that hold no span.
         kinds: How many of their spans are of which kind.
         told: Retrievals of these that tell texts of passages.
         asked: Whether a root, or a trace as a whole, was seen that asks.
@@ -44,6 +56,7 @@ class Traces:
     files: int
     mib: float
     records: int
+    others: int
     kinds: Counter[Kind]
     told: int
     asked: bool
@@ -51,12 +64,40 @@ class Traces:
     @property
     def doubts(self) -> list[str]:
         """What would leave rows without a verdict."""
-        retrievals = self.kinds[Kind.RETRIEVER] + self.kinds[Kind.RERANKER]
-        if not retrievals:
-            return ["none of them is a retrieval: a trace without one has the status no_context, and no verdict"]
-        if not self.told:
-            return ["no retrieval tells texts, but ids at most: such a trace has the status no_context, and no verdict"]
-        return []
+        found = []
+        if not any(self.kinds[kind] for kind in RETRIEVALS):
+            found.append("none of them is a retrieval: a trace without one has the status no_context, and no verdict")
+        elif not self.told:
+            found.append("no retrieval tells texts, but ids at most: such a trace has the status no_context, and no verdict")
+        if self.others > self.records / 2:
+            found.append(f"{self.others:,} of {self.records:,} records are no spans, and would be passed over")
+        return found
+
+
+@dataclass
+class _Tally:
+    """What one preset makes of the records."""
+
+    kinds: Counter[Kind] = field(default_factory=Counter)
+    others: int = 0
+    told: int = 0
+    asked: bool = False
+    placed: int = 0  # times and parents that were read
+
+    def add(self, spans: list[Span]) -> int:
+        """Count the spans of a record, and say how many they are."""
+        self.others += not spans
+        for span in spans:
+            self.kinds[span.kind] += 1
+            self.told += span.kind in RETRIEVALS and any(document.text for document in span.documents or ())
+            self.asked |= bool(span.question) and (span.kind is Kind.TRACE or span.root or span.parent_id is None)
+            self.placed += (span.start is not None) + (span.end is not None) + (span.parent_id is not None)
+        return len(spans)
+
+    @property
+    def fit(self) -> tuple[int, int]:
+        """How well the preset fits; two may know a record's ids, and one of them its times."""
+        return sum(self.kinds[kind] for kind in TELLING), self.placed
 
 
 def traces_in(uri: str) -> Traces | None:
@@ -66,39 +107,81 @@ def traces_in(uri: str) -> Traces | None:
         uri: A file, a folder, a glob, on a disk or an object store.
 
     Returns:
-        What it is; None where it is none, which other readers then tell more of.
+        What it is; None where it is none, or has rows with a context and a response of their own. Other readers tell more then.
     """
     try:
         export = export_files(uri)
     except InputError:
         return None
-    seen = list(_records(export))
-    found = {preset: [span for record in seen for span in _spans(preset, record)] for preset in PRESETS}
-    kinds = {preset: Counter(span.kind for span in spans) for preset, spans in found.items()}
-    preset = max(PRESETS, key=lambda name: sum(kinds[name][kind] for kind in TELLING))
-    if not any(kinds[preset][kind] for kind in TELLING):
+    tallies, seen = {preset: _Tally() for preset in PRESETS}, 0
+    step = max(1, -(-len(export.files) // FILES))
+    for file in export.files[::step]:
+        spanless = _spanless(export.fs, file)
+        if spanless is not None:
+            if _of_a_log(spanless.names):
+                return None
+            continue
+        spans = 0
+        for record in islice(_records(export, file), RECORDS):
+            if _of_a_log(name for name, value in record.items() if value and isinstance(value, str | list)):
+                return None
+            seen += 1
+            spans += max(tally.add(_spans(preset, record)) for preset, tally in tallies.items())
+            if spans >= SPANS:
+                break
+    preset = max(PRESETS, key=lambda name: tallies[name].fit)
+    found = tallies[preset]
+    if not any(found.kinds[kind] for kind in TELLING):
         return None
-    retrievals = [span for span in found[preset] if span.kind in (Kind.RETRIEVER, Kind.RERANKER)]
     return Traces(
         uri=address_of(uri),
         preset=preset,
         files=len(export.files),
         mib=sum(file.size for file in export.files) / (1 << 20),
-        records=len(seen),
-        kinds=kinds[preset],
-        told=sum(any(document.text for document in span.documents or ()) for span in retrievals),
-        asked=any(span.question for span in found[preset] if span.kind is Kind.TRACE or span.root or span.parent_id is None),
+        records=seen,
+        others=found.others,
+        kinds=found.kinds,
+        told=found.told,
+        asked=found.asked,
     )
 
 
-def _records(export: Logs) -> Iterator[Record]:
-    """Some records of some files; what can't be read is passed over, the run tells of it."""
-    step = max(1, -(-len(export.files) // FILES))
-    for file in export.files[::step]:
-        try:
-            yield from islice(records(export.fs, file, lambda _: None), RECORDS)
-        except (OSError, pa.ArrowException):
-            continue
+class _NoExportError(Exception):
+    """A file has so many lines that can't be read."""
+
+
+def _records(export: Logs, file: LogFile) -> Iterator[Record]:
+    """Records of a file; what can't be read is passed over, the run tells of it."""
+    damages = 0
+
+    def count(_: Damage) -> None:
+        nonlocal damages
+        damages += 1
+        if damages == DAMAGES:
+            raise _NoExportError
+
+    try:
+        yield from records(export.fs, file, count)
+    except (OSError, pa.ArrowException, _NoExportError):
+        return
+
+
+def _spanless(fs: pafs.FileSystem, file: LogFile) -> pa.Schema | None:
+    """The schema of a Parquet file no column of which, nor a part of one, is of a trace or span: none of its rows is read."""
+    if not file.fs_path.lower().endswith(PARQUET):
+        return None
+    try:
+        schema = pq.read_schema(file.fs_path, filesystem=fs)
+    except (OSError, pa.ArrowException):
+        return None
+    text = schema.to_string(show_field_metadata=False, show_schema_metadata=False).lower()
+    return None if "trace" in text or "span" in text else schema
+
+
+def _of_a_log(names: Iterable[str]) -> bool:
+    """Whether what has texts by these names is a row of logs: a context and a response of its own, by their usual names."""
+    found = {"_".join(parts_of(name)) for name in names}
+    return all(not found.isdisjoint(SYNONYMS[role]) for role in (Role.CONTEXT, Role.RESPONSE))
 
 
 def _spans(preset: str, record: Record) -> list[Span]:

@@ -117,7 +117,8 @@ def export_text(found: Traces) -> str:
 def kinds_text(found: Traces) -> str:
     """What was seen in it."""
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in found.kinds.most_common())
-    return f"Of {found.records:,} records looked at, spans by kind: {kinds}; retrievals with texts: {found.told:,}"
+    others = f"; records without a span: {found.others:,}" if found.others else ""
+    return f"Of {found.records:,} records looked at, spans by kind: {kinds}; retrievals with texts: {found.told:,}{others}"
 
 
 def size_text(found: Found) -> str:

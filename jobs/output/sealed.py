@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet as pq
 
 from ragassay.jobs.input import LogFile, same_place
-from ragassay.jobs.storage import Folder, writing
+from ragassay.jobs.storage import Folder, read_table, writing
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.manifest import SCORED, InputFile, Manifest
 from ragassay.schemas.sealed import SEALED_FILES
@@ -87,7 +87,7 @@ def _shards(output: Folder, manifest: Manifest) -> Iterator[pa.Table]:
     for name in reversed(manifest.sealed.shards):
         path = output.path(f"{FILES}/{name}")
         try:
-            table = pq.read_table(path, filesystem=output.fs, schema=SEALED_FILES, partitioning=None)
+            table = read_table(output.fs, path, schema=SEALED_FILES)
         except OSError as error:
             raise OutputError(
                 f"{output.uri}/{FILES}/{name} can't be read ({error}), and with it the names of input files that are scored: "

@@ -12,7 +12,7 @@ from pyarrow import parquet as pq
 
 from ragassay.jobs.input import LogFile, group_sizes
 from ragassay.jobs.score.row_set import RowSet
-from ragassay.jobs.storage import READERS, Folder, writing
+from ragassay.jobs.storage import READERS, Folder, read_table, writing
 from ragassay.pipeline.arrays import Ints
 
 CHECKPOINT = "_checkpoint"
@@ -211,7 +211,7 @@ def _look(output: Folder, paths: Sequence[str], look: Callable[[Ints], Found]) -
     """What a function makes of the keys in each of some files. Many files are read at a time, and few are in memory."""
 
     def found(path: str) -> Found:
-        keys: pa.ChunkedArray = pq.read_table(path, filesystem=output.fs, partitioning=None, columns=["row_key"])["row_key"]
+        keys: pa.ChunkedArray = read_table(output.fs, path, ["row_key"])["row_key"]
         return look(np.asarray(keys.to_numpy(), dtype=np.int64))
 
     with ThreadPoolExecutor(READERS) as readers:

@@ -16,9 +16,9 @@ from pyarrow import parquet as pq
 
 from ragassay.jobs.config import Job
 from ragassay.jobs.input import LogFile, Logs, read_logs
-from ragassay.jobs.resources import LIGHT_CPUS
+from ragassay.jobs.resources import LEAST_LIGHT_CPUS
 from ragassay.jobs.sections import Splitter
-from ragassay.jobs.storage import Folder, writing
+from ragassay.jobs.storage import Folder, read_table, writing
 from ragassay.pipeline.contain import contain_one
 from ragassay.pipeline.detectors.frequencies import BUCKETS, Frequencies, count, merge
 from ragassay.pipeline.detectors.terms import content_terms
@@ -52,12 +52,12 @@ def ensure_frequencies(job: Job, logs: Logs, files: Mapping[int, LogFile], outpu
     if known is not None:
         return _getter(ray.put(known))
     share = max(1, SAMPLE_ROWS // max(1, len(files)))
-    in_file, merged = ray.remote(num_cpus=LIGHT_CPUS)(file_frequencies), ray.remote(num_cpus=LIGHT_CPUS)(_merged)
+    in_file, merged = ray.remote(num_cpus=LEAST_LIGHT_CPUS)(file_frequencies), ray.remote(num_cpus=LEAST_LIGHT_CPUS)(_merged)
     redaction = redaction_of(job.redact)  # here, since it looks in the working folder
     counted = [in_file.remote(logs.fs, file, number, job, share, redaction) for number, file in files.items()]
     while len(counted) > MERGED_AT_ONCE:
         counted = [merged.remote(*counted[at : at + MERGED_AT_ONCE]) for at in range(0, len(counted), MERGED_AT_ONCE)]
-    return _getter(ray.remote(num_cpus=LIGHT_CPUS)(_keep).remote(output, *counted))
+    return _getter(ray.remote(num_cpus=LEAST_LIGHT_CPUS)(_keep).remote(output, *counted))
 
 
 def _getter(reference: Any) -> Callable[[], Frequencies]:
@@ -93,7 +93,7 @@ def read_frequencies(output: Folder) -> Frequencies | None:
     path = output.path(FREQUENCIES)
     if output.fs.get_file_info(path).type != pafs.FileType.File:
         return None
-    table = pq.read_table(path, filesystem=output.fs, partitioning=None)
+    table = read_table(output.fs, path)
     counts = np.zeros(BUCKETS, dtype=np.int64)
     counts[table["bucket"].to_numpy()] = table["documents"].to_numpy()
     return Frequencies(int(table.schema.metadata[b"documents"]), counts)

@@ -5,7 +5,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from io import TextIOWrapper
 from typing import Any
@@ -106,12 +106,21 @@ def _rows(fs: pafs.FileSystem, file: LogFile, damaged: Callable[[Damage], None])
                     break
                 if batch is None:
                     break
-                yield from _as_records(batch)
+                yield from _as_records(batch, damaged, Damage(file.uri, f"a row of row group {group}", ""))
 
 
-def _as_records(batch: pa.RecordBatch) -> list[Record]:
-    columns = [_values(plain(column)) for column in batch.columns]
-    return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+def _as_records(batch: pa.RecordBatch, damaged: Callable[[Damage], None], damage: Damage) -> Iterator[Record]:
+    """Rows as Python has them, less those with what it can't have, such as a time in the year 10,000."""
+    try:
+        columns = [_values(plain(column)) for column in batch.columns]
+    except (ValueError, OverflowError) as error:
+        if len(batch) == 1:
+            damaged(replace(damage, reason=text(error) or type(error).__name__))
+        else:
+            for at in range(len(batch)):
+                yield from _as_records(batch.slice(at, 1), damaged, damage)
+        return
+    yield from (dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True))
 
 
 def _values(array: pa.Array) -> list[Any]:

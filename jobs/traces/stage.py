@@ -15,7 +15,7 @@ from pyarrow import parquet as pq
 
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.progress.task import advance
-from ragassay.jobs.storage import Folder, writing
+from ragassay.jobs.storage import Folder, read_table, writing
 from ragassay.jobs.traces.buckets import Buckets
 from ragassay.jobs.traces.export import Damage, nothing_in, records, seal
 from ragassay.jobs.traces.join import ROWS, Joined, as_unfinished, joined
@@ -265,7 +265,7 @@ def _staged_ids(work: Staging) -> "np.ndarray[Any, np.dtype[np.uint64]]":
     found = [np.empty(0, np.uint64)]
     for place in work.record.staged:
         path = work.output.path(f"{TRACES}/{place}")
-        ids = pq.read_table(path, columns=["trace_id"], filesystem=work.output.fs, partitioning=None)["trace_id"]
+        ids = read_table(work.output.fs, path, ["trace_id"])["trace_id"]
         found.append(_hashes(ids.to_pylist()))
     return np.sort(np.concatenate(found))
 

@@ -9,11 +9,10 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import parquet as pq
 
 from ragassay.jobs.decide.labels import SENTENCE_COLUMNS, Label, LabelSource, sentence_truth, to_labels
 from ragassay.jobs.sections import Columns
-from ragassay.jobs.storage import open_file
+from ragassay.jobs.storage import open_file, read_table
 from ragassay.jobs.tune.reviewed import reviewed_log
 from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.slm.prompt import PromptBuilder
@@ -206,7 +205,7 @@ def _units(prompts: Sequence[tuple[int, ...]], truth: Sequence[bool | None], lab
 def _read(uri: str, source: LabelSource, columns: Columns) -> pa.Table:
     where, name = open_file(uri)
     try:
-        table = pq.read_table(where.path(name), filesystem=where.fs, partitioning=None)
+        table = read_table(where.fs, where.path(name))
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(f"{uri} can't be read as Parquet: {error}") from error
     missing = sorted({columns.question, columns.context, columns.response, source.column} - set(table.column_names))

@@ -16,7 +16,7 @@ from ragassay.jobs.input import find_logs, formats, read
 from ragassay.jobs.object_store import PatientS3
 from ragassay.jobs.score import row_sample
 from ragassay.jobs.sections import Columns
-from ragassay.jobs.storage import open_folder
+from ragassay.jobs.storage import open_folder, read_table
 from ragassay.pipeline.errors import InputError
 from tests.conftest import example_rows, write_logs
 from tests.soak.fault_store import BUCKET, KEYS, Weather, s3_store
@@ -56,13 +56,20 @@ def test_a_short_range_is_asked_for_as_often_as_a_long_one(monkeypatch: pytest.M
             assert parquet.read().to_pylist() == rows
         assert pq.read_schema(f"{BUCKET}/in/a.parquet", filesystem=fs).names == ["tenant", "number"]
         assert open_folder(store.uri("in")).read("c.json") == "{}"
-        with fs.open_input_stream(f"{BUCKET}/in/b.jsonl.gz", compression="gzip") as unpacked:
-            assert unpacked.read() == b"one\ntwo\n"
+        for told in ({"compression": "gzip"}, {}):
+            with fs.open_input_stream(f"{BUCKET}/in/b.jsonl.gz", **told) as unpacked:
+                assert unpacked.read() == b"one\ntwo\n"
+        for _ in range(10):
+            assert read_table(fs, f"{BUCKET}/in/a.parquet", ["tenant"])["tenant"].to_pylist() == ["a"] * 50
         with fs.open_input_stream(f"{BUCKET}/in/b.jsonl.gz", compression=None) as packed:
             assert packed.read() == lines
         assert store.weather.seen["errors"] > 5
-        with pytest.raises(OSError, match=r"NO_SUCH_KEY|Path does not exist"):  # nor is it asked for what isn't there
+        with pytest.raises(FileNotFoundError):
             fs.open_input_file(f"{BUCKET}/in/d")
+        opened = fs.open_input_file(f"{BUCKET}/in/c.json")
+        fs.delete_file(f"{BUCKET}/in/c.json")
+        with pytest.raises(FileNotFoundError):  # at the second try, not after ten
+            opened.read()
 
 
 class Fails:

@@ -16,6 +16,13 @@ from ray.exceptions import RaySystemError
 from ragassay.jobs import ray_start
 from ragassay.pipeline.errors import ConfigError
 
+LOG = """[2026-11-23 13:00:00,000 I 7 7] (raylet) logging.cc:10: level 3
+[2026-11-23 13:00:00,001 C 7 7] (raylet) plasma.cc:30: no room in /dev/shm
+*** StackTrace Information ***
+raylet(+0x263cb7) [0x55d0c9]
+/lib/x86_64-linux-gnu/libc.so.6(__libc_start_main+0x85) [0x7f]
+"""
+
 
 def test_ray_that_takes_long_to_start_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[str] = []
@@ -45,7 +52,7 @@ def test_a_raylet_that_always_ends_is_an_error_with_its_last_words(monkeypatch: 
     log, pauses, ended = tmp_path / "raylet.err", list[float](), list[Any]()
 
     def start(command: list[str], *_: Any, **__: Any) -> Any:
-        log.write_text("[now I 7 7] logging.cc: level 3\n[now C 7 7] plasma.cc: no room in /dev/shm\n")
+        log.write_text(LOG)
         ended.append(subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"]))
         return SimpleNamespace(process=ended[-1])
 
@@ -57,7 +64,7 @@ def test_a_raylet_that_always_ends_is_an_error_with_its_last_words(monkeypatch: 
     monkeypatch.setattr(services, "start_ray_process", start)
     monkeypatch.setattr(ray, "init", init)
     monkeypatch.setattr(time, "sleep", pauses.append)
-    said = rf"in {ray_start.STARTS} tries: its raylet ended \(3\): \[now C 7 7\] plasma.cc: no room in /dev/shm$"
+    said = rf"its raylet ended \(3\), saying in {log}: \(raylet\) plasma.cc:30: no room in /dev/shm\. It wants memory"
     with pytest.raises(ConfigError, match=said):
         ray_start.start_here(1)
     assert len(ended) == ray_start.STARTS == len(pauses) + 1

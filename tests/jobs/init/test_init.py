@@ -266,6 +266,13 @@ def test_mixed_files(tmp_path: Path) -> None:
     assert job.columns.context == "docs" and not job.slms
 
 
+def test_times_that_python_has_not_are_no_hindrance(tmp_path: Path) -> None:
+    rows = example_rows(20)
+    table = pa.Table.from_pylist(rows).append_column("at", pa.array([1 << 62] * len(rows), pa.timestamp("us")))
+    _, job = started(tmp_path, table.append_column("day", pa.array([1 << 30] * len(rows), pa.int32()).cast(pa.date32())))
+    assert job.columns.context == "context"
+
+
 def test_logs_without_rows_go_by_names_and_types(tmp_path: Path) -> None:
     table = pa.table(
         {"query": pa.array([], pa.string()), "docs": pa.array([], pa.list_(pa.string())), "answer": pa.array([], pa.string())}

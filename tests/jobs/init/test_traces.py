@@ -1,8 +1,11 @@
 """`init` on exports of traces: each is told by its records, and the job that is written reads it."""
 
+import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from ragassay.jobs.config import load_job
@@ -47,12 +50,40 @@ def test_what_is_missing_is_said_and_what_is_broken_passed_over(tmp_path: Path) 
         {},
         {"id": "a", "trace_id": "t", "type": "answer", "input": "in", "output": "out"},
         {"trace_id": "t", "span_id": "s", "name": "retriever", "state": "OK", "spans": []},
+        {"id": "a", "trace_id": "t", "type": "chat"},
+        {"id": "a", "trace_id": "t", "run_type": "llm"},
+        {"trace_id": "t", "span_id": "s", "span_kind": "LLM", "when": {"at": 1 << 62}},
     ],
 )
 def test_logs_are_none(tmp_path: Path, more: dict[str, Any]) -> None:
     """Nor are logs that bear the ids of their traces."""
     assert traces_in(str(write_logs(tmp_path / "a.parquet", [{**row, **more} for row in example_rows(20)]))) is None
     assert traces_in(str(tmp_path / "none")) is None
+    write_export(TOOLS["langfuse"], tmp_path, TOLD, 1)  # nor are logs that lie beside traces
+    assert traces_in(str(tmp_path)) is None
+
+
+def test_what_is_no_export_is_not_read_to_its_end(tmp_path: Path) -> None:
+    """Logs without a trace's ids by their schema, other kinds of files by their first lines, an export by its first spans."""
+    far = pa.array([1 << 62], pa.timestamp("us"))  # no datetime has that year
+    where = pa.StructArray.from_arrays([far], ["trace_time"])
+    pq.write_table(pa.table({"question": ["Why?"], "where": where}), tmp_path / "far.parquet")
+    pq.write_table(pa.table({"question": ["Why?"], "noise": [b"\n" * 1000]}), tmp_path / "part-0000", compression="none")
+    for name in ("far.parquet", "part-0000"):
+        assert traces_in(str(tmp_path / name)) is None
+    spans = [{"traceId": f"{n:x}", "spanId": f"{n:x}", "attributes": []} for n in range(1, 101)]
+    chat = {"traceId": "f", "spanId": "f", "attributes": [{"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}}]}
+    line = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [*spans, chat]}]}]})
+    (tmp_path / "traces.jsonl").write_text(f"{line}\n" * 50)
+    found = traces_in(str(tmp_path / "traces.jsonl"))
+    assert found is not None and found.records == 4 and found.preset == "otel"
+
+
+def test_other_records_are_told(tmp_path: Path) -> None:
+    write_export(TOOLS["langsmith"], tmp_path, TOLD[:2], 2)
+    (tmp_path / "more.jsonl").write_text('{"n": 1}\n' * 90)
+    found = traces_in(str(tmp_path))
+    assert found is not None and found.others == 90 and any("90 of" in doubt for doubt in found.doubts)
 
 
 def test_other_peoples_logs_are_none() -> None:

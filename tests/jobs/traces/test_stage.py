@@ -10,6 +10,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
@@ -204,6 +205,20 @@ def test_a_record_with_an_odd_field_is_damage(tmp_path: Path) -> None:
         staging(tmp_path / "export", tmp_path / "out")
     counts = staging(tmp_path / "export", tmp_path / "out", keep_bad=True)
     assert (counts["unreadable"], counts["records"]) == (4, 6) and ids(tmp_path / "out") == {"t1": 1, "t2": 1}
+
+
+def test_a_row_with_a_time_that_python_has_not_is_damage(tmp_path: Path) -> None:
+    spans = [
+        {"trace_id": f"t{i}", "span_id": "a", "start_time": 10**15, "attributes": '{"input.value": "Q?", "output.value": "A."}'}
+        for i in range(3)
+    ]
+    table = pa.Table.from_pylist(spans).append_column("day", pa.array([1, 1 << 30, None], pa.int32()).cast(pa.date32()))
+    (tmp_path / "export").mkdir()
+    pq.write_table(table, tmp_path / "export" / "1.parquet")
+    with pytest.raises(InputError, match=r"1.parquet, a row of row group 0, can't be read: .*--on-bad-file skip"):
+        staging(tmp_path / "export", tmp_path / "out", 0)
+    counts = staging(tmp_path / "export", tmp_path / "out", 0, keep_bad=True)
+    assert counts["unreadable"] == 1 and ids(tmp_path / "out") == {"t0": 1, "t2": 1}
 
 
 def test_a_time_that_is_none_is_no_time(tmp_path: Path) -> None:

@@ -48,5 +48,6 @@ TOOLS = {
     "phoenix": Tool(phoenix.rows_of, phoenix.write, at_end=True),
     "mlflow": Tool(mlflow.rows_of, mlflow.write, row_id=lambda trace: f"tr-{trace}", whole=True),
     "otel": Tool(otel.rows_of, otel.write, at_end=True),
+    "otel rows": Tool(otel.table_rows, otel.write_table, at_end=True),
     "otel ids only": Tool(otel.ids_rows, otel.write, at_end=True),
 }

@@ -1,4 +1,4 @@
-"""OpenTelemetry: OTLP as JSON, a request a line, by the conventions of GenAI; documents of OpenInference, or ids alone."""
+"""OpenTelemetry: OTLP as JSON, a request a line, or spans as rows, by the conventions of GenAI; with documents or ids."""
 
 import json
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.jobs.traces.exports.common import Rows, as_json, nanos, write_lines
+from tests.jobs.traces.exports.common import Rows, as_json, nanos, write_lines, write_parquet
 from tests.jobs.traces.stories import S, Story
 
 
@@ -39,6 +39,23 @@ def rows_of(story: Story, spans: Sequence[S]) -> Rows:
             "attributes": [
                 {"key": key, "value": _any(value)} for key, value in _otel_attributes(story, s).items() if value is not None
             ],
+        }
+        for s in spans
+    ]
+
+
+def table_rows(story: Story, spans: Sequence[S]) -> Rows:
+    return [
+        {
+            "trace_id": story.id,
+            "span_id": s.id,
+            "parent_span_id": s.parent or "",
+            "name": s.name,
+            "span_kind": "INTERNAL",
+            "start_time_unix_nano": int(nanos(s.start) or 0),
+            "end_time_unix_nano": int(nanos(s.end) or 0) or None,
+            "status_code": "STATUS_CODE_ERROR" if s.failed else "STATUS_CODE_UNSET",
+            "attributes": json.dumps({key: value for key, value in _otel_attributes(story, s).items() if value is not None}),
         }
         for s in spans
     ]
@@ -91,3 +108,7 @@ def write(folder: Path, night: int, rows: Rows) -> None:
         for some in requests
     ]
     write_lines(folder / f"traces-{night}.jsonl", lines)
+
+
+def write_table(folder: Path, night: int, rows: Rows) -> None:
+    write_parquet(folder / f"spans-{night}.parquet", rows)
