@@ -23,10 +23,15 @@ AT_ONCE = 10
 WORDS = 3  # of its errors that are told then
 
 _ERROR = re.compile(r"^\[.*? [CEF] \d+ \d+\] (.*)")  # a line of its log, without what comes before the message
+_LOGGED = re.compile(r"^\[.*? [IWD] \d+ \d+\] ")
 
 
 class _EndedError(Exception):
     """One of Ray's main processes is no more before anyone could reach it: which, and what it said last."""
+
+
+class _LateError(Exception):
+    """It is not there in time."""
 
 
 def start_here(needed_cpus: float, runtime_env: dict[str, Any] | None = None) -> None:
@@ -45,7 +50,7 @@ def start_here(needed_cpus: float, runtime_env: dict[str, Any] | None = None) ->
     import ray
 
     until = time.monotonic() + START_SECONDS
-    hopeless = 0
+    hopeless, last = 0, ""
     while True:
         began = time.monotonic()
         try:
@@ -62,11 +67,11 @@ def start_here(needed_cpus: float, runtime_env: dict[str, Any] | None = None) ->
         except _EndedError as error:
             hopeless += time.monotonic() - began < AT_ONCE
             if hopeless == STARTS or time.monotonic() > until:
-                raise ConfigError(
-                    f"Ray did not start on this machine: {error}. It wants memory, room in /dev/shm and in /tmp, and processes "
-                    "(ulimit -u)"
-                ) from error
+                raise _no_ray(str(error)) from error
+            last = f", and before that {error}"
             time.sleep(1)
+        except _LateError as error:
+            raise _no_ray(f"it was not there after {START_SECONDS / 60:g} minutes{last}") from error
 
 
 @contextmanager
@@ -77,7 +82,7 @@ def _patiently(until: float) -> Iterator[None]:
         until: When they must have come, by the monotonic clock.
 
     Raises:
-        ConfigError: They did not come.
+        _LateError: They did not come.
         _EndedError: The raylet or Ray's store of metadata (GCS) is no more; what was started beside it is ended.
     """
     from ray._private import ray_constants, services
@@ -102,7 +107,7 @@ def _patiently(until: float) -> Iterator[None]:
                 return look(*arguments, **more)
             except (RuntimeError, RaySystemError) as error:  # it is not known yet
                 if time.monotonic() > until:
-                    raise _too_late() from error
+                    raise _LateError from error
             time.sleep(0.1)
 
     services.get_node, services.start_ray_process = wait, watched
@@ -124,12 +129,15 @@ def _last_words(command: Sequence[str]) -> str:
     said: list[str] = []
     with suppress(OSError):
         lines = Path(path).read_text(errors="replace").splitlines()
-        said = [error[1] for error in map(_ERROR.match, lines) if error]
-    return f"saying in {path}: {' '.join(said[-WORDS:]) or 'nothing'}"
+        said = [error[1] for error in map(_ERROR.match, lines) if error] or [line for line in lines if not _LOGGED.match(line)]
+    return f"saying in {path}: {' '.join(said[-WORDS:]) or 'nothing'}" if path else "saying nothing"
 
 
-def _too_late() -> ConfigError:
-    return ConfigError(f"Ray did not start on this machine within {START_SECONDS / 60:g} minutes: too busy, or no memory")
+def _no_ray(why: str) -> ConfigError:
+    return ConfigError(
+        f"Ray did not start on this machine: {why}. It wants memory, room in /dev/shm and in /tmp, processes (ulimit -u), and "
+        "a machine that is not too busy"
+    )
 
 
 @contextmanager

@@ -125,7 +125,7 @@ def writing(fs: pafs.FileSystem, path: str, compression: str | None = None) -> I
             here = f"/proc/self/fd/{whole.fileno()}"
             with pafs.LocalFileSystem().open_output_stream(here, compression, WRITE_BUFFER) as stream:
                 yield stream
-            with fs.open_output_stream(path) as put:
+            with fs.open_output_stream(path, compression=None) as put:  # it would pack again what is called .gz
                 shutil.copyfileobj(whole, put, WRITE_BUFFER)
         return
     part = f"{path}.{uuid4().hex[:8]}.part"  # two may write the same
@@ -142,7 +142,7 @@ def writing(fs: pafs.FileSystem, path: str, compression: str | None = None) -> I
 def read_table(
     fs: pafs.FileSystem, path: str, columns: Sequence[str] | None = None, schema: pa.Schema | None = None
 ) -> pa.Table:
-    """A whole Parquet file. It is opened here, since pyarrow would go past the file system that asks a store again.
+    """A whole Parquet file, or a folder of them. A file is opened here: pyarrow would go past what asks a store again.
 
     Args:
         fs: File system.
@@ -153,7 +153,13 @@ def read_table(
     Raises:
         OSError, pa.ArrowException: It can't be read.
     """
-    with fs.open_input_file(path) as file:
+    try:
+        file = fs.open_input_file(path)
+    except OSError:
+        if fs.get_file_info(path).type != pafs.FileType.Directory:
+            raise
+        return pq.read_table(path, columns=columns, filesystem=fs, schema=schema, partitioning=None)
+    with file:
         return pq.read_table(file, columns=columns, schema=schema, partitioning=None)
 
 

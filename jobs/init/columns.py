@@ -28,11 +28,13 @@ class Taken:
 
     Attributes:
         column: Its name.
+        named: Whether its name says that it is.
         why: Reasons, in words.
         doubts: What could be wrong with it; empty where nothing is.
     """
 
     column: str
+    named: bool
     why: list[str]
     doubts: list[str]
 
@@ -218,4 +220,4 @@ def _taken(m: Measured, role: Role, share: float | None, others: Sequence[Measur
         doubts.append("it holds JSON, which is read as plain text, brackets and all: of a context, lists of texts are passages")
     if role is Role.RESPONSE and share is not None and share < 0.2:
         doubts.append("hardly a word of it stands in the context")
-    return Taken(m.column.name, why, doubts)
+    return Taken(m.column.name, fit > 0, why, doubts)

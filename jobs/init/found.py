@@ -63,6 +63,12 @@ class Found:
     notes: list[str]
 
     @property
+    def named(self) -> bool:
+        """Whether names say what is the context and the response, or the conversation; not those of attributes of spans."""
+        taken = [self.messages] if self.messages else [self.taken[role] for role in (Role.CONTEXT, Role.RESPONSE)]
+        return all(one.named and "." not in one.column for one in taken)
+
+    @property
     def columns(self) -> Columns:
         """The columns, as a job has them."""
         return Columns.model_validate(

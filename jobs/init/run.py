@@ -16,10 +16,10 @@ from ragassay.jobs.init.others import LabelColumn
 from ragassay.jobs.init.traces import Traces, traces_in
 from ragassay.jobs.init.wording import listed, said
 from ragassay.jobs.init.write import export_text, job_text, kinds_text, length_text, size_text, traces_text
-from ragassay.jobs.input import check_logs
+from ragassay.jobs.input import Logs, check_logs
 from ragassay.jobs.job_text import parse
 from ragassay.jobs.lines import print_lines
-from ragassay.pipeline.errors import OutputError
+from ragassay.pipeline.errors import InputError, OutputError
 
 
 def init(uri: str, to: str, console: Console) -> None:
@@ -37,13 +37,13 @@ def init(uri: str, to: str, console: Console) -> None:
     if Path(to).exists():
         raise OutputError(_there(to))
     machine = this_machine()
-    traces = traces_in(uri)
-    if traces is not None:
-        text = traces_text(traces, machine)
+    seen = _seen(uri)
+    if isinstance(seen, Traces):
+        text = traces_text(seen, machine)
         make_job(parse(text), where=to)
-        lines, further = _lines_of_traces(traces), _next(uri, to)
+        lines, further = _lines_of_traces(seen), _next(uri, to)
     else:
-        logs, found = look(uri)
+        logs, found = seen
         text = job_text(found, machine)
         job = make_job(parse(text), where=to)
         check_logs(logs, job.columns, job.question_needed)  # what a run would refuse is said now, and nothing is written
@@ -52,6 +52,20 @@ def init(uri: str, to: str, console: Console) -> None:
     print_lines(chain(lines, _where(machine, to)), console)
     for line in further:
         console.print(Text(line))  # not in the table, which would fold what is to be copied
+
+
+def _seen(uri: str) -> Traces | tuple[Logs, Found]:
+    """What INPUT is: traces where retrievals say so, logs where names of columns do, traces where only a generation does."""
+    traces = traces_in(uri)
+    if traces is not None and traces.retrieves:
+        return traces
+    try:
+        logs, found = look(uri)
+    except InputError:
+        if traces is None:
+            raise
+        return traces
+    return (logs, found) if traces is None or found.named else traces
 
 
 def _write(to: str, text: str) -> None:

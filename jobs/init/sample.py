@@ -126,5 +126,5 @@ def _values(array: pa.Array) -> list[Any]:
     found = mended(array)[0]
     try:
         return list(found.to_pylist())
-    except (ValueError, OverflowError):  # a time that Python doesn't have, such as one in the year 10,000
-        return list(found.cast(pa.string()).to_pylist())
+    except (ValueError, OverflowError):  # a time that Python doesn't have, such as one in the year 10,000 or of an unknown zone
+        return [None] * len(found)

@@ -18,6 +18,7 @@ class Spoken:
 
     Attributes:
         column: Its name.
+        named: Whether its name says so.
         why: Reasons, in words.
         doubts: What could be wrong with it; empty where nothing is.
         chars: Characters of what is taken from it, on average, by role.
@@ -25,6 +26,7 @@ class Spoken:
     """
 
     column: str
+    named: bool
     why: list[str]
     doubts: list[str]
     chars: Mapping[Role, float]
@@ -34,7 +36,7 @@ class Spoken:
 def spoken(columns: Sequence[Column]) -> Spoken | None:
     """The column with conversations, by what stands in it; by its name where there is no row to look at."""
     found = [one for column in columns if column.talk and (one := _look(column)) is not None]
-    return max(found, key=lambda one: (bool(TALK & set(parts_of(one.column)[-1:])), one.chars[Role.CONTEXT]), default=None)
+    return max(found, key=lambda one: (one.named, one.chars[Role.CONTEXT]), default=None)
 
 
 def _look(column: Column) -> Spoken | None:
@@ -60,7 +62,7 @@ def _look(column: Column) -> Spoken | None:
         doubts.append(f"few have passages in turns of {roles}: other roles can be named in columns.passage_roles")
     chars = {role: fmean(lengths) if lengths else 0.0 for role, lengths in texts.items()}
     asked = sum(map(bool, texts[Role.QUESTION])) / len(answered) if answered else 1.0
-    return Spoken(column.name, why, doubts, chars, asked)
+    return Spoken(column.name, named, why, doubts, chars, asked)
 
 
 def _read(value: object) -> Talk | None:

@@ -6,13 +6,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 import pyarrow as pa
-from pyarrow import fs as pafs
-from pyarrow import parquet as pq
 
 from ragassay.jobs.address import address_of
 from ragassay.jobs.init.names import SYNONYMS, Role, parts_of
 from ragassay.jobs.input import LogFile, Logs
-from ragassay.jobs.traces.export import PARQUET, Damage, Record, export_files, records
+from ragassay.jobs.traces.export import Damage, Record, export_files, records
 from ragassay.jobs.traces.presets import ODD, PRESETS
 from ragassay.jobs.traces.spans import Kind, Span
 from ragassay.pipeline.errors import InputError
@@ -25,6 +23,9 @@ RECORDS = 100
 
 SPANS = 400
 """Spans of each: a record of OpenTelemetry may hold hundreds."""
+
+STRAY = 0.1
+"""Share of the records above which rows of logs among them are what is meant."""
 
 DAMAGES = 10
 """Lines that can't be read, after which a file is no export."""
@@ -46,6 +47,7 @@ class Traces:
         mib: Their size.
         records: Records that were looked at.
         others: Those of them that hold no span.
+        rows: Those with a context and a response of their own, as rows of logs have them.
         kinds: How many of their spans are of which kind.
         told: Retrievals of these that tell texts of passages.
         asked: Whether a root, or a trace as a whole, was seen that asks.
@@ -57,19 +59,27 @@ class Traces:
     mib: float
     records: int
     others: int
+    rows: int
     kinds: Counter[Kind]
     told: int
     asked: bool
 
     @property
+    def retrieves(self) -> bool:
+        """Whether a retrieval was seen, which no row of a log is like."""
+        return any(self.kinds[kind] for kind in RETRIEVALS)
+
+    @property
     def doubts(self) -> list[str]:
         """What would leave rows without a verdict."""
         found = []
-        if not any(self.kinds[kind] for kind in RETRIEVALS):
+        if not self.retrieves:
             found.append("none of them is a retrieval: a trace without one has the status no_context, and no verdict")
         elif not self.told:
             found.append("no retrieval tells texts, but ids at most: such a trace has the status no_context, and no verdict")
-        if self.others > self.records / 2:
+        if self.rows:
+            found.append(f"{self.rows:,} of {self.records:,} records are rows of logs, and would be passed over")
+        elif self.others > self.records / 2:
             found.append(f"{self.others:,} of {self.records:,} records are no spans, and would be passed over")
         return found
 
@@ -107,31 +117,25 @@ def traces_in(uri: str) -> Traces | None:
         uri: A file, a folder, a glob, on a disk or an object store.
 
     Returns:
-        What it is; None where it is none, or has rows with a context and a response of their own. Other readers tell more then.
+        What it is; None where it is none, or mostly logs. Other readers tell more then.
     """
     try:
         export = export_files(uri)
     except InputError:
         return None
-    tallies, seen = {preset: _Tally() for preset in PRESETS}, 0
+    tallies, seen, rows = {preset: _Tally() for preset in PRESETS}, 0, 0
     step = max(1, -(-len(export.files) // FILES))
     for file in export.files[::step]:
-        spanless = _spanless(export.fs, file)
-        if spanless is not None:
-            if _of_a_log(spanless.names):
-                return None
-            continue
         spans = 0
         for record in islice(_records(export, file), RECORDS):
-            if _of_a_log(name for name, value in record.items() if value and isinstance(value, str | list)):
-                return None
             seen += 1
+            rows += _of_a_log(name for name, value in record.items() if value and isinstance(value, str | bytes | list))
             spans += max(tally.add(_spans(preset, record)) for preset, tally in tallies.items())
             if spans >= SPANS:
                 break
     preset = max(PRESETS, key=lambda name: tallies[name].fit)
     found = tallies[preset]
-    if not any(found.kinds[kind] for kind in TELLING):
+    if not any(found.kinds[kind] for kind in TELLING) or rows > STRAY * seen:
         return None
     return Traces(
         uri=address_of(uri),
@@ -140,6 +144,7 @@ def traces_in(uri: str) -> Traces | None:
         mib=sum(file.size for file in export.files) / (1 << 20),
         records=seen,
         others=found.others,
+        rows=rows,
         kinds=found.kinds,
         told=found.told,
         asked=found.asked,
@@ -161,21 +166,9 @@ def _records(export: Logs, file: LogFile) -> Iterator[Record]:
             raise _NoExportError
 
     try:
-        yield from records(export.fs, file, count)
+        yield from records(export.fs, file, count, buffer=1 << 20)
     except (OSError, pa.ArrowException, _NoExportError):
         return
-
-
-def _spanless(fs: pafs.FileSystem, file: LogFile) -> pa.Schema | None:
-    """The schema of a Parquet file no column of which, nor a part of one, is of a trace or span: none of its rows is read."""
-    if not file.fs_path.lower().endswith(PARQUET):
-        return None
-    try:
-        schema = pq.read_schema(file.fs_path, filesystem=fs)
-    except (OSError, pa.ArrowException):
-        return None
-    text = schema.to_string(show_field_metadata=False, show_schema_metadata=False).lower()
-    return None if "trace" in text or "span" in text else schema
 
 
 def _of_a_log(names: Iterable[str]) -> bool:

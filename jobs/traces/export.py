@@ -74,19 +74,22 @@ def seal(fs: pafs.FileSystem, file: LogFile) -> ExportFile:
         return ExportFile(file.size, file.mtime, found.hexdigest())
 
 
-def records(fs: pafs.FileSystem, file: LogFile, damaged: Callable[[Damage], None]) -> Iterator[Record]:
+def records(
+    fs: pafs.FileSystem, file: LogFile, damaged: Callable[[Damage], None], buffer: int | None = None
+) -> Iterator[Record]:
     """The records of a file, one by one: rows of Parquet, lines of JSON, or the items of one JSON list.
 
     Args:
         fs: File system.
         file: The file.
         damaged: Told of what can't be read; it may raise.
+        buffer: Bytes of a column of Parquet that are read at a time; those of a row group by default.
 
     Raises:
         OSError, pa.ArrowException: The file can't be opened.
     """
     if file.fs_path.lower().endswith(PARQUET):
-        yield from _rows(fs, file, damaged)
+        yield from _rows(fs, file, damaged, buffer)
     else:
         with closing(fs.open_input_stream(file.fs_path, compression=None)) as stream:
             zipped = file.fs_path.lower().endswith(".gz")
@@ -94,8 +97,8 @@ def records(fs: pafs.FileSystem, file: LogFile, damaged: Callable[[Damage], None
                 yield from _lines(lines, file, damaged)
 
 
-def _rows(fs: pafs.FileSystem, file: LogFile, damaged: Callable[[Damage], None]) -> Iterator[Record]:
-    with pq.ParquetFile(file.fs_path, filesystem=fs, pre_buffer=False) as parquet:
+def _rows(fs: pafs.FileSystem, file: LogFile, damaged: Callable[[Damage], None], buffer: int | None) -> Iterator[Record]:
+    with pq.ParquetFile(file.fs_path, filesystem=fs, pre_buffer=False, buffer_size=buffer or 0) as parquet:
         for group in range(parquet.metadata.num_row_groups):
             batches = parquet.iter_batches(BATCH_ROWS, row_groups=[group])
             while True:
@@ -182,7 +185,11 @@ def _whole(first: str, rest: Iterator[str], file: LogFile, damaged: Callable[[Da
 
 
 def _items(value: Any) -> Iterator[Record]:
-    """The records of a value: itself, or the items of a list, or of one that an object calls `data`, `runs` or `traces`."""
+    """The records of a value: itself, or the items of a list, or of one that an object calls `data`, `runs` or `traces`.
+
+    Raises:
+        ValueError: It is a number or a text.
+    """
     if isinstance(value, list):
         yield from (item for item in value if isinstance(item, Mapping))
     elif isinstance(value, Mapping):
@@ -191,6 +198,8 @@ def _items(value: Any) -> Iterator[Record]:
             yield value
         else:
             yield from (item for item in inner if isinstance(item, Mapping))
+    else:
+        raise ValueError("no object")
 
 
 def nothing_in(uri: str, preset: str, read: int, names: Sequence[str]) -> InputError:

@@ -16,7 +16,7 @@ from ragassay.jobs.input import find_logs, formats, read
 from ragassay.jobs.object_store import PatientS3
 from ragassay.jobs.score import row_sample
 from ragassay.jobs.sections import Columns
-from ragassay.jobs.storage import open_folder, read_table
+from ragassay.jobs.storage import open_folder, read_table, writing
 from ragassay.pipeline.errors import InputError
 from tests.conftest import example_rows, write_logs
 from tests.soak.fault_store import BUCKET, KEYS, Weather, s3_store
@@ -59,6 +59,10 @@ def test_a_short_range_is_asked_for_as_often_as_a_long_one(monkeypatch: pytest.M
         for told in ({"compression": "gzip"}, {}):
             with fs.open_input_stream(f"{BUCKET}/in/b.jsonl.gz", **told) as unpacked:
                 assert unpacked.read() == b"one\ntwo\n"
+        with writing(fs, f"{BUCKET}/in/d.jsonl.gz", "gzip") as stream:  # packed once, as its name would have it once more
+            stream.write(b"one\n")
+        with fs.open_input_stream(f"{BUCKET}/in/d.jsonl.gz", compression=None) as packed:
+            assert gzip.decompress(packed.read()) == b"one\n"
         for _ in range(10):
             assert read_table(fs, f"{BUCKET}/in/a.parquet", ["tenant"])["tenant"].to_pylist() == ["a"] * 50
         with fs.open_input_stream(f"{BUCKET}/in/b.jsonl.gz", compression=None) as packed:

@@ -42,7 +42,7 @@ def test_ray_that_takes_long_to_start_is_waited_for(monkeypatch: pytest.MonkeyPa
     assert tries == ["here"] * 3 and services.get_node is look
     tries.clear()
     monkeypatch.setattr(ray_start, "START_SECONDS", 0)
-    with pytest.raises(ConfigError, match="Ray did not start on this machine within"):
+    with pytest.raises(ConfigError, match="Ray did not start on this machine: it was not there after 0 minutes"):
         ray_start.start_here(1)
     assert services.get_node is look
 
@@ -68,6 +68,38 @@ def test_a_raylet_that_always_ends_is_an_error_with_its_last_words(monkeypatch: 
     with pytest.raises(ConfigError, match=said):
         ray_start.start_here(1)
     assert len(ended) == ray_start.STARTS == len(pauses) + 1
+
+
+def test_a_raylet_that_ends_after_a_while_is_started_again_until_it_is_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[Any] = []
+
+    def start(*_: Any, **__: Any) -> Any:
+        does = "raise SystemExit(3)" if len(begun) < 7 else "import time; time.sleep(60)"
+        begun.append(subprocess.Popen([sys.executable, "-c", does]))
+        return SimpleNamespace(process=begun[-1])
+
+    def init(**_: Any) -> None:
+        services.start_ray_process(["raylet"], "raylet", False)
+        if len(begun) < 8:
+            begun[-1].wait()
+        services.get_node("here", "id")
+
+    def look(*_: Any) -> None:
+        raise RuntimeError("the node is not known yet")
+
+    now = iter(range(10_000))
+    monkeypatch.setattr(services, "start_ray_process", start)
+    monkeypatch.setattr(services, "get_node", look)
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    monkeypatch.setattr(time, "monotonic", lambda: next(now) * 11.0)  # every look at the clock is more than AT_ONCE later
+    with pytest.raises(
+        ConfigError, match=r"not there after 5 minutes, and before that its raylet ended \(3\), saying nothing\. It"
+    ):
+        ray_start.start_here(1)
+    assert len(begun) == 8
+    begun[-1].kill()
+    begun[-1].wait()
 
 
 @pytest.mark.slow

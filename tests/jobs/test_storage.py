@@ -11,8 +11,9 @@ from fsspec.implementations.memory import MemoryFileSystem
 from pyarrow import fs as pafs
 
 from ragassay.jobs.output.lock import locked
-from ragassay.jobs.storage import Folder, open_file, open_folder
+from ragassay.jobs.storage import Folder, open_file, open_folder, read_table
 from ragassay.pipeline.errors import InputError, OutputError
+from tests.conftest import write_logs
 
 
 def hold(path: str) -> None:
@@ -109,3 +110,14 @@ def test_a_write_that_fails_on_a_disk_leaves_no_part(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         folder.write("b", "a file can't take a folder's place")
     assert folder.read("a.json") == "good" and sorted(p.name for p in tmp_path.iterdir()) == ["a.json", "b"]
+
+
+def test_a_folder_of_parquet_is_a_table_too(tmp_path: Path) -> None:
+    """As Spark and Dask write one."""
+    for part in range(2):
+        write_logs(tmp_path / "labels.parquet" / f"part-{part}.parquet", [{"row_id": str(part), "label": 1}])
+    fs = open_folder(str(tmp_path)).fs
+    assert read_table(fs, str(tmp_path / "labels.parquet"), ["row_id"])["row_id"].to_pylist() == ["0", "1"]
+    assert read_table(fs, str(tmp_path / "labels.parquet" / "part-1.parquet")).to_pylist() == [{"row_id": "1", "label": 1}]
+    with pytest.raises(FileNotFoundError):
+        read_table(fs, str(tmp_path / "none.parquet"))

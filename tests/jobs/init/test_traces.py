@@ -3,13 +3,14 @@
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from ragassay.jobs.config import load_job
+from ragassay.jobs.init import traces
 from ragassay.jobs.init.traces import traces_in
+from ragassay.jobs.traces.export import Damage, export_files, records
 from ragassay.jobs.traces.source import logs_to_look_at
 from tests.conftest import HANDBOOK, REPO, example_rows, write_logs
 from tests.jobs.conftest import here
@@ -32,6 +33,16 @@ def test_an_export_gets_its_preset(tool: str, tmp_path: Path) -> None:
     with logs_to_look_at(job, str(export)) as logs:
         assert sum(file.rows or 0 for file in logs.files) > 0
     assert ("in doubt" in done.stdout) == ("ids only" in tool)
+
+
+@pytest.mark.parametrize("tool", sorted(TOOLS))
+def test_conversations_without_retrieval_are_an_export_too(tool: str, tmp_path: Path) -> None:
+    chats = [story for story in TOLD if all(span.kind not in ("retriever", "reranker") for span in story.spans)]
+    for night in (1, 2):
+        write_export(TOOLS[tool], tmp_path / "export", chats, night)
+    done = here("init", tmp_path / "export", "--to", tmp_path / "job.yaml")
+    assert done.returncode == 0 and "none of them is a retrieval" in done.stdout, done.stdout + done.stderr
+    assert load_job(str(tmp_path / "job.yaml")).input.preset == tool.split(maxsplit=1)[0]
 
 
 def test_what_is_missing_is_said_and_what_is_broken_passed_over(tmp_path: Path) -> None:
@@ -59,18 +70,40 @@ def test_logs_are_none(tmp_path: Path, more: dict[str, Any]) -> None:
     """Nor are logs that bear the ids of their traces."""
     assert traces_in(str(write_logs(tmp_path / "a.parquet", [{**row, **more} for row in example_rows(20)]))) is None
     assert traces_in(str(tmp_path / "none")) is None
-    write_export(TOOLS["langfuse"], tmp_path, TOLD, 1)  # nor are logs that lie beside traces
+    write_export(TOOLS["langfuse"], tmp_path, TOLD[:20], 1)  # nor are logs that lie beside traces
     assert traces_in(str(tmp_path)) is None
 
 
+@pytest.mark.parametrize("names", [("context_text", "response_text"), ("rag_context", "bot_answer"), ("kb_context", "output")])
+@pytest.mark.parametrize(
+    "more", [{"id": "a", "type": "chat"}, {"id": "a", "run_type": "llm"}, {"span_id": "s", "span_kind": "LLM"}]
+)
+def test_logs_of_one_generation_a_row_are_read_as_logs(tmp_path: Path, more: dict[str, Any], names: tuple[str, str]) -> None:
+    """Their ids and kinds are those of a generation, and the names of their columns say that they are logs."""
+    rows = [{names[0]: row["context"], names[1]: row["response"], "trace_id": "t", **more} for row in example_rows(20)]
+    done = here("init", write_logs(tmp_path / "a.parquet", rows), "--to", tmp_path / "job.yaml")
+    assert done.returncode == 0 and load_job(str(tmp_path / "job.yaml")).columns.context == names[0], done.stderr
+
+
+def test_a_stray_row_of_logs_is_told(tmp_path: Path) -> None:
+    write_export(TOOLS["otel rows"], tmp_path, TOLD, 2)
+    (tmp_path / "z.jsonl").write_text('{"context": "It rains.", "response": "It does."}\n' * 3)
+    found = traces_in(str(tmp_path))
+    assert found is not None and found.rows == 3 and any("3 of" in doubt for doubt in found.doubts)
+
+
 def test_what_is_no_export_is_not_read_to_its_end(tmp_path: Path) -> None:
-    """Logs without a trace's ids by their schema, other kinds of files by their first lines, an export by its first spans."""
-    far = pa.array([1 << 62], pa.timestamp("us"))  # no datetime has that year
-    where = pa.StructArray.from_arrays([far], ["trace_time"])
-    pq.write_table(pa.table({"question": ["Why?"], "where": where}), tmp_path / "far.parquet")
-    pq.write_table(pa.table({"question": ["Why?"], "noise": [b"\n" * 1000]}), tmp_path / "part-0000", compression="none")
-    for name in ("far.parquet", "part-0000"):
-        assert traces_in(str(tmp_path / name)) is None
+    """Other kinds of files by their first lines, an export by its first spans."""
+    for bad in (b"1\n", b"\xff\xfe\n", b"[1, 2\n"):
+        (tmp_path / "other").write_bytes(bad * 20_000)
+        export = export_files(str(tmp_path / "other"))
+        damages: list[Damage] = []
+        assert list(records(export.fs, export.files[0], damages.append)) == [] and len(damages) == 20_000
+        with pytest.MonkeyPatch.context() as patch:
+            read = Mock(wraps=json.loads)
+            patch.setattr(json, "loads", read)
+            assert traces_in(str(tmp_path / "other")) is None
+        assert read.call_count <= traces.DAMAGES + 1
     spans = [{"traceId": f"{n:x}", "spanId": f"{n:x}", "attributes": []} for n in range(1, 101)]
     chat = {"traceId": "f", "spanId": "f", "attributes": [{"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}}]}
     line = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [*spans, chat]}]}]})
