@@ -37,6 +37,8 @@ def ray_session(job: Job, needed_cpus: float, needed_gpus: float) -> Iterator[No
     set_ray_environment()
     import ray
 
+    # It would have every option of an actor be an argument by name, and has none for `max_restarts`.
+    warnings.filterwarnings("ignore", category=DeprecationWarning, message="`ray_remote_args`")
     started = not ray.is_initialized()
     if started:
         _start(job, needed_cpus)
