@@ -88,7 +88,7 @@ def run_plan(source: Any, stages: Sequence[Stage], sink: Sink, block_mib: float)
     cpus = ray.cluster_resources()["CPU"]
     _settle(context, stages, block_mib, cpus)
     context.checkpoint_config = _commits(sink)
-    light = light_cpus(cpus - sum(stage.replicas.max * stage.replicas.num_cpus for stage in stages if stage.replicas))
+    light = light_cpus(cpus - grown_cpus(stages))
     dataset = ray.data.read_datasource(source, num_cpus=light)
     guard = Guard()
     for stage in stages:
@@ -220,6 +220,11 @@ def start_actor(stage: Stage) -> Any:
 def pool_cpus(stages: Sequence[Stage]) -> float:
     """Logical CPUs that the actor pools take at least."""
     return sum(stage.replicas.min * stage.replicas.num_cpus for stage in stages if stage.replicas)
+
+
+def grown_cpus(stages: Sequence[Stage]) -> float:
+    """Logical CPUs that they take at most."""
+    return sum(stage.replicas.max * stage.replicas.num_cpus for stage in stages if stage.replicas)
 
 
 def needed_resources(stages: Sequence[Stage]) -> tuple[float, float]:

@@ -139,8 +139,7 @@ def _print(
     def line(name: str, text: str) -> None:
         lines.append((name, text))
 
-    size = sum(file.size for file in logs.files)
-    line("input", f"{told.rows:,} rows in {len(logs.files):,} files, {size / (1 << 20):,.1f} MiB")
+    line("input", f"{told.rows:,} rows in {len(logs.files):,} files, {logs.size / (1 << 20):,.1f} MiB")
     line("looked at", f"{told.sampled:,} rows")
     line("sentences", f"{told.sentences:,.0f}")
     if told.reranked is not None:

@@ -116,7 +116,7 @@ def look(uri: str) -> tuple[Logs, Found]:
         rows=rows,
         files=len(logs.files),
         unreadable=len(logs.unreadable),
-        mib=sum(file.size for file in logs.files) / (1 << 20),
+        mib=logs.size / (1 << 20),
         keys=keys,
         partitions=len(partitions),
         sampled=max((len(column.values) for column in columns), default=0),

@@ -36,8 +36,8 @@ def init(uri: str, to: str, console: Console) -> None:
     """
     if Path(to).exists():
         raise OutputError(_there(to))
-    machine = this_machine()
     seen = _seen(uri)
+    machine = this_machine()
     if isinstance(seen, Traces):
         text = traces_text(seen, machine)
         make_job(parse(text), where=to)

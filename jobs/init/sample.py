@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -18,6 +18,8 @@ ROWS = 400
 
 PLACES = 16
 """Row groups that they are taken from, spread over the log."""
+
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,7 @@ def _is_plain(kind: pa.DataType) -> bool:
 def _batches(logs: Logs, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Rows of row groups that are spread over the log; those that can't be read are passed over, the run tells of them."""
     groups = [(file, group) for file in logs.files if file.rows for group in range(file.row_groups)]
-    step = max(1, -(-len(groups) // PLACES))
-    places = groups[::step]
+    places = spread(groups, PLACES)
     for file, group in places:
         mine = [name for name in names if file.schema is not None and file.schema.names.count(name) == 1]
         try:
@@ -109,6 +110,11 @@ def _batches(logs: Logs, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
                 yield from _first(log.batches(group, -(-ROWS // len(places)), mine))
         except (OSError, pa.ArrowException):
             continue
+
+
+def spread(items: Sequence[_Item], most: int) -> Sequence[_Item]:
+    """Some of many, at most so many, from all over."""
+    return items[:: max(1, -(-len(items) // most))]
 
 
 def _first(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from ragassay.jobs.address import address_of
 from ragassay.jobs.init.names import SYNONYMS, Role, parts_of
+from ragassay.jobs.init.sample import spread
 from ragassay.jobs.input import LogFile, Logs
 from ragassay.jobs.traces.export import Damage, Record, export_files, records
 from ragassay.jobs.traces.presets import ODD, PRESETS
-from ragassay.jobs.traces.spans import Kind, Span
+from ragassay.jobs.traces.spans import RETRIEVALS, Kind, Span
 from ragassay.pipeline.errors import InputError
 
 FILES = 16
@@ -30,10 +31,8 @@ STRAY = 0.1
 DAMAGES = 10
 """Lines that can't be read, after which a file is no export."""
 
-TELLING = (Kind.GENERATION, Kind.RETRIEVER, Kind.RERANKER)
+TELLING = (Kind.GENERATION, *RETRIEVALS)
 """Kinds of spans that no other tool's records, and no logs, are taken for."""
-
-RETRIEVALS = (Kind.RETRIEVER, Kind.RERANKER)
 
 
 @dataclass(frozen=True)
@@ -124,8 +123,7 @@ def traces_in(uri: str) -> Traces | None:
     except InputError:
         return None
     tallies, seen, rows = {preset: _Tally() for preset in PRESETS}, 0, 0
-    step = max(1, -(-len(export.files) // FILES))
-    for file in export.files[::step]:
+    for file in spread(export.files, FILES):
         spans = 0
         for record in islice(_records(export, file), RECORDS):
             seen += 1
@@ -141,7 +139,7 @@ def traces_in(uri: str) -> Traces | None:
         uri=address_of(uri),
         preset=preset,
         files=len(export.files),
-        mib=sum(file.size for file in export.files) / (1 << 20),
+        mib=export.size / (1 << 20),
         records=seen,
         others=found.others,
         rows=rows,

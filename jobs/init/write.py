@@ -111,7 +111,7 @@ def _rest(unreadable: int, key: str | None, slices: Sequence[str]) -> Iterator[s
 
 def export_text(found: Traces) -> str:
     """How large an export is."""
-    return f"traces of {found.preset} in {found.files:,} file{'s' if found.files != 1 else ''}, {found.mib:,.1f} MiB"
+    return f"traces of {found.preset} in {_files_text(found)}"
 
 
 def kinds_text(found: Traces) -> str:
@@ -125,7 +125,11 @@ def size_text(found: Found) -> str:
     """How large logs are."""
     parts = f", {found.partitions:,} partition(s) by {listed(found.keys)}" if found.keys else ""
     rows = f"{found.rows:,} row{'s' if found.rows != 1 else ''}"
-    return f"{rows} in {found.files:,} file{'s' if found.files != 1 else ''}, {found.mib:,.1f} MiB{parts}"
+    return f"{rows} in {_files_text(found)}{parts}"
+
+
+def _files_text(found: Found | Traces) -> str:
+    return f"{found.files:,} file{'s' if found.files != 1 else ''}, {found.mib:,.1f} MiB"
 
 
 def length_text(found: Found) -> str:

@@ -138,6 +138,11 @@ class Logs:
     partition_keys: list[str] = field(default_factory=list)
     source: Source | None = None
 
+    @property
+    def size(self) -> int:
+        """Bytes of the readable files."""
+        return sum(file.size for file in self.files)
+
 
 def by_schema(files: Iterable[LogFile]) -> dict[pa.Schema, list[LogFile]]:
     """Readable files by their schema: most share one, and what depends on it alone is checked once."""

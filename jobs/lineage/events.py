@@ -134,7 +134,7 @@ class _Teller:
             facets["version"] = version
         count = self._facets.input_statistics_input_dataset.InputStatisticsInputDatasetFacet(
             rowCount=sum(file.rows or 0 for file in logs.files),
-            size=sum(file.size for file in logs.files),
+            size=logs.size,
             fileCount=len(logs.files),
         )
         return kinds.InputDataset(*name, facets=facets, inputFacets={"inputStatistics": count})

@@ -9,7 +9,7 @@ from ragassay.jobs.input.documents import Document, documents_in, text_of, whole
 from ragassay.jobs.input.messages import ROLE_OF
 from ragassay.jobs.traces.content import question_of, response_of
 from ragassay.jobs.traces.fields import first, listed, text, unquoted
-from ragassay.jobs.traces.spans import Kind, Span
+from ragassay.jobs.traces.spans import RETRIEVALS, Kind, Span
 
 KINDS = {
     "retriever": Kind.RETRIEVER,
@@ -33,7 +33,6 @@ KINDS = {
 }
 """What tools call a kind of span, in small letters; what stands for none of these is `other`."""
 
-_RETRIEVAL = (Kind.RETRIEVER, Kind.RERANKER)
 _RETRIEVES = re.compile(r"\bretriev(e|er|al|ers)\b")
 _RERANKS = re.compile(r"\bre ?rank(er|ing)?\b")
 
@@ -77,7 +76,7 @@ def kind_and_documents(
     kind = KINDS.get(str(said or "").lower(), Kind.OTHER)
     words = _spaced(name)
     named = Kind.RERANKER if kind is Kind.RERANKER or _RERANKS.search(words) else Kind.RETRIEVER
-    if kind in _RETRIEVAL:  # some know retrievals alone
+    if kind in RETRIEVALS:  # some know retrievals alone
         return named, tuple(told) if told else _put_out(output)
     if kind in (Kind.OTHER, Kind.TOOL):
         found = told or (documents_in(unquoted(output)) if _RETRIEVES.search(words) or _RERANKS.search(words) else None)

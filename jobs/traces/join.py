@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.jobs.input.documents import Document
-from ragassay.jobs.traces.spans import Kind, Span
+from ragassay.jobs.traces.spans import RETRIEVALS, Kind, Span
 
 NO_RETRIEVAL = "no retrieval"
 NOTHING_FOUND = "its retrieval found nothing"
@@ -41,7 +41,7 @@ ROWS = pa.schema(
 """The rows that traces become. `trace_note` says what a trace lacks or is unusual in, null where nothing is."""
 
 UNKNOWN_DAY = "unknown"
-_INSIDE = (Kind.RETRIEVER, Kind.RERANKER, Kind.EVALUATOR, Kind.EMBEDDING)
+_INSIDE = (*RETRIEVALS, Kind.EVALUATOR, Kind.EMBEDDING)
 """Kinds of spans that don't respond, and whose generations don't: a rewritten query, a judge."""
 
 
@@ -168,7 +168,7 @@ def _passages(spans: Sequence[Span], by_id: Mapping[str, Span]) -> tuple[list[Do
 
     What a re-ranker puts out takes the place of what was retrieved before it. A retrieval inside another one is a part of it.
     """
-    retrievals = [span for span in spans if span.kind in (Kind.RETRIEVER, Kind.RERANKER)]
+    retrievals = [span for span in spans if span.kind in RETRIEVALS]
     outer = [
         span
         for span in retrievals

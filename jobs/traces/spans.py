@@ -23,6 +23,10 @@ class Kind(StrEnum):
     OTHER = "other"
 
 
+RETRIEVALS = (Kind.RETRIEVER, Kind.RERANKER)
+"""Kinds that find passages."""
+
+
 @dataclass(frozen=True)
 class Span:
     """A span.
