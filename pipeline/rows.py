@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
+from ragassay.pipeline.clauses import clauses
 from ragassay.schemas.columns import Status
 
 
@@ -21,6 +23,21 @@ class Row:
     response: str
     sentences: list[str]
     keep: int | None = None
+
+    @cached_property
+    def clauses(self) -> list[list[str]]:
+        """Clauses of each sentence: the texts that members judge. A sentence has the value of its lowest clause."""
+        return [clauses(sentence) for sentence in self.sentences]
+
+    @property
+    def judged(self) -> list[str]:
+        """The clauses of all sentences, one after the other."""
+        return [clause for sentence in self.clauses for clause in sentence]
+
+    @property
+    def clause_counts(self) -> list[int]:
+        """Clauses a sentence."""
+        return list(map(len, self.clauses))
 
 
 def good_rows(table: pa.Table, keep: int | None = None) -> tuple[list[int], list[Row]]:

@@ -16,6 +16,7 @@ from ragassay.pipeline.citations import give_back
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.sentence_ends import FULL_STOPS, Span, line_ends, mend
 from ragassay.pipeline.spacy_import import import_spacy
+from ragassay.pipeline.visible import visible
 
 MAX_SENTENCE_CHARS = 2000
 """A longer sentence (a response without punctuation) is cut at white space, so that it fits any model's window."""
@@ -111,6 +112,16 @@ def split(nlp: Any, responses: Sequence[str]) -> list[list[Span]]:
     Returns:
         A list a response of (start, end) character offsets; empty for a response without a letter or digit.
     """
+    shown = [visible(text) for text in responses]
+    found = _split(nlp, [text for text, _ in shown])
+    return [
+        spans if places is None else [(places[start], places[end - 1] + 1) for start, end in spans]
+        for spans, (_, places) in zip(found, shown, strict=True)
+    ]
+
+
+def _split(nlp: Any, responses: Sequence[str]) -> list[list[Span]]:
+    """`split` of texts that hold no invisible characters."""
     blocks = [(i, list(_pieces(text, *block))) for i, text in enumerate(responses) for block in _blocks(text)]
     docs = nlp.pipe(responses[i][start:end] for i, pieces in blocks for start, end in pieces)
     result: list[list[Span]] = [[] for _ in responses]

@@ -10,7 +10,7 @@ import pyarrow as pa
 SCHEMA_VERSION = 3
 
 
-METHOD_VERSION = 3
+METHOD_VERSION = 4
 """Raised when the same settings give other sentences or values than before, so that they never meet in one output folder."""
 
 

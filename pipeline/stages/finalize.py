@@ -57,9 +57,10 @@ def _failed(row: pa.RecordBatch, schema: pa.Schema, settings: VerdictSettings, e
 def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSettings) -> pa.RecordBatch:
     """Rows of `scored/` from rows of `raw/`.
 
-    A sentence is flagged if a response of that sentence alone would be hallucinated: its positive score <= tau. Its `score`
-    is the ensemble's (eq. 5), which keeps the order that a positivity policy may lose. A row of which no member that counts
-    says anything has no score, and a status that says so: the job may have fewer members than the one that scored it.
+    A sentence is flagged if it alone makes its response hallucinated (`apply_rule`); where the rule leaves that to the mean, if
+    a response of that sentence alone would be. Its `score` is the ensemble's (eq. 5), which keeps the order that a positivity
+    policy may lose. A row of which no member that counts says anything has no score, and a status that says so: the job may
+    have fewer members than the one that scored it.
     """
     values, counts = scores_of(batch, settings.values)
     scores = apply_rule(settings.rule, values, counts)
@@ -77,7 +78,7 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSe
     flags = np.zeros(len(of_ok_row), dtype=bool)
     unknown = np.isnan(sentence_score)
     tau = settings.threshold
-    flags[of_ok_row] = scores.positive <= (np.nan if tau is None else tau)
+    flags[of_ok_row] = scores.ceiling <= (np.nan if tau is None else tau)
     flat = spans.flatten()
     structs = pa.StructArray.from_arrays(
         [

@@ -1,4 +1,4 @@
-"""From the members' values to a score a response, in one call: normalise, ensemble, make positive, aggregate."""
+"""From the members' values to a score a response, in one call: normalise, ensemble, make positive, aggregate, limit."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +20,8 @@ class Rule:
         positive: How scores <= 0 are made positive before that.
         epsilon: Smallest value that the policy gives.
         weights: Member -> its weight in the ensemble, >= 0, sum 1; None is equal weights.
+        sentence: Threshold of a sentence as a fraction of the response's, above 0, at most 1: a sentence at or below it is
+            flagged, and decides. None leaves the decision to the mean alone, as the source does.
     """
 
     fits: Mapping[str, Fit]
@@ -27,6 +29,7 @@ class Rule:
     positive: Positive
     epsilon: float
     weights: Mapping[str, float] | None = None
+    sentence: float | None = None
 
 
 @dataclass(frozen=True)
@@ -36,16 +39,23 @@ class Scores:
     Attributes:
         response: One score a response; NaN where no sentence has one.
         sentence: Ensemble score (eq. 5) of every sentence, in one array; NaN where no member has a value for it.
-        positive: The same made positive, which is what the mean was taken of.
+        ceiling: The most that its response may score, for every sentence; flagged where that is at or below the threshold.
     """
 
     response: Floats
     sentence: Floats
-    positive: Floats
+    ceiling: Floats
 
 
 def apply_rule(rule: Rule, values: Mapping[str, Floats], counts: Ints) -> Scores:
     """Score responses.
+
+    With p_ij the positive score of sentence j and f the fraction `rule.sentence`, a response's score is
+
+        s_i = min(mean_j p_ij, min_j p_ij / f)
+
+    so that s_i <= tau if, and only if, the mean is at or below tau or a sentence is at or below f tau. No other sentence can
+    outweigh that one. Without f the score is the mean.
 
     Args:
         rule: How.
@@ -60,4 +70,10 @@ def apply_rule(rule: Rule, values: Mapping[str, Floats], counts: Ints) -> Scores
     positive = make_positive(sentence, rule.positive, epsilon=rule.epsilon, low=low)
     known = ~np.isnan(sentence)
     owners = np.repeat(np.arange(len(counts)), counts)
-    return Scores(aggregate(positive[known], np.bincount(owners[known], minlength=len(counts)), rule.mean), sentence, positive)
+    sizes = np.bincount(owners[known], minlength=len(counts))
+    response = aggregate(positive[known], sizes, rule.mean)
+    if rule.sentence is None:
+        return Scores(response, sentence, positive)
+    # Below 0 a fraction of the threshold would lie above it.
+    ceiling = positive if rule.positive is Positive.NONE else positive / rule.sentence
+    return Scores(np.minimum(response, aggregate(ceiling[known], sizes, Mean.MIN)), sentence, ceiling)

@@ -1,9 +1,13 @@
 """Members that have nothing to say of a sentence, by hand."""
 
 import math
+from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ragassay.pipeline.verdict.aggregate import Mean, Positive
 from ragassay.pipeline.verdict.moments import moments_of
@@ -38,3 +42,43 @@ def test_a_detector_that_always_says_the_same_tells_nothing() -> None:
     assert ensemble({"d": np.array([1.0, 1.0])}, {"d": fit}) == pytest.approx([0.0, 0.0])
     assert fit_detector(moments_of([])).sigma == 1.0
     assert fit_detector(moments_of([0.0, 1.0])).sigma == 0.5
+
+
+POSITIVE = [policy for policy in Positive if policy is not Positive.NONE]
+
+
+@given(
+    values=st.lists(st.lists(st.floats(-4, 4), min_size=1, max_size=6), min_size=1, max_size=5),
+    mean=st.sampled_from(Mean),
+    policy=st.sampled_from(POSITIVE),
+    fraction=st.floats(0.05, 1),
+    tau=st.floats(0.01, 1),
+)
+def test_a_response_is_hallucinated_exactly_if_its_mean_or_a_sentence_is_at_its_threshold(
+    values: list[list[float]], mean: Mean, policy: Positive, fraction: float, tau: float
+) -> None:
+    flat, counts = np.array([x for response in values for x in response]), np.array(list(map(len, values)))
+    rule = Rule({"a": Fit(0.0, 1.0, 9, -4.0)}, mean, policy, 0.01, sentence=fraction)
+    scores = apply_rule(rule, {"a": flat}, counts)
+    plain = apply_rule(replace(rule, sentence=None), {"a": flat}, counts)
+    flagged = np.array([part.any() for part in np.split(scores.ceiling <= tau, np.cumsum(counts)[:-1])])
+    assert ((scores.response <= tau) == ((plain.response <= tau) | flagged)).all()
+    assert (plain.ceiling == scores.ceiling * fraction).all() or np.allclose(plain.ceiling, scores.ceiling * fraction)
+
+
+@given(
+    response=st.lists(st.floats(-4, 4), min_size=1, max_size=5),
+    padding=st.lists(st.floats(-4, 4), max_size=40),
+    order=st.randoms(use_true_random=False),
+    tau=st.floats(0.01, 1),
+)
+def test_nothing_that_is_added_outweighs_a_flagged_sentence(
+    response: list[float], padding: list[float], order: Random, tau: float
+) -> None:
+    rule = Rule({"a": Fit(0.0, 1.0, 9, -4.0)}, Mean.HARMONIC, Positive.CDF, 0.01, sentence=0.5)
+    alone = apply_rule(rule, {"a": np.array(response)}, np.array([len(response)]))
+    padded = [*response, *padding]
+    order.shuffle(padded)
+    after = apply_rule(rule, {"a": np.array(padded)}, np.array([len(padded)]))
+    if (alone.ceiling <= tau).any():
+        assert after.response[0] <= tau

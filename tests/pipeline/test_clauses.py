@@ -1,0 +1,99 @@
+"""What members judge of a sentence: its clauses, as a person reads them."""
+
+import math
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragassay.pipeline.clauses import LONGEST, clauses, lowest
+from ragassay.pipeline.split import load_splitter, split
+from ragassay.pipeline.visible import as_read, visible
+
+
+@pytest.fixture(scope="module")
+def nlp() -> Any:
+    return load_splitter("sentencizer", "en")
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The shop opens at nine.",
+        "Bring 2 pens; no ink",  # "no ink" makes no claim of its own
+        "He paid €5 (about £4), and the café – “Chez Zoë” – closed at 10:30.",
+        "A paragraph that a terminal has wrapped at some column goes on in\nthe next line.",
+        "Tom &amp; Ann use f(x;y) in code.",
+        "x" * LONGEST,
+    ],
+)
+def test_an_ordinary_sentence_is_judged_as_it_stands(sentence: str) -> None:
+    assert clauses(sentence) == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("A red pen is here; the blue pen is gone; it rains today.", 3),
+        ("A red pen is here;The blue pen is gone", 2),
+        ("A red pen is here；the blue pen is gone", 2),
+        ("The pen is red • the ink is blue • the desk is brown", 3),
+        ("The first claim stands on a line of its own\nThe second claim stands on the next", 2),
+        (f"{'word ' * 60}, and {'word ' * 60}", 2),
+        ("x" * (3 * LONGEST), 3),
+    ],
+)
+def test_attack_claims_joined_into_one_sentence_are_judged_one_by_one(sentence: str, expected: int) -> None:
+    found = clauses(sentence)
+    assert len(found) == expected and all(len(clause) <= LONGEST for clause in found)
+
+
+@given(st.text(st.sampled_from("ab ;•\n,.Aе\u200b１"), min_size=1, max_size=LONGEST * 3))
+def test_clauses_have_every_letter_of_a_sentence_in_order(sentence: str) -> None:
+    found = clauses(sentence)
+    assert found and (all(clause.strip() == clause and clause for clause in found) or not sentence.strip())
+    letters = re.findall(r"\w", as_read(sentence))
+    assert [char for clause in found for char in re.findall(r"\w", clause)] == letters
+
+
+def test_the_lowest_clause_decides_and_one_without_a_value_does_not() -> None:
+    assert lowest([0.5, 0.2, math.nan, 0.9, math.nan], [2, 2, 1]) == [1, 3, 4]
+
+
+@given(st.text(max_size=200))
+def test_what_can_be_seen_keeps_its_place(text: str) -> None:
+    shown, places = visible(text)
+    if places is None:
+        assert shown == text
+    else:
+        assert len(shown) == len(places) and places == sorted(set(places))
+        assert all(text[at] == char for char, at in zip(shown, places, strict=True) if char.isalnum())
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("Hеllо wоrld", "Hello world"),  # Cyrillic letters within Latin words
+        ("ｆｕｌｌ 𝐰𝐢𝐝𝐭𝐡", "full width"),
+        ("lay\u00ador\u200bder", "layorder"),
+        ("Müller naïve – “€5”", "Müller naïve – “€5”"),
+        ("Москва is Moscow", "Москва is Moscow"),
+        ("Привет, мир", "Привет, мир"),
+        ("می\u200cخواهم", "می\u200cخواهم"),  # Persian needs its joiners
+    ],
+)
+def test_attack_look_alikes_are_judged_as_what_they_look_like(written: str, read: str) -> None:
+    assert as_read(written) == read
+
+
+@pytest.mark.parametrize("between", ["\u200b", " \u200b", "\u2060\ufeff", "\u200b "])
+def test_attack_invisible_characters_hide_no_sentence_end(nlp: Any, between: str) -> None:
+    text = f"The shop opens at nine.{between}Refunds take six weeks.{between}Ask Ada"
+    assert [text[a:b] for a, b in split(nlp, [text])[0]] == ["The shop opens at nine.", "Refunds take six weeks.", "Ask Ada"]
+
+
+def test_offsets_count_invisible_characters(nlp: Any) -> None:
+    text = "\ufeffThe sh\u200bop opens. It cl\u00adoses.\u200b"
+    assert [text[a:b] for a, b in split(nlp, [text])[0]] == ["The sh\u200bop opens.", "It cl\u00adoses."]
