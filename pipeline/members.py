@@ -119,12 +119,12 @@ def scores_of(batch: pa.RecordBatch, values: Mapping[str, str]) -> tuple[dict[st
     """Members' values of a batch of rows of `raw/` or `scored/`.
 
     Args:
-        batch: Rows with `members` and `status`.
+        batch: Rows with `members`, `status` and, of `sentences`, at least `repeats`.
         values: Member -> which number is wanted.
 
     Returns:
         Member -> float64 array, the values of all sentences of the rows with status ok, one after the other, NaN where it has
-        none; and the number of sentences a row with status ok.
+        none, and where a sentence repeats what stands elsewhere; and the number of sentences a row with status ok.
 
     Raises:
         OutputError: The rows lack one of the members, or it is of another kind there.
@@ -133,7 +133,14 @@ def scores_of(batch: pa.RecordBatch, values: Mapping[str, str]) -> tuple[dict[st
     counts = np.array([], dtype=np.int64)
     for member in structs.values():
         counts = pc.list_value_length(member.field("sentence_scores")).to_numpy().astype(np.int64)
-    return {name: Value(values[name]).of_sentences(name, member) for name, member in structs.items()}, counts
+    found = {name: Value(values[name]).of_sentences(name, member) for name, member in structs.items()}
+    sentences = batch["sentences"].filter(pc.equal(batch["status"], Status.OK.value)).flatten()
+    repeats = pc.fill_null(sentences.field("repeats"), False).to_numpy(zero_copy_only=False).astype(bool)
+    return {name: np.where(repeats, np.nan, numbers) for name, numbers in found.items()}, counts
+
+
+NUMBERS = ["members", "status", "sentences.list.element.repeats"]
+"""Columns of a Parquet file that `scores_of` needs, and no text."""
 
 
 def member_structs(batch: pa.RecordBatch, names: Sequence[str]) -> dict[str, pa.StructArray]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from ragassay.schemas.versioned import RECORD, from_json, to_json
 
-CALIBRATION_VERSION = 1
+CALIBRATION_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,7 @@ class Calibration:
         positive: Positivity policy.
         epsilon: Its epsilon.
         threshold: tau.
+        sentence: Threshold of a sentence as a fraction of tau; null where the mean alone decides.
         probability: Map to P(supported); null without labels.
         certificate: What is certified; null where nothing was asked to be.
         measured: Figures, by name: of the labelled rows themselves, and `held_out_…` of folds that nothing was fitted to.
@@ -108,6 +109,7 @@ class Calibration:
     positive: str
     epsilon: float
     threshold: float
+    sentence: float | None
     probability: ProbabilityMap | None
     certificate: Certificate | None
     measured: dict[str, float | None]

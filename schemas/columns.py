@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 METHOD_VERSION = 4
@@ -45,8 +45,9 @@ LOGS = pa.schema(
 it is what checkpoints and the balance of rows count. `row_id` is the user's. `context` is a list of passages, `passage_ids`
 are their ids in the same order, null where the log has none (files of earlier versions lack the column)."""
 
-SPAN = pa.struct([("text", pa.string()), ("start", pa.int32()), ("end", pa.int32())])
-"""A sentence with its character offsets [start, end) into the response."""
+SPAN = pa.struct([("text", pa.string()), ("start", pa.int32()), ("end", pa.int32()), ("repeats", pa.bool_())])
+"""A sentence with its character offsets [start, end) into the response. `repeats`: it is, word for word, a sentence of the
+context or an earlier one of the response, while others are not; it has no score and does not count in the response's."""
 
 MEMBER = pa.struct(
     [

@@ -78,6 +78,7 @@ class FitRecord:
         epsilon: Its epsilon.
         weights: Weight a member, sum 1; None where all count the same.
         calibrated: Whether a file of `calibrate` gave it; None in older manifests.
+        sentence: Threshold of a sentence as a fraction of the response's; None where the mean alone decides.
     """
 
     __pydantic_config__ = RECORD
@@ -89,6 +90,7 @@ class FitRecord:
     epsilon: float
     weights: dict[str, float] | None
     calibrated: bool | None = None
+    sentence: float | None = None
 
     @property
     def is_calibrated(self) -> bool:

@@ -20,7 +20,7 @@ from ragassay.pipeline.calibration.certify import certify, rows_needed
 from ragassay.pipeline.calibration.probability import calibration_error, fit_probability, probabilities
 from ragassay.pipeline.calibration.target import Target, best_precision, find_threshold, reached
 from ragassay.pipeline.errors import ConfigError, FitError, InputError
-from ragassay.pipeline.members import scores_of
+from ragassay.pipeline.members import NUMBERS, scores_of
 from ragassay.pipeline.stages.finalize import VerdictSettings
 from ragassay.pipeline.verdict.exact_quantile import share_cut
 from ragassay.pipeline.verdict.moments import merge
@@ -151,6 +151,7 @@ def _calibration(
         positive=rule.positive.value,
         epsilon=rule.epsilon,
         threshold=tau,
+        sentence=rule.sentence,
         probability=None,
         certificate=None,
         measured=measured,
@@ -175,7 +176,7 @@ def _of_all_scores(output: Folder, values: dict[str, str], rule: Rule, target: T
         return cut.value, {"responses": float(cut.count), "flagged_of_all": cut.flagged / cut.count}
     flagged = 0
     for files in raw:
-        for batch in batches(output.fs, files, ["members", "status"]):
+        for batch in batches(output.fs, files, NUMBERS):
             flagged += int((apply_rule(rule, *scores_of(batch, values)).response <= moments.mean).sum())
     return moments.mean, {"responses": float(moments.count), "flagged_of_all": flagged / moments.count}
 

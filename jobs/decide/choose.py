@@ -60,7 +60,7 @@ def choose(rows: Labelled, stored: Rule, mine: Bools) -> Choice:
 
     base = over_folds(Choice(stored, False))
     best, gain = Choice(stored, False), 0.0
-    for mean, policy in legal_pairs():
+    for mean, policy in legal_pairs(stored.sentence is not None):
         for fitted in (False, True) if several else (False,):
             choice = Choice(replace(stored, mean=mean, positive=policy), fitted)
             rise = over_folds(choice) - base

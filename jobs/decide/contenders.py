@@ -22,9 +22,9 @@ SENTENCES = "supported against unsupported sentences"
 
 
 def stored_rule(manifest: Manifest, fits: Mapping[str, Fit]) -> Rule:
-    """Mean, policy and weights of the last verdicts, with these mu and sigma."""
+    """The rule of the last verdicts, with these mu and sigma."""
     record = stored_fit(manifest)
-    return Rule(fits, Mean(record.mean), Positive(record.positive), record.epsilon, record.weights)
+    return Rule(fits, Mean(record.mean), Positive(record.positive), record.epsilon, record.weights, record.sentence)
 
 
 def stored_fit(manifest: Manifest) -> FitRecord:

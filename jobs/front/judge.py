@@ -66,7 +66,7 @@ def _scored(steps: list[tuple[str, Step]], rows: pa.Table, progress: Progress) -
 
 def _settings(job: Job, raw: pa.Table) -> VerdictSettings:
     """How the rows' scores become verdicts; of a table, everything is one partition."""
-    batches = raw.select(["members", "status"]).combine_chunks().to_batches()
+    batches = raw.select(["members", "status", "sentences"]).combine_chunks().to_batches()
     stats: Mapping[str, Any] = {"": stats_of(batches, job.values)}
     manifest = Manifest(fingerprint=fingerprint(job))
     decided = decide(job, manifest, f"judge-{secrets.token_hex(3)}", stats, [""])

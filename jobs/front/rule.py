@@ -103,7 +103,7 @@ def _by_output(job: Job, output: Folder, manifest: Manifest) -> Judging:
     if values != job.values:
         raise ConfigError(f"output {output.uri} was judged by {_members(values)}, and the job has {_members(job.values)}")
     fits = {name: Fit(m.mu, m.sigma, m.count, m.low) for name, m in fit.members.items()}
-    rule = Rule(fits, Mean(fit.mean), Positive(fit.positive), fit.epsilon, fit.weights)
+    rule = Rule(fits, Mean(fit.mean), Positive(fit.positive), fit.epsilon, fit.weights, fit.sentence)
     settings = VerdictSettings(values, rule, tau.value, RUN_ID, _curve(output, tau.calibration))
     return Judging(settings, f"the last verdicts of {output.uri} (fit: {fit.source}; threshold: {tau.source})")
 

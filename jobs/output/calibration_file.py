@@ -98,4 +98,5 @@ def rule_of(calibration: Calibration) -> Rule:
     """How the calibration turns values into scores."""
     fits = {name: Fit(m.mu, m.sigma, m.count, m.low) for name, m in calibration.members.items()}
     weights = {name: m.weight for name, m in calibration.members.items()}
-    return Rule(fits, Mean(calibration.mean), Positive(calibration.positive), calibration.epsilon, weights)
+    mean, positive = Mean(calibration.mean), Positive(calibration.positive)
+    return Rule(fits, mean, positive, calibration.epsilon, weights, calibration.sentence)

@@ -19,7 +19,7 @@ from ragassay.jobs.verdict.input_order import in_input_order
 from ragassay.jobs.verdict.judged import NOBODY, Judged
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.escalate.decide import Decisions, with_judge
-from ragassay.pipeline.members import readable_scores
+from ragassay.pipeline.members import NUMBERS, readable_scores
 from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows
 from ragassay.pipeline.verdict.exact_quantile import Cells, add_cells, cells_of
 from ragassay.pipeline.verdict.moments import merge, moments_of
@@ -72,14 +72,14 @@ def score_cells(fs: pafs.FileSystem, files: Sequence[str], settings: VerdictSett
 
 
 def _scores_in(fs: pafs.FileSystem, files: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    return batches(fs, files, ["members", "status"])
+    return batches(fs, files, NUMBERS)
 
 
 def response_scores(rows: Iterable[pa.RecordBatch], settings: VerdictSettings) -> Iterator[Floats]:
     """Response scores of rows of `raw/`, batch by batch; NaN where there is none.
 
     Args:
-        rows: Batches with `members` and `status`.
+        rows: Batches with the columns NUMBERS.
         settings: How scores are made.
     """
     for batch in rows:

@@ -18,7 +18,7 @@ from ragassay.jobs.resources import DRIVER_CPUS
 from ragassay.jobs.sections import Normalize
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import FitError, OutputError
-from ragassay.pipeline.members import Value, logprobs_of, member_structs, readable_scores
+from ragassay.pipeline.members import NUMBERS, Value, logprobs_of, member_structs, readable_scores
 from ragassay.pipeline.verdict.moments import merge, moments_of
 from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.stats import Moments, PartitionStats
@@ -94,14 +94,14 @@ def fits_of(
 
 def partition_stats(fs: pafs.FileSystem, partition: str, files: Sequence[str], values: dict[str, str]) -> PartitionStats:
     """Statistics of one partition, read in batches; only the score columns are read."""
-    return replace(stats_of(batches(fs, files, ["members", "status"]), values), partition=partition, raw_files=_names(files))
+    return replace(stats_of(batches(fs, files, NUMBERS), values), partition=partition, raw_files=_names(files))
 
 
 def stats_of(rows: Iterable[pa.RecordBatch], values: dict[str, str]) -> PartitionStats:
     """Statistics of rows of `raw/`, wherever they are.
 
     Args:
-        rows: Batches with `members` and `status`.
+        rows: Batches with the columns NUMBERS.
         values: Member -> which of its numbers is used.
     """
     members: dict[str, list[Moments]] = {name: [] for name in values}

@@ -85,6 +85,7 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSe
             flat.field("text"),
             flat.field("start"),
             flat.field("end"),
+            flat.field("repeats"),
             pa.array(sentence_score, mask=unknown),
             pa.array(flags, mask=unknown),
         ],

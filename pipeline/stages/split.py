@@ -8,6 +8,8 @@ import pyarrow as pa
 
 from ragassay.pipeline.contain import contain, fault_of
 from ragassay.pipeline.language import by_language, row_languages
+from ragassay.pipeline.repeats import repeated
+from ragassay.pipeline.sentence_ends import Span
 from ragassay.pipeline.split import load_splitter, split
 from ragassay.schemas.columns import EVIDENCE, MEMBER, SPAN, USAGE, Status
 
@@ -61,14 +63,23 @@ def _split_rows(rows: Sequence[Mapping[str, Any]], nlp: Any, question_needed: bo
     faults = [(row["status"], row["error"]) if row["status"] != Status.OK else row_fault(row, question_needed) for row in rows]
     texts = ["" if fault else row["response"] for row, fault in zip(rows, faults, strict=True)]
     found: list[_Split] = []
-    for text, spans, fault in zip(texts, split(nlp, texts), faults, strict=True):
+    for row, spans, fault in zip(rows, split(nlp, texts), faults, strict=True):
         if fault:
             found.append((None, *fault))
         elif not spans:
             found.append((None, Status.EMPTY_RESPONSE.value, "the response has no word"))
         else:
-            found.append(([{"text": text[a:b], "start": a, "end": b} for a, b in spans], Status.OK.value, None))
+            found.append((_sentences(row, spans), Status.OK.value, None))
     return found
+
+
+def _sentences(row: Mapping[str, Any], spans: Sequence[Span]) -> list[dict[str, Any]]:
+    texts = [row["response"][start:end] for start, end in spans]
+    repeats = repeated([passage for passage in row["context"] if passage], texts)
+    return [
+        {"text": text, "start": start, "end": end, "repeats": again}
+        for text, (start, end), again in zip(texts, spans, repeats, strict=True)
+    ]
 
 
 def row_fault(row: Mapping[str, Any], question_needed: bool) -> tuple[str, str] | None:

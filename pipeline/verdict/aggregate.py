@@ -31,10 +31,15 @@ class Positive(StrEnum):
 NEED_POSITIVE = frozenset({Mean.HARMONIC, Mean.GEOMETRIC})
 
 
-def legal_pairs() -> list[tuple[Mean, Positive]]:
-    """Every mean with every positivity policy that it can take."""
-    pairs = itertools.product(Mean, Positive)
-    return [(mean, policy) for mean, policy in pairs if not (mean in NEED_POSITIVE and policy is Positive.NONE)]
+def legal_pairs(sentences_decide: bool = False) -> list[tuple[Mean, Positive]]:
+    """Every mean with every positivity policy that it can take.
+
+    Args:
+        sentences_decide: Whether a sentence can decide its response: its threshold is a fraction of the response's, and that
+            means something for positive scores alone. The minimum does without.
+    """
+    plain = frozenset(Mean) - {Mean.MIN} if sentences_decide else NEED_POSITIVE
+    return [pair for pair in itertools.product(Mean, Positive) if not (pair[0] in plain and pair[1] is Positive.NONE)]
 
 
 def make_positive(scores: Floats, policy: Positive, *, epsilon: float, low: float) -> Floats:

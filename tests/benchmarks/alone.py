@@ -44,7 +44,7 @@ def judged(job: Job, path: Path) -> Judged:
     """Score a set."""
     table = pq.ParquetFile(path).read()
     rows = through(load(scoring_stages(job, None), lambda _: None), table, lambda _: None)
-    (batch,) = rows.select(["members", "status", "label"]).combine_chunks().to_batches()
+    (batch,) = rows.select(["members", "status", "label", "sentences"]).combine_chunks().to_batches()
     values, counts = scores_of(batch, job.values)
     pairs = zip(batch["status"].to_pylist(), batch["label"].to_pylist(), strict=True)
     labels = [label for status, label in pairs if status == Status.OK]

@@ -86,7 +86,8 @@ def test_by_hand_and_in_the_order_of_the_input(files: list[str], tmp_path: Path)
     assert [s["flagged"] for s in mixed["sentences"]] == [False, True] and mixed["flagged_sentences"] == 1
     for row in (too_long, no_context):
         assert row["score"] is row["verdict"] is row["flagged_sentences"] is row["members"] is None and row["error"] == "why"
-    assert too_long["sentences"] == [{"text": "S0.", "start": 0, "end": 3, "score": None, "flagged": None}]
+    nothing = {"repeats": None, "score": None, "flagged": None}
+    assert too_long["sentences"] == [{"text": "S0.", "start": 0, "end": 3, **nothing}]
     assert no_context["sentences"] is None
     assert {r["tenant"] for r in rows} == {"t"} and {r["run_id"] for r in rows} == {"run-1"}
 
