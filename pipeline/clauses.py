@@ -48,8 +48,8 @@ _FOREIGN_STOP = re.compile(r"(?<=[a-z0-9)])[。｡]$")
 def clauses(sentence: str) -> list[str]:
     """Return the clauses of a sentence as members judge them.
 
-    They have no invisible characters, no look-alikes of Latin letters, no quotes around all of the sentence, no marks of a block
-    quote, and no remarks on their source. Where there are several, each ends with a full stop, as in the verifier's training.
+    They have no invisible characters, no look-alikes of Latin letters, no quotes around all of the sentence, no marks of
+    a block quote, and no remarks on their source. Where there are several, each ends with a full stop, as in the verifier's training.
 
     Args:
         sentence: A sentence as `pipeline.split` cuts it; not empty.
@@ -93,7 +93,7 @@ def _without_remark(text: str) -> str:
     remark = _REMARK.search(text, max(0, len(text) - LONGEST_REMARK))
     if remark is None or len(_WORD.findall(text, 0, remark.start())) < SHORTEST_WORDS:
         return text
-    return _without_remark(text[: remark.start()].rstrip()) + "."
+    return _without_remark(_ended(text[: remark.start()].rstrip()))
 
 
 def _pieces(text: str) -> Iterator[str]:
