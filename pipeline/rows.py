@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
 
-from ragassay.pipeline.clauses import clauses
+from ragassay.pipeline.as_judged import as_judged
 from ragassay.schemas.columns import Status
 
 
@@ -15,6 +14,7 @@ class Row:
     """A row to score: texts of the sentences, with the question and the passages they are judged by.
 
     Attributes:
+        sentences: The sentences as they are judged (`pipeline.as_judged`).
         keep: The best so many passages are enough where not all fit a window; None keeps all of them.
     """
 
@@ -23,21 +23,6 @@ class Row:
     response: str
     sentences: list[str]
     keep: int | None = None
-
-    @cached_property
-    def clauses(self) -> list[list[str]]:
-        """Clauses of each sentence: the texts that members judge. A sentence has the value of its lowest clause."""
-        return [clauses(sentence) for sentence in self.sentences]
-
-    @property
-    def judged(self) -> list[str]:
-        """The clauses of all sentences, one after the other."""
-        return [clause for sentence in self.clauses for clause in sentence]
-
-    @property
-    def clause_counts(self) -> list[int]:
-        """Clauses a sentence."""
-        return list(map(len, self.clauses))
 
 
 def good_rows(table: pa.Table, keep: int | None = None) -> tuple[list[int], list[Row]]:
@@ -58,7 +43,7 @@ def good_rows(table: pa.Table, keep: int | None = None) -> tuple[list[int], list
             r["question"] or "",
             [p for p in _in_order(r["context"], r["passage_order"]) if p],
             r["response"],
-            [s["text"] for s in r["sentences"]],
+            [as_judged(s["text"]) for s in r["sentences"]],
             None if r["passage_order"] is None else keep,
         )
         for r in picked

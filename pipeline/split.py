@@ -1,8 +1,8 @@
 """Split responses into sentences with exact character offsets.
 
 spaCy finds sentence ends inside a block of running text; before that, line structure (bullets, headings, table rows,
-code) cuts the response into blocks, so that a list or a code block never becomes one giant sentence. Citations stand with the
-sentence before them.
+code) cuts the response into blocks, so that a list or a code block never becomes one giant sentence. A sentence that says
+several things is cut into clauses then (`pipeline.clauses`). Citations stand with the sentence before them.
 
 The law: sentences are in order and do not overlap, none starts or ends with white space, and every letter or digit of
 the response (fence lines such as ```python aside) lies in exactly one of them.
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ragassay.pipeline.citations import give_back
+from ragassay.pipeline.clauses import clauses
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.sentence_ends import FULL_STOPS, Span, line_ends, mend
 from ragassay.pipeline.spacy_import import import_spacy
@@ -128,7 +129,8 @@ def _split(nlp: Any, responses: Sequence[str]) -> list[list[Span]]:
     for i, pieces in blocks:
         spans = [(at + s.start_char, at + s.end_char) for (at, _), doc in zip(pieces, docs, strict=False) for s in doc.sents]
         for span in mend(responses[i], spans, {start for start, _ in pieces[1:]}, nlp.lang):
-            result[i].extend(_cut(responses[i], span))
+            for short in _cut(responses[i], span):
+                result[i].extend(clauses(responses[i], short))
     return [give_back(text, found, MAX_SENTENCE_CHARS) for text, found in zip(responses, result, strict=True)]
 
 

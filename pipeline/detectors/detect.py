@@ -1,12 +1,11 @@
 """Run the detectors over rows: what each says of every sentence and of the whole response, and why where it says nothing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from ragassay.pipeline.arrays import Floats
-from ragassay.pipeline.clauses import lowest
 from ragassay.pipeline.detectors.batch import Batch, Evidence
 from ragassay.pipeline.detectors.config import Detector
 from ragassay.pipeline.detectors.frequencies import Frequencies
@@ -46,26 +45,12 @@ def detect(
         ConfigError: A spaCy pipeline is missing, or has no entity recogniser.
         ModelError: An embedding model can't be loaded.
     """
-    batch = Batch([replace(row, sentences=row.judged) for row in rows], language, frequencies)
+    batch = Batch(rows, language, frequencies)
     found = Detected({}, {}, [Evidence() for _ in batch.sentences])
-    sizes = [size for row in rows for size in row.clause_counts]
     for detector in detectors:
         values = np.where(batch.spaced, detector.values(batch, found.evidence, threads), np.nan)
         size = len(batch.sentences)
-        found.values[detector.name], found.responses[detector.name] = values[:size][lowest(values, sizes)], values[size:]
+        found.values[detector.name], found.responses[detector.name] = values[:size], values[size:]
         for i in np.flatnonzero(np.isnan(values[:size])):
             found.evidence[i].notes.append(f"{detector.name}: {detector.NOTHING if batch.spaced[i] else NO_SPACES}")
-    return replace(found, evidence=_of_sentences(found.evidence, sizes))
-
-
-def _of_sentences(clauses: Sequence[Evidence], sizes: Sequence[int]) -> list[Evidence]:
-    """Evidence of sentences from that of their clauses: the first clause's passage, all that is missing, and notes that every
-    clause has (where one of them has a value, so has the sentence)."""
-    found, start = [], 0
-    for size in sizes:
-        first, *others = mine = clauses[start : start + size]
-        missing = list(dict.fromkeys(item for clause in mine for item in clause.missing))
-        notes = [note for note in first.notes if all(note in other.notes for other in others)]
-        found.append(replace(first, missing=missing, notes=notes))
-        start += size
     return found

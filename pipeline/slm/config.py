@@ -151,8 +151,8 @@ class Slm(Model):
         return window_of(self, self.local.max_model_len)
 
     def texts(self, row: Row) -> list[str]:
-        """What it is asked about: the clauses of a row's sentences, then the whole response if that is wanted."""
-        return [*row.judged, *([row.response] if self.whole_response else [])]
+        """What it is asked about of a row: its sentences, and then the whole response, if that is asked about."""
+        return [*row.sentences, *([row.response] if self.whole_response else [])]
 
     def load_engine(self, threads: int) -> Engine:
         """Load its engine.

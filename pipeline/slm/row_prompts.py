@@ -31,8 +31,7 @@ class RowPrompts:
     """Prompts of one row.
 
     Attributes:
-        prompts: For each text (clauses, then the whole response if it is asked about) its prompt in every window.
-        sizes: Clauses a sentence.
+        prompts: For each text (sentences, then the whole response if it is asked about) its prompt in every window.
         windows: Windows of the context.
         whole: Whether the whole response is the last text.
         status: ok, or what makes the row impossible to ask about; prompts are empty then, and
@@ -41,7 +40,6 @@ class RowPrompts:
     """
 
     prompts: list[list[Prompt]] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
     windows: int = 0
     whole: bool = False
     status: Status = Status.OK
@@ -76,10 +74,8 @@ def prompts_of_rows(
             return one
         row = rows[i]
         if row.keep is not None and row.keep < len(row.context) and _length(one) > limit:
-            found = _of_best_passages(row, row.keep, texts[i], slm, builder, limit, sentences_of)
-        else:
-            found = _of_row(row, texts[i], one, slm, builder, limit, sentences_of)
-        return replace(found, sizes=row.clause_counts)
+            return _of_best_passages(row, row.keep, texts[i], slm, builder, limit, sentences_of)
+        return _of_row(row, texts[i], one, slm, builder, limit, sentences_of)
 
     for place in enumerate(chain.from_iterable(encoded)):
         yield contain_one(of_one, place, _failed)
@@ -132,7 +128,7 @@ def _of_row(
     named = f"SLM {slm.name!r}: "
     if slm.whole_response:
         without = whole._replace(tails=whole.tails[:-1])
-        windows = context_windows(row, row.judged, without, builder, limit, sentences_of)
+        windows = context_windows(row, row.sentences, without, builder, limit, sentences_of)
         if windows:
             note = f"{named}the whole response does not fit its window of {limit + 1} tokens, so response_score is null"
             return replace(_of_windows([encoded for _, encoded in windows], slm), whole=False, note=note)

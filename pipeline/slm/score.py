@@ -11,7 +11,6 @@ from secrets import token_bytes
 import numpy as np
 import pyarrow as pa
 
-from ragassay.pipeline.clauses import lowest
 from ragassay.pipeline.contain import contain, contain_one, fault_of, with_status
 from ragassay.pipeline.engines.protocol import Engine
 from ragassay.pipeline.errors import ModelError
@@ -83,7 +82,7 @@ def score_rows(
 
     A repeated row (same question, context and response) is scored once, and so is an identical prompt within a call. Prompts
     are sent in the order of their tokens, so that all sentences of a response, and all responses to the same context, stand
-    together and share their prefix. A clause's score is its best window's, a sentence's that of its lowest clause.
+    together and share their prefix. A sentence's score is its best window's.
 
     Args:
         rows: Rows with at least one sentence each.
@@ -179,9 +178,8 @@ def _ask(call: Sequence[RowPrompts], slm: Slm, builder: PromptBuilder, engine: E
         best = [max((place[p] for p in text), key=lambda i: values[i]) for text in row.prompts]
         if row.whole:
             result.response_score = float(values[best.pop()])
-        deciding = [best[i] for i in lowest(values[best], row.sizes)] if best else []
-        result.log_p_yes = [float(yes[i]) for i in deciding]
-        result.log_p_no = [float(no[i]) for i in deciding]
+        result.log_p_yes = [float(yes[i]) for i in best]
+        result.log_p_no = [float(no[i]) for i in best]
         return result
 
     def failed(error: Exception) -> RowScore:

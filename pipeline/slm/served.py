@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ragassay.pipeline.clauses import lowest
 from ragassay.pipeline.engines.server import Server
 from ragassay.pipeline.engines.server_labels import Answer, Asker, ask
 from ragassay.pipeline.members import Value, member_values
@@ -47,7 +46,7 @@ def ask_rows(rows: Sequence[Row], slm: Slm) -> Iterator[RowScore]:
     seconds = time.perf_counter() - started
     for i, mine in enumerate(prompts):
         sent = [answers[prompt] for prompt in dict.fromkeys(mine) if owner[prompt] == i]
-        yield _score(slm, rows[i], [answers[prompt] for prompt in mine], sent, seconds / max(1, len(owner)))
+        yield _score(slm, [answers[prompt] for prompt in mine], sent, seconds / max(1, len(owner)))
 
 
 def prompt_of(slm: Slm, row: Row, text: str) -> str:
@@ -55,7 +54,7 @@ def prompt_of(slm: Slm, row: Row, text: str) -> str:
     return render(f"SLM {slm.name!r}", slm.prompt, row.context, {"question": row.question, "sentence": text, "padding": ""})
 
 
-def _score(slm: Slm, row: Row, answers: Sequence[Answer], sent: Sequence[Answer], seconds: float) -> RowScore:
+def _score(slm: Slm, answers: Sequence[Answer], sent: Sequence[Answer], seconds: float) -> RowScore:
     cost = RowScore(
         prompts=len(sent), tokens_computed=sum(answer.tokens for answer in sent), engine_seconds=seconds * len(sent), windows=1
     )
@@ -66,8 +65,7 @@ def _score(slm: Slm, row: Row, answers: Sequence[Answer], sent: Sequence[Answer]
     whole = None
     if slm.whole_response:
         whole = float(member_values(Value(slm.value), yes.pop(), no.pop()))
-    deciding = lowest(member_values(Value(slm.value), yes, no).tolist(), row.clause_counts)
-    return replace(cost, log_p_yes=[yes[i] for i in deciding], log_p_no=[no[i] for i in deciding], response_score=whole)
+    return replace(cost, log_p_yes=yes, log_p_no=no, response_score=whole)
 
 
 def _bounded(answer: Answer) -> tuple[float, float]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ragassay.pipeline.as_judged import as_judged
 from ragassay.pipeline.contain import contain, fault_of, with_status
 from ragassay.pipeline.detectors.config import Detector
 from ragassay.pipeline.detectors.detect import Detected, detect
@@ -61,7 +62,7 @@ def _detect(table: pa.Table, detectors: Sequence[Detector], language: str, frequ
         return table
     picked = table.select(["question", "context", "response", "sentences"]).take(pa.array(places, pa.int64())).to_pylist()
     rows = [
-        Row(r["question"] or "", [p or "" for p in r["context"]], r["response"], [s["text"] for s in r["sentences"]])
+        Row(r["question"] or "", [p or "" for p in r["context"]], r["response"], [as_judged(s["text"]) for s in r["sentences"]])
         for r in picked
     ]
     return attach(table, detectors, places, rows, detect(rows, detectors, language, frequencies, threads))
