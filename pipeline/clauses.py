@@ -1,7 +1,7 @@
 """Cut a sentence that says several things: at semicolons, bullets and line ends, and where it is very long.
 
-A verifier that is asked about two claims at once tends to answer for the better one, so a joined sentence would hide the other. An
-ordinary sentence stays whole.
+A verifier that is asked about two claims at once tends to answer for the better one, so a joined sentence would hide the other.
+An ordinary sentence stays whole.
 """
 
 import re
@@ -71,6 +71,8 @@ def _short_enough(text: str, pieces: list[Span]) -> Iterator[Span]:
             pauses = [found.end() for found in _PAUSE.finditer(text, middle, limit)]
             space = _SPACE.search(text, limit, end)
             cut = pauses[-1] if pauses else text.rfind(" ", middle, limit) + 1 or (space.end() if space else end)
+            if not _says_enough(text, (cut, end)):
+                break
             yield from _stripped(text, start, cut)
             start = cut
         yield from _stripped(text, start, end)
