@@ -14,6 +14,7 @@ import numpy as np
 from pyarrow import parquet as pq
 
 from ragassay.jobs.config import Job
+from ragassay.jobs.decide.labels import sentence_truth
 from ragassay.jobs.front.in_process import load, through
 from ragassay.jobs.front.job import detectors_alone
 from ragassay.jobs.front.stages import scoring_stages
@@ -33,6 +34,7 @@ class Judged:
     labels: list[str]
     values: dict[str, Floats]
     counts: Ints
+    sentence_good: Floats
 
     @property
     def good(self) -> Bools:
@@ -44,12 +46,18 @@ def judged(job: Job, path: Path) -> Judged:
     """Score a set."""
     table = pq.ParquetFile(path).read()
     rows = through(load(scoring_stages(job, None), lambda _: None), table, lambda _: None)
-    (batch,) = rows.select(["members", "status", "label", "sentences"]).combine_chunks().to_batches()
+    (batch,) = rows.select(["members", "status", "label", "sentences", "sentence_labels"]).combine_chunks().to_batches()
     values, counts = scores_of(batch, job.values)
     pairs = zip(batch["status"].to_pylist(), batch["label"].to_pylist(), strict=True)
     labels = [label for status, label in pairs if status == Status.OK]
     assert None not in labels
-    return Judged(labels, values, counts)
+    truths = []
+    for status, sentences, said in zip(
+        *(batch[n].to_pylist() for n in ("status", "sentences", "sentence_labels")), strict=True
+    ):
+        if status == Status.OK:
+            truths += sentence_truth([(s["start"], s["end"]) for s in sentences], said, None)
+    return Judged(labels, values, counts, np.array([np.nan if t is None else float(t) for t in truths]))
 
 
 def main() -> None:

@@ -2,9 +2,9 @@
 OUTPUT [--slm facts] [--write jobs/verdict/bundled_calibration.json]`.
 
 OUTPUT is a finalised output of `tests.benchmarks.dev_sets`. Members, weight of the SLM, its value, mean and policy are those
-with the highest mean AUROC (of responses, and of sentences where they have labels) over the other sets. Then the threshold: the
-run's own moments with a fifth flagged, beside moments, threshold and probabilities of the other sets. --write makes the bundled
-calibration, of all sets.
+with the highest mean AUROC (of responses, and of sentences where they have labels) over the other sets. Then the thresholds,
+of a sentence by its precision, and with it that of a response by its balanced accuracy: the run's own moments with a fifth
+flagged, beside moments, thresholds and probabilities of the other sets. --write makes the bundled calibration, of all sets.
 """
 
 import argparse
@@ -40,6 +40,9 @@ MEANS = ((Mean.HARMONIC, Positive.CDF), (Mean.HARMONIC, Positive.CLIP), (Mean.GE
 OF_LOGPROBS = [value for value in Value if value.of_logprobs]
 EPSILON = 0.01
 QUANTILE = 0.2
+SENTENCE_PRECISION = 0.9
+"""Of the sentences that are flagged so many are not supported, where as many are as are not; the mean of the sets."""
+SENTENCE_CUTS = np.linspace(0.02, 0.6, 59)
 DRAWN = 120
 """Responses a set that map and threshold are fitted to: each set counts the same."""
 
@@ -55,6 +58,8 @@ class Rows(Protocol):
     def counts(self) -> Ints: ...
     @property
     def good(self) -> Bools: ...
+    @property
+    def sentence_good(self) -> Floats: ...
 
 
 @dataclass(frozen=True)
@@ -102,10 +107,30 @@ def pooled(fits: list[dict[str, Fit]]) -> dict[str, Fit]:
     return found
 
 
-def scores(rows: Rows, choice: Choice, fits: dict[str, Fit]) -> Floats:
-    """Response scores."""
-    rule = Rule(fits, choice.mean, choice.positive, EPSILON, dict(choice.weights))
+def scores(rows: Rows, choice: Choice, fits: dict[str, Fit], sentence: float | None = None) -> Floats:
+    """Response scores; `sentence` is the threshold of a sentence as a fraction of the response's."""
+    rule = Rule(fits, choice.mean, choice.positive, EPSILON, dict(choice.weights), sentence)
     return apply_rule(rule, rows.values, rows.counts).response
+
+
+def precision_at(rows: Rows, choice: Choice, fits: dict[str, Fit]) -> Floats | None:
+    """Precision of the sentences at or below each of SENTENCE_CUTS, with both labels weighed alike; None without labels."""
+    rule = Rule(fits, choice.mean, choice.positive, EPSILON, dict(choice.weights))
+    positive = apply_rule(rule, rows.values, rows.counts).ceiling
+    labelled = ~np.isnan(rows.sentence_good) & ~np.isnan(positive)
+    good = rows.sentence_good[labelled] == 1
+    if good.all() or not good.any() or (rows.counts == 1).all():
+        return None
+    flagged = positive[labelled][:, None] <= SENTENCE_CUTS
+    caught, wrong = flagged[~good].mean(axis=0), flagged[good].mean(axis=0)
+    return np.asarray(caught / np.maximum(caught + wrong, 1e-12))
+
+
+def sentence_cut(parts: Sequence[Rows], choice: Choice, fits: dict[str, Fit]) -> float:
+    """The highest threshold of a sentence that has SENTENCE_PRECISION."""
+    found = [part for rows in parts if (part := precision_at(rows, choice, fits)) is not None]
+    enough = np.flatnonzero(np.mean(found, axis=0) >= SENTENCE_PRECISION)
+    return float(SENTENCE_CUTS[enough[-1]] if len(enough) else SENTENCE_CUTS[0])
 
 
 def worth(rows: Labelled, choice: Choice, sentences: Floats, there: Bools, fits: dict[str, Fit]) -> float:
@@ -133,16 +158,41 @@ def table_of_worth(sets: dict[Value, dict[str, Labelled]], tried: list[Choice]) 
     return found
 
 
-def calibrated(parts: Sequence[Rows], choice: Choice) -> tuple[dict[str, Fit], ProbabilityMap, float]:
-    """Moments, map to a probability and threshold of several sets; each counts the same."""
+@dataclass(frozen=True)
+class Fitted:
+    """What several sets give.
+
+    Attributes:
+        fits: Moments.
+        probability: Map from response scores.
+        threshold: Of a response.
+        sentence: Threshold of a sentence as a fraction of it.
+    """
+
+    fits: dict[str, Fit]
+    probability: ProbabilityMap
+    threshold: float
+    sentence: float
+
+
+def calibrated(parts: Sequence[Rows], choice: Choice) -> Fitted:
+    """Moments, thresholds and map to a probability of several sets; each counts the same.
+
+    The threshold of a sentence comes first; that of a response has the best balanced accuracy beside it.
+    """
     fits = pooled([fits_in(rows.values) for rows in parts])
     rng = np.random.default_rng(0)
     drawn = [rng.permutation(len(rows.labels))[:DRAWN] for rows in parts]
-    found = np.concatenate([scores(rows, choice, fits)[some] for rows, some in zip(parts, drawn, strict=True)])
+
+    def of_drawn(sentence: float | None) -> Floats:
+        of_sets = zip(parts, drawn, strict=True)
+        return np.concatenate([scores(rows, choice, fits, sentence)[some] for rows, some in of_sets])
+
     good = np.concatenate([rows.good[some] for rows, some in zip(parts, drawn, strict=True)])
-    cuts = np.quantile(found, np.linspace(0.02, 0.9, 200))
-    tau = float(cuts[np.argmax([balanced_accuracy_score(good, found > cut) for cut in cuts])])
-    return fits, fit_probability(found, good), tau
+    cut = sentence_cut(parts, choice, fits)
+    tried = [tau for tau in np.quantile(of_drawn(None), np.linspace(0.02, 0.9, 200)) if tau >= cut]
+    tau = float(max(tried, key=lambda tau: balanced_accuracy_score(good, of_drawn(cut / tau) > tau)))
+    return Fitted(fits, fit_probability(of_drawn(cut / tau), good), tau, cut / tau)
 
 
 def judged(good: Bools, found: Floats, tau: float) -> str:
@@ -183,24 +233,24 @@ def tell_thresholds(sets: Mapping[Value, Mapping[str, Rows]], chosen: dict[str, 
     for name, choice in chosen.items():
         mine = sets[choice.value]
         rows = mine[name]
-        own = scores(rows, choice, fits_in(rows.values))
-        fits, curve, tau = calibrated([mine[other] for other in SETS if other != name], choice)
-        theirs = scores(rows, choice, fits)
-        error = calibration_error(probabilities(curve, theirs), rows.good)
+        others = calibrated([mine[other] for other in SETS if other != name], choice)
+        own = scores(rows, choice, fits_in(rows.values), others.sentence)
+        theirs = scores(rows, choice, others.fits, others.sentence)
+        error = calibration_error(probabilities(others.probability, theirs), rows.good)
         cut = float(np.quantile(own, QUANTILE))
-        cells = [judged(rows.good, *way) for way in ((own, cut), (theirs, tau), (own, tau))]
+        cells = [judged(rows.good, *way) for way in ((own, cut), (theirs, others.threshold), (own, others.threshold))]
         print(f"| {name} | {' | '.join(cells)} | {error:.3f} |")
 
 
 def bundled(mine: Mapping[str, Rows], chosen: Choice, fingerprint: dict[str, Any]) -> Calibration:
     """The calibration of all sets that comes with the package."""
-    fits, curve, tau = calibrated(list(mine.values()), chosen)
+    fitted = calibrated(list(mine.values()), chosen)
     weights = dict(chosen.weights)
     members = {
         name: CalibratedMember(
             chosen.value.value if i == 0 else Value.SCORE.value, f.mu, f.sigma, f.count, f.low, weights[name]
         )
-        for i, (name, f) in enumerate(fits.items())
+        for i, (name, f) in enumerate(fitted.fits.items())
         if weights[name]
     }
     kept = {name: fingerprint[name] for name in ("method", "splitter")}
@@ -209,7 +259,7 @@ def bundled(mine: Mapping[str, Rows], chosen: Choice, fingerprint: dict[str, Any
     return Calibration(
         calibration_id="bundled",
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        target="the best balanced accuracy on labelled sets of other origin",
+        target=f"balanced accuracy on labelled sets of other origin, and sentences with precision {SENTENCE_PRECISION:g}",
         positive_class="supported",
         label=None,
         rows={name: len(rows.labels) for name, rows in mine.items()},
@@ -217,8 +267,9 @@ def bundled(mine: Mapping[str, Rows], chosen: Choice, fingerprint: dict[str, Any
         mean=chosen.mean.value,
         positive=chosen.positive.value,
         epsilon=EPSILON,
-        threshold=tau,
-        probability=curve,
+        threshold=fitted.threshold,
+        sentence=fitted.sentence,
+        probability=fitted.probability,
         certificate=None,
         measured={},
         fingerprint=kept,
