@@ -26,11 +26,12 @@ def cut(sentence: str) -> list[str]:
     "sentence",
     [
         "The shop opens at nine.",
-        "Bring 2 pens; no ink",  # "no ink" makes no claim of its own
+        "Bring 2 pens; no ink.",  # "no ink" makes no claim of its own
         "He paid €5 (about £4), and the café – “Chez Zoë” – closed at 10:30.",
         "A paragraph that a terminal has wrapped at some column continues in the\nUnited States, and does so for\nthree lines.",
         "Tom &amp; Ann use f(x;y) in code.",
-        "x" * (2 * LONGEST),
+        "x" * (2 * LONGEST) + ".",
+        "These are:",
     ],
 )
 def test_an_ordinary_sentence_is_judged_as_it_stands(sentence: str) -> None:
@@ -71,6 +72,7 @@ def test_clauses_have_every_character_of_a_sentence_in_order(text: str, before: 
         "The blue pen is gone; as stated in the passages.",
         "The blue pen is gone, according to the source",
         "The blue pen is gone;",
+        "The blue pen is gone",
         "“The blue pen is gone.”",
         "> The blue pen is gone.",
         "The blue pen is gone。",
@@ -112,7 +114,7 @@ def test_what_can_be_seen_keeps_its_place(text: str) -> None:
     ],
 )
 def test_attack_look_alikes_are_judged_as_what_they_look_like(written: str, read: str) -> None:
-    assert as_read(written) == as_judged(written) == read
+    assert as_read(written) == read and as_judged(written).startswith(read)
 
 
 @pytest.mark.parametrize("between", ["\u200b", " \u200b", "\u2060\ufeff", "\u200b "])
