@@ -6,7 +6,8 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from ragassay.jobs.traces.spans import SPANS, Span, from_table, to_table
+from ragassay.jobs.traces.spans import Span, from_table, to_table
+from ragassay.jobs.traces.spill import Spill
 
 BUFFERED = 8192
 """Spans that wait in memory before they are written."""
@@ -27,10 +28,9 @@ class Buckets:
             folder: Where they are put.
             size: Bytes of the export.
         """
-        self._folder = folder
+        self._spill = Spill(folder)
         self._count = min(MOST, 1 + size // BUCKET_BYTES)
         self._ready: list[tuple[int, Span]] = []
-        self._writers: dict[int, pa.ipc.RecordBatchStreamWriter] = {}
 
     def add(self, span: Span) -> None:
         """Put a span into its bucket."""
@@ -41,19 +41,12 @@ class Buckets:
     def each(self) -> Iterator[dict[str, list[Span]]]:
         """The spans of every bucket by their traces, in the order in which they came; nothing can be added from now on."""
         self._write()
-        for writer in self._writers.values():
-            writer.close()
-        for number in sorted(self._writers):
+        for name in sorted(self._spill.names(), key=int):
             traces: dict[str, list[Span]] = {}
-            with pa.ipc.open_stream(self._path(number)) as stream:
-                for batch in stream:
-                    for span in from_table(pa.Table.from_batches([batch])):
-                        traces.setdefault(span.trace_id, []).append(span)
-            Path(self._path(number)).unlink()
+            for batch in self._spill.batches(name):
+                for span in from_table(pa.Table.from_batches([batch])):
+                    traces.setdefault(span.trace_id, []).append(span)
             yield traces
-
-    def _path(self, number: int) -> str:
-        return str(self._folder / f"{number}.arrow")
 
     def _write(self) -> None:
         groups: dict[int, list[Span]] = {}
@@ -61,7 +54,4 @@ class Buckets:
             groups.setdefault(number, []).append(span)
         self._ready = []
         for number, spans in groups.items():
-            if number not in self._writers:
-                options = pa.ipc.IpcWriteOptions(compression="zstd")
-                self._writers[number] = pa.ipc.new_stream(self._path(number), SPANS, options=options)
-            self._writers[number].write_table(to_table(spans))
+            self._spill.append(str(number), to_table(spans))

@@ -1,6 +1,6 @@
 """Spans of a trace to one row: the question of its root, the passages of its retrievals, the response."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -140,27 +140,43 @@ def _root(roots: Sequence[Span]) -> Span | None:
     )
 
 
-def _ancestors(span: Span, by_id: Mapping[str, Span]) -> list[Span]:
-    """The spans around one, a circle once."""
-    found: list[Span] = []
-    seen = {span.span_id}
-    while span.parent_id is not None and span.parent_id in by_id and span.parent_id not in seen:
-        span = by_id[span.parent_id]
-        seen.add(span.span_id)
-        found.append(span)
-    return found
+def _inside(spans: Sequence[Span], by_id: Mapping[str, Span], holds: Callable[[Span], bool]) -> set[str]:
+    """Return the ids of the spans around which there is one for which a condition holds.
+
+    Every span is visited once, however deep a trace is. In a circle of parents each span is around all others.
+
+    Args:
+        spans: Spans of one trace.
+        by_id: They, by their ids.
+        holds: The condition.
+    """
+    known: dict[str, bool] = {}
+    for span in spans:
+        path: dict[str, Span] = {}
+        at: Span | None = span
+        while at is not None and at.span_id not in known and at.span_id not in path:
+            path[at.span_id] = at
+            at = _parent(at, by_id)
+        if at is not None and at.span_id in path:
+            circle = list(path.values())[list(path).index(at.span_id) :]
+            held = sum(map(holds, circle))
+            known.update((one.span_id, held > holds(one)) for one in circle)
+        for one in reversed(path.values()):
+            if one.span_id not in known:
+                parent = _parent(one, by_id)
+                known[one.span_id] = parent is not None and (holds(parent) or known[parent.span_id])
+    return {span_id for span_id, held in known.items() if held}
+
+
+def _parent(span: Span, by_id: Mapping[str, Span]) -> Span | None:
+    return None if span.parent_id is None else by_id.get(span.parent_id)
 
 
 def _generation(spans: Sequence[Span], by_id: Mapping[str, Span]) -> Span | None:
     """The last generation that says something: one that ended well before one that failed, as a retry stands behind it."""
-    mine = [
-        span
-        for span in spans
-        if span.kind is Kind.GENERATION
-        and span.response
-        and not any(around.kind in _INSIDE for around in _ancestors(span, by_id))
-    ]
-    return max(mine, key=lambda span: (not span.failed, span.last_seen or 0, _in_time(span)), default=None)
+    inside = _inside(spans, by_id, lambda around: around.kind in _INSIDE)
+    answers = [span for span in spans if span.kind is Kind.GENERATION and span.response and span.span_id not in inside]
+    return max(answers, key=lambda span: (not span.failed, span.last_seen or 0, _in_time(span)), default=None)
 
 
 def _passages(spans: Sequence[Span], by_id: Mapping[str, Span]) -> tuple[list[Document], bool]:
@@ -169,11 +185,8 @@ def _passages(spans: Sequence[Span], by_id: Mapping[str, Span]) -> tuple[list[Do
     What a re-ranker puts out takes the place of what was retrieved before it. A retrieval inside another one is a part of it.
     """
     retrievals = [span for span in spans if span.kind in RETRIEVALS]
-    outer = [
-        span
-        for span in retrievals
-        if span.documents and not any(around.documents for around in _ancestors(span, by_id) if around.kind in _INSIDE)
-    ]
+    inner = _inside(spans, by_id, lambda around: around.kind in _INSIDE and bool(around.documents))
+    outer = [span for span in retrievals if span.documents and span.span_id not in inner]
     taken: list[Document] = []
     waiting: list[Document] = []
     for span in outer:

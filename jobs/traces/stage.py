@@ -3,8 +3,7 @@
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from ragassay.jobs.traces.export import Damage, nothing_in, records, seal
 from ragassay.jobs.traces.join import ROWS, Joined, as_unfinished, joined
 from ragassay.jobs.traces.presets import ODD, PRESETS
 from ragassay.jobs.traces.spans import SPANS, Span, from_table, to_table
+from ragassay.jobs.traces.spill import Spill
 from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.schemas.traces import ExportFile, TracesRecord
 
@@ -90,10 +90,13 @@ def stage(export: Logs, output: Folder, preset: str, hold_days: float, keep_bad:
     fresh = _fresh(work, export)
     if not fresh and record.waiting is None:
         return {}
-    with tempfile.TemporaryDirectory(prefix="ragassay-traces-") as folder:
-        buckets = Buckets(Path(folder), sum(file.size for file, _ in fresh))
+    with (
+        tempfile.TemporaryDirectory(prefix="ragassay-traces-") as of_spans,
+        tempfile.TemporaryDirectory(prefix="ragassay-rows-") as of_rows,
+    ):
+        buckets = Buckets(Path(of_spans), sum(file.size for file, _ in fresh))
         _spill(work, export, fresh, buckets)
-        _write(work, buckets)
+        _write(work, buckets, Spill(Path(of_rows)))
     if not fresh and not work.counts["traces"]:  # what waits waits on: nothing has changed
         _sweep(output, record)
         return {}
@@ -193,44 +196,45 @@ def _waiting(work: Staging) -> Iterator[Span]:
 BATCH = 4096
 
 
-def _write(work: Staging, buckets: Buckets) -> None:
-    """Join bucket by bucket; rows into a file a day, and what is to wait into one of its own."""
-    part, output = work.record.part + 1, work.output
+def _write(work: Staging, buckets: Buckets, rows: Spill) -> None:
+    """Join bucket by bucket; then write a file a day, one after the other, and what is to wait into one of its own.
+
+    An export may hold the traces of years: a file for each of its days at once would be more than a process may open.
+    """
+    part = work.record.part + 1
     known = _staged_ids(work)
-    rows: Counter[str] = Counter()
     waiting = f"_waiting/{part}.parquet"
+    staged: Counter[str] = Counter()
     open_traces = 0
-    with ExitStack() as files:
-        writers: dict[str, pq.ParquetWriter] = {}
-        for traces in buckets.each():
-            new = _without(traces, known)
-            work.counts["late traces"] += len(traces) - len(new)
-            taken, held = _parted(work, new)
-            open_traces += len(held)
-            if held:
-                writer = _writer(files, writers, output, waiting, SPANS)
-                writer.write_table(to_table([span for trace in held for span in new[trace]]))
-            for place, some in _by_day(taken, part).items():
-                writer = _writer(files, writers, output, place, ROWS)
-                writer.write_table(pa.Table.from_pylist([one.row for one in some], schema=ROWS), BATCH)
-                rows[place] += len(some)
+    for traces in buckets.each():
+        new = _without(traces, known)
+        work.counts["late traces"] += len(traces) - len(new)
+        taken, held = _parted(work, new)
+        open_traces += len(held)
+        if held:
+            rows.append(waiting, to_table([span for trace in held for span in new[trace]]))
+        for place, some in _by_day(taken, part).items():
+            rows.append(place, pa.Table.from_pylist([one.row for one in some], schema=ROWS))
+            staged[place] += len(some)
+    for place in rows.names():
+        _write_file(work.output, place, rows.batches(place), SPANS if place == waiting else ROWS)
     work.record = replace(
         work.record,
-        staged={**work.record.staged, **rows},
+        staged={**work.record.staged, **staged},
         part=part,
         waiting=waiting if open_traces else None,
         open=open_traces,
     )
-    work.counts["traces"], work.counts["open traces"] = rows.total(), open_traces
+    work.counts["traces"], work.counts["open traces"] = staged.total(), open_traces
 
 
-def _writer(
-    files: ExitStack, writers: dict[str, pq.ParquetWriter], output: Folder, place: str, schema: pa.Schema
-) -> pq.ParquetWriter:
-    if place not in writers:
-        stream = files.enter_context(writing(output.fs, output.path(f"{TRACES}/{place}")))
-        writers[place] = files.enter_context(pq.ParquetWriter(stream, schema, compression="zstd"))
-    return writers[place]
+def _write_file(output: Folder, place: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
+    with (
+        writing(output.fs, output.path(f"{TRACES}/{place}")) as stream,
+        pq.ParquetWriter(stream, schema, compression="zstd") as writer,
+    ):
+        for batch in batches:
+            writer.write_table(pa.Table.from_batches([batch]), BATCH)
 
 
 def _by_day(taken: list[Joined], part: int) -> dict[str, list[Joined]]:
