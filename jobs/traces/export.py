@@ -3,7 +3,7 @@
 import gzip
 import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -28,6 +28,8 @@ PARQUET = ".parquet"
 LINES = (".jsonl", ".ndjson", ".json")
 SUFFIXES = (PARQUET, *LINES, *(f"{suffix}.gz" for suffix in LINES))
 _CHUNK = 1 << 20
+LONGEST_LINE = 32 << 20
+"""Characters of the longest line that is read as a record: as Python has it, it takes some ten times as much memory."""
 
 Record = Mapping[str, Any]
 
@@ -146,22 +148,38 @@ def holds_times(kind: pa.DataType) -> bool:
     return bool(pa.types.is_temporal(kind))
 
 
-def _lines(lines: Sequence[str] | TextIOWrapper, file: LogFile, damaged: Callable[[Damage], None]) -> Iterator[Record]:
+def _lines(lines: TextIOWrapper, file: LogFile, damaged: Callable[[Damage], None]) -> Iterator[Record]:
     """Records of JSON Lines; of a file that is one JSON value, over many lines or in a list, its items."""
-    iterator = iter(lines)
     try:
-        for number, line in enumerate(iterator, 1):
+        for number, line in enumerate(_bounded(lines), 1):
+            if line is None:
+                damaged(Damage(file.uri, f"line {number}", f"it has more than {LONGEST_LINE >> 20} Mi characters"))
+                continue
             if not line.strip():
                 continue
             try:
                 yield from _items(json.loads(line))
             except (ValueError, RecursionError) as error:
                 if number == 1 and _goes_on(error, line):
-                    yield from _whole(line, iterator, file, damaged)
+                    yield from _whole(line, lines, file, damaged)
                     return
                 damaged(Damage(file.uri, f"line {number}", text(error) or "no JSON"))
     except (OSError, EOFError, zlib.error) as error:  # a compressed file that is cut off
         damaged(Damage(file.uri, "its end", str(error)))
+
+
+def _bounded(lines: TextIOWrapper) -> Iterator[str | None]:
+    """Lines; None for one that is too long. The first may be a whole file: a list, or an object that holds one."""
+    first = lines.readline()
+    if first:
+        yield first
+    while line := lines.readline(LONGEST_LINE):
+        if len(line) < LONGEST_LINE or line.endswith("\n"):
+            yield line
+            continue
+        while (rest := lines.readline(_CHUNK)) and not rest.endswith("\n"):
+            pass
+        yield None
 
 
 def _goes_on(error: ValueError | RecursionError, line: str) -> bool:
@@ -169,7 +187,7 @@ def _goes_on(error: ValueError | RecursionError, line: str) -> bool:
     return isinstance(error, json.JSONDecodeError) and error.pos >= len(line.rstrip())
 
 
-def _whole(first: str, rest: Iterator[str], file: LogFile, damaged: Callable[[Damage], None]) -> Iterator[Record]:
+def _whole(first: str, rest: Iterable[str], file: LogFile, damaged: Callable[[Damage], None]) -> Iterator[Record]:
     """A file that is one value; where it is none, its lines but the first."""
     others = list(rest)
     try:

@@ -1,4 +1,4 @@
-"""Tables on this machine's disk, appended to by name: so that an export of any size takes a bounded memory and two open files."""
+"""Tables on this machine's disk, appended to by name: an export of any size takes bounded memory and few open files."""
 
 from collections.abc import Iterator
 from pathlib import Path

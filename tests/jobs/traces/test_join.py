@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.jobs.input.documents import Document
-from ragassay.jobs.traces.join import joined, unique
+from ragassay.jobs.traces.join import _inside, joined, unique
 from ragassay.jobs.traces.spans import Kind, Span, from_table, to_table
 
 DAY = 86_400_000_000
@@ -125,3 +125,31 @@ def test_traces_without_times_have_a_place() -> None:
 
 def test_spans_come_back_from_a_table() -> None:
     assert from_table(to_table(TRACE)) == TRACE
+
+
+PARENTS = st.lists(st.none() | st.integers(0, 12), min_size=1, max_size=12)
+
+
+@given(PARENTS, st.sets(st.integers(0, 11)))
+def test_what_lies_inside_is_what_a_walk_from_each_span_finds(parents: list[int | None], marked: set[int]) -> None:
+    spans = [span(str(i), None if parent is None else str(parent)) for i, parent in enumerate(parents)]
+    by_id = {one.span_id: one for one in spans}
+
+    def holds(one: Span) -> bool:
+        return int(one.span_id) in marked
+
+    walked = set()
+    for start in spans:
+        seen, at = {start.span_id}, start
+        while at.parent_id in by_id and at.parent_id not in seen:
+            at = by_id[at.parent_id]
+            seen.add(at.span_id)
+            if holds(at):
+                walked.add(start.span_id)
+    assert _inside(spans, by_id, holds) == walked
+
+
+def test_attack_a_chain_of_spans_is_joined_however_deep_it_is() -> None:
+    chain = [span(f"s{i}", f"s{i - 1}" if i else "root", i) for i in range(20_000)]
+    found = joined([ROOT, *chain, span("g", "s19999", 30_000, kind=Kind.GENERATION, response="Deep.", end=DAY + 40_000)])
+    assert found.row["generation_span_id"] == "g" and not found.open

@@ -1,0 +1,46 @@
+"""How long the spans of one trace take to join, by their number: `python -m tests.benchmarks.trace_depth`.
+
+Prints seconds for a chain (each span within the one before), a fan (all within the root) and a circle of parents, and by how
+much ten times as many spans take longer.
+"""
+
+import time
+from collections.abc import Callable
+from itertools import pairwise
+
+from ragassay.jobs.traces.join import joined
+from ragassay.jobs.traces.spans import Kind, Span
+
+SIZES = (1_000, 10_000, 100_000)
+SHAPES: dict[str, Callable[[int, int], str | None]] = {
+    "chain": lambda i, size: f"s{i - 1}" if i else None,
+    "fan": lambda i, size: "s0" if i else None,
+    "circle": lambda i, size: f"s{(i - 1) % size}",
+}
+
+
+def spans(size: int, parent: Callable[[int, int], str | None]) -> list[Span]:
+    """Spans of one trace, of which every fourth retrieves and every fourth answers."""
+    kinds = (Kind.OTHER, Kind.RETRIEVER, Kind.GENERATION, Kind.OTHER)
+    return [
+        Span("t", f"s{i}", parent(i, size), start=i, end=i + 1, kind=kinds[i % 4], response="A." if i % 4 == 2 else None)
+        for i in range(size)
+    ]
+
+
+def main() -> None:
+    """Print a table."""
+    print(f"| shape | {' | '.join(f'{size:,} spans' for size in SIZES)} | for ten times as many |\n| --- |{' --- |' * 4}")
+    for name, parent in SHAPES.items():
+        seconds = []
+        for size in SIZES:
+            trace = spans(size, parent)
+            began = time.process_time()
+            joined(trace)
+            seconds.append(time.process_time() - began)
+        growth = ", ".join(f"{later / before:.1f}" for before, later in pairwise(seconds))
+        print(f"| {name} | {' | '.join(f'{x:.3f} s' for x in seconds)} | {growth} |")
+
+
+if __name__ == "__main__":
+    main()
