@@ -30,6 +30,9 @@ from ragassay.pipeline.slm.prompt import check_template, needs_question
 from ragassay.pipeline.uncertainty.config import ReadingModel, Rerank, Uncertainty
 from ragassay.pipeline.uncertainty.prompt import check_answer_prompt
 
+BUNDLED, NONE = "bundled", "none"
+"""What `calibration` may be other than a file."""
+
 
 def default_members() -> dict[str, Any]:
     """The members of a job that names none, with the weights that measured best: the bundled verifier decides, the detectors
@@ -57,10 +60,14 @@ class Job(Section):
         rerank: The model that puts passages in order, best first, for SLMs and scores of uncertainty; None leaves them.
         detectors: Members that need no model. Where neither SLMs nor detectors are named, they are those of `default_members`.
         weights: Member -> its weight in the ensemble, above 0; all of them, or none, and then all count the same.
+        calibration: What gives the parts of the verdicts that normalize, aggregate and threshold leave open: BUNDLED (the
+            calibration of the package where it was fitted for exactly these members, otherwise none), NONE, or a file of
+            `ragassay calibrate`, which brings its own weights too.
         normalize: Where mu and sigma come from.
+        rule: What a verdict follows. both: a response is hallucinated if its mean is at or below the threshold or a sentence is
+            flagged. aggregate: the mean alone, as in the source.
         aggregate: Mean and positivity policy.
         threshold: tau.
-        calibration: A file of `ragassay calibrate`; it takes the place of weights, normalize, aggregate and threshold.
         max_error_share: Share of a run's rows that may end with status `error`, a fault of this program on that row; with
             more, the run ends with an error after everything is written.
         history: What tonight is compared with.
@@ -87,10 +94,11 @@ class Job(Section):
     rerank: Rerank | None = None
     detectors: tuple[Detector, ...] = ()
     weights: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default_factory=dict)
+    calibration: str = Field("bundled", min_length=1)
     normalize: Normalize = Normalize()
+    rule: Literal["both", "aggregate"] = "both"
     aggregate: Aggregate = Aggregate()
-    threshold: Threshold = Threshold(quantile=0.2)
-    calibration: str | None = None
+    threshold: Threshold = Threshold()
     max_error_share: float = Field(0.05, ge=0, le=1)
     history: History = History()
     drift: Drift = Drift()
@@ -112,6 +120,13 @@ class Job(Section):
         if "slms" in given or "detectors" in given:
             return given
         return {**default_members(), **given}
+
+    @field_validator("calibration", mode="before")
+    @classmethod
+    def _names_a_calibration(cls, given: Any) -> Any:
+        if given is None:
+            raise ValueError(f"null names no calibration: give {BUNDLED}, {NONE}, or a file of `ragassay calibrate`")
+        return given
 
     @field_validator("drop_text", mode="before")
     @classmethod
@@ -176,13 +191,30 @@ class Job(Section):
         return self
 
     @model_validator(mode="after")
-    def _calibration_stands_alone(self) -> "Job":
-        also = sorted({"normalize", "aggregate", "threshold"} & self.model_fields_set)
-        if self.weights and self.weights != default_members().get("weights"):
-            also.append("weights")
-        if self.calibration is not None and also:
-            raise ValueError(f"a calibration brings its own {', '.join(also)}: leave them out, or leave calibration out")
+    def _calibration_brings_its_weights(self) -> "Job":
+        if self.calibration_file is not None and self.weights and self.weights != default_members()["weights"]:
+            raise ValueError(
+                f"calibration {self.calibration_file} brings its own weights: leave weights out, or write `calibration: {NONE}`"
+            )
         return self
+
+    @property
+    def calibration_file(self) -> str | None:
+        """The file of `ragassay calibrate` that judges; None without one."""
+        return None if self.calibration in (BUNDLED, NONE) else self.calibration
+
+    def with_calibration(self, calibration: str | None) -> "Job":
+        """The job under a calibration of the command line; a file takes the place of normalize, aggregate and threshold.
+
+        Args:
+            calibration: BUNDLED, NONE or a file, as in the job file; None leaves the job as it is.
+        """
+        if calibration is None:
+            return self
+        update: dict[str, Any] = {"calibration": calibration}
+        if calibration not in (BUNDLED, NONE):
+            update |= {"normalize": Normalize(), "aggregate": Aggregate(), "threshold": Threshold()}
+        return self.model_copy(update=update)
 
     @property
     def values(self) -> dict[str, str]:

@@ -44,7 +44,7 @@ from ragassay.jobs.traces.source import logs_of
 from ragassay.jobs.verdict.drift import check_drift
 from ragassay.jobs.verdict.error_share import worst_share
 from ragassay.jobs.verdict.fit import fit_output, fits_of
-from ragassay.jobs.verdict.verdicts import count_rows, decide, quantile, without_verdict, write_verdicts
+from ragassay.jobs.verdict.verdicts import check_parts, count_rows, decide, quantile, without_verdict, write_verdicts
 from ragassay.pipeline.errors import BalanceError, ConfigError, OutputError
 from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.columns import Status
@@ -136,6 +136,8 @@ def _job(
             clear_pending(output)  # before anything reads raw/: a file of it may be cut off
             with task(console, "checking", "output"):
                 found = _register(job, logs, output, manifest, run, backfill)
+                if finalize:
+                    check_parts(job, manifest)
         pending = bool(found and found.to_score)
         to_finalize = finalize and (logs is None or pending or bool(without_verdict(partitions(output, "raw"), manifest)))
         to_escalate = escalate and _escalates(job, output, manifest, logs, coming=pending or to_finalize)
@@ -309,7 +311,7 @@ def _finalize(
     with task(console, "deciding", "moments", unit="partitions"):
         stats = fit_output(job, output, waiting)
     decided = decide(job, manifest, run.run_id, stats, chosen)
-    run.fit = decided.fit
+    run.fit, run.origins = decided.fit, decided.origins
     run.seconds["fit"] = round(time.perf_counter() - started, 3)
     started = time.perf_counter()
     with task(console, "deciding", "threshold"):

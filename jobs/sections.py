@@ -40,7 +40,8 @@ class Columns(Section):
 
     @model_validator(mode="after")
     def _messages_or_columns(self) -> "Columns":
-        also = sorted({"question", "context", "response"} & self.model_fields_set)
+        defaults = {name: type(self).model_fields[name].default for name in ("question", "context", "response")}
+        also = sorted(name for name, default in defaults.items() if getattr(self, name) != default)
         if self.messages is not None and also:
             raise ValueError(f"messages holds question, context and response: leave {', '.join(also)} out, or messages")
         if self.messages is None and self.passage_roles != type(self).model_fields["passage_roles"].default:
@@ -135,11 +136,12 @@ class Normalize(Section):
     """Where mu and sigma come from.
 
     Attributes:
-        source: run (the partitions being finalised), history (those and the ones before them, see `History`), or frozen.
+        source: run (the partitions being finalised), history (those and the ones before them, see `History`), or frozen. None
+            takes the calibration's mu and sigma; without a calibration, those of the run.
         file: For frozen: a JSON file {member: {mu, sigma, count, low}}, or the manifest.json of an earlier run.
     """
 
-    source: Literal["run", "history", "frozen"] = "run"
+    source: Literal["run", "history", "frozen"] | None = None
     file: str | None = None
 
     @model_validator(mode="after")
@@ -149,30 +151,57 @@ class Normalize(Section):
         return self
 
 
-class Aggregate(Section):
-    """How sentence scores become a response's score: a mean, after a positivity policy."""
+DEFAULT_MEAN, DEFAULT_POSITIVE, DEFAULT_EPSILON, DEFAULT_QUANTILE = Mean.HARMONIC, Positive.CDF, 0.01, 0.2
+DEFAULT_SENTENCE = 0.5
+"""Parts of the verdicts that neither a calibration nor the job file gives."""
 
-    mean: Mean = Mean.HARMONIC
-    positive: Positive = Positive.CDF
-    epsilon: float = Field(0.01, gt=0)
+
+class Aggregate(Section):
+    """How sentence scores become a response's score: a mean, after a positivity policy.
+
+    None takes a calibration's; without a calibration, the defaults above.
+    """
+
+    mean: Mean | None = None
+    positive: Positive | None = None
+    epsilon: float | None = Field(None, gt=0)
 
     @model_validator(mode="after")
     def _positive_where_needed(self) -> "Aggregate":
-        if self.mean in NEED_POSITIVE and self.positive is Positive.NONE:
-            raise ValueError(f"the {self.mean} mean needs positive scores: positive must be clip, cdf or shift")
+        check_positive(self.mean or DEFAULT_MEAN, self.positive)
         return self
+
+
+def check_positive(mean: Mean, positive: Positive | None) -> None:
+    """Refuse a mean of scores that no policy makes positive.
+
+    Args:
+        mean: How sentence scores become a response's.
+        positive: The policy; None is not known yet.
+
+    Raises:
+        ValueError: The mean needs positive scores.
+    """
+    if mean in NEED_POSITIVE and positive is Positive.NONE:
+        raise ValueError(f"the {mean} mean needs positive scores: positive must be clip, cdf or shift")
 
 
 class Threshold(Section):
     """tau: a value, or the quantile of the response scores of the run, or of the run and its history.
 
+    Without either it is the calibration's; without a calibration, the quantile DEFAULT_QUANTILE.
+
     Attributes:
+        sentence: Threshold of a sentence, as a fraction of the response's: a sentence at or below it is flagged, and its response
+            is hallucinated. None takes the calibration's; without a calibration, DEFAULT_SENTENCE. Without effect under
+            `rule: aggregate`.
         value: tau itself.
         quantile: Share of responses to flag, 0 to 1, instead of a value: of n responses round-down(quantile * n), ties aside.
         of: Which responses the quantile is taken of.
         measured_on: What a value was measured on; the summary and the manifest repeat it.
     """
 
+    sentence: float | None = Field(None, gt=0, le=1)
     value: float | None = Field(None, allow_inf_nan=False)
     quantile: float | None = Field(None, ge=0, le=1)
     of: Literal["run", "history"] = "run"
@@ -180,9 +209,18 @@ class Threshold(Section):
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "Threshold":
-        if (self.value is None) == (self.quantile is None):
+        if self.value is not None and self.quantile is not None:
             raise ValueError("give either value or quantile")
+        if self.of != "run" and self.quantile is None:
+            raise ValueError(f"of: {self.of} says of which responses a quantile is taken: give quantile, or leave of out")
+        if self.measured_on is not None and self.value is None:
+            raise ValueError("measured_on says on what a value was measured: give value, or leave measured_on out")
         return self
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the job file gives a threshold of its own."""
+        return self.value is not None or self.quantile is not None
 
 
 class History(Section):

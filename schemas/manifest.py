@@ -12,6 +12,7 @@ from pydantic import BeforeValidator
 
 from ragassay.schemas.explained import Explained
 from ragassay.schemas.input_file import LEFT, PENDING, SCORED, UNREADABLE, InputFile, Left
+from ragassay.schemas.origins import Origins
 from ragassay.schemas.sealed import Sealed
 from ragassay.schemas.source import Source
 from ragassay.schemas.versioned import RECORD, from_data, to_json
@@ -249,7 +250,8 @@ class Run:
         usage: Prompts, tokens computed and reused, engine seconds and idle seconds between calls, a member.
         seconds: Wall time a step.
         fit: How values became scores; None where nothing was finalised, as are
-        threshold: tau, and
+        threshold: tau,
+        origins: which part of the verdicts comes from where (None also where no row had a score), and
         drift: what of tonight was compared with history, and what of it drifted.
         escalation: What the cascade did; None where nothing was escalated.
         partitions: The partitions it wrote.
@@ -277,6 +279,7 @@ class Run:
     seconds: dict[str, float] = field(default_factory=dict)
     fit: Annotated[FitRecord | None, BeforeValidator(_none_if_empty)] = None
     threshold: Annotated[ThresholdRecord | None, BeforeValidator(_none_if_empty)] = None
+    origins: Origins | None = None
     drift: Annotated[DriftCheck | None, BeforeValidator(_none_if_empty)] = None
     escalation: Escalation | None = None
     partitions: list[str] = field(default_factory=list)

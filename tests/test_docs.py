@@ -63,7 +63,6 @@ def test_the_documented_job_file_is_complete_and_the_default() -> None:
 
     expected = names(Job())
     written = keys(yaml.safe_load(path.read_text()), expected)
-    del expected["threshold"]["value"]  # it goes instead of quantile
     assert written == expected
 
 

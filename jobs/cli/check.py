@@ -35,7 +35,8 @@ def check(
         str | None, typer.Option("--like", help="Output folder whose last moments, threshold and word frequencies count.")
     ] = None,
     calibration: Annotated[
-        str | None, typer.Option("--calibration", help="File of `calibrate`; its moments and threshold come first.")
+        str | None,
+        typer.Option("--calibration", help="File of `calibrate`; its moments and threshold come first. Or bundled, or none."),
     ] = None,
     fast: Annotated[bool, typer.Option("--fast", help="By the three default detectors alone; loads no model.")] = False,
     as_json: Annotated[

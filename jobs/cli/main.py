@@ -71,7 +71,10 @@ OnBadFile = Annotated[
 
 CalibrationFile = Annotated[
     str | None,
-    typer.Option("--calibration", help="File of `calibrate`, in place of the job file's normalize, aggregate and threshold."),
+    typer.Option(
+        "--calibration",
+        help="File of `calibrate`, in place of the job file's normalize, aggregate and threshold; or bundled, or none.",
+    ),
 ]
 
 
@@ -172,7 +175,7 @@ def finalize(
         from ragassay.jobs.verdict.error_share import refuse_too_many_errors
 
         job = _job(config, address)
-        job = job.model_copy(update={"calibration": calibration}) if calibration else job
+        job = job.with_calibration(calibration)
         done = finalize_job(job, output, console)
         print_summary(done, output, console)
         refuse_too_many_errors(job, done, output)

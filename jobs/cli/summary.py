@@ -117,6 +117,16 @@ def _backfill_lines(run: Run) -> list[tuple[str, str]]:
     return lines
 
 
+def _fit_lines(run: Run) -> list[tuple[str, str]]:
+    lines = []
+    if run.fit:
+        fits = ", ".join(f"{name} mu {fit.mu:.4g} sigma {fit.sigma:.4g}" for name, fit in run.fit.members.items())
+        lines.append(("fit", f"{run.fit.source}: {fits}"))
+    if run.origins:
+        lines.append(("judged by", run.origins.text))
+    return lines
+
+
 def _lines(run: Run, output: str) -> list[tuple[str, str]]:
     rows = run.rows
     lines = [*([("table", _source_text(run.source))] if run.source else []), *_rows(run), *_backfill_lines(run)]
@@ -140,9 +150,11 @@ def _lines(run: Run, output: str) -> list[tuple[str, str]]:
         if run.threshold:
             tau = run.threshold.value
             lines.append(("threshold", (f"{tau:.6g}: " if tau is not None else "") + run.threshold.source))
-        if run.fit:
-            fits = ", ".join(f"{name} mu {fit.mu:.4g} sigma {fit.sigma:.4g}" for name, fit in run.fit.members.items())
-            lines.append(("fit", f"{run.fit.source}: {fits}"))
+            if tau is not None and run.fit and run.fit.sentence is not None:
+                lines.append(
+                    ("sentences", f"flagged at or below {run.fit.sentence * tau:.6g}; one that is decides its response")
+                )
+        lines += _fit_lines(run)
     lines += _escalation_lines(run.escalation)
     if run.drift:
         lines.append(("drift", drift_text(run.drift)))

@@ -7,9 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragassay.jobs.config import Job
+from ragassay.jobs.config import NONE, Job
 from ragassay.jobs.output.fingerprint import fingerprint
-from ragassay.jobs.verdict.bundled_calibration import speaks_of
+from ragassay.jobs.sections import DEFAULT_QUANTILE
+from ragassay.jobs.verdict.bundled_calibration import bundled_calibration, is_fitted_for
 from ragassay.pipeline.engines.text import Messages
 from ragassay.pipeline.explain.config import Reasoner
 from ragassay.pipeline.explain.prompt import chat_of
@@ -131,12 +132,13 @@ def explain_lines(told: ExplainForecast) -> list[tuple[str, str]]:
 
 def _quantile(job: Job) -> float | None:
     """Share of the responses that will be flagged; None where a value decides: the job's, or a calibration's."""
-    if job.calibration is not None or job.threshold.quantile is None:
+    if job.threshold.is_given:
+        return job.threshold.quantile
+    if job.calibration_file is not None:
         return None
-    # The threshold that nobody set is a quantile too, but for members of which the bundled calibration speaks.
-    if "threshold" not in job.model_fields_set and speaks_of(job, fingerprint(job)):
+    if job.calibration != NONE and is_fitted_for(bundled_calibration(), job, fingerprint(job)):
         return None
-    return job.threshold.quantile
+    return DEFAULT_QUANTILE
 
 
 def _chats(reasoner: Reasoner, stretches: Sequence[pa.Table]) -> list[Messages]:

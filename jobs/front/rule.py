@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragassay.jobs.config import Job
-from ragassay.jobs.output.calibration_file import read_calibration, refuse_other_scores, rule_of
+from ragassay.jobs.config import BUNDLED, Job
+from ragassay.jobs.output.calibration_file import read_calibration, refuse_other_scores
 from ragassay.jobs.output.fingerprint import differences, fingerprint, short
 from ragassay.jobs.output.manifest import existing_output, read_manifest
 from ragassay.jobs.score.frequencies import read_frequencies
@@ -13,10 +13,11 @@ from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.bundled_calibration import (
     bundled_calibration,
     bundled_detectors,
-    speaks_of,
+    is_fitted_for,
     values_depend_on,
 )
 from ragassay.jobs.verdict.fit import fits_of
+from ragassay.jobs.verdict.parts import name_of, parts_of
 from ragassay.pipeline.detectors.frequencies import Frequencies
 from ragassay.pipeline.errors import ConfigError, OutputError
 from ragassay.pipeline.stages.finalize import VerdictSettings
@@ -25,6 +26,7 @@ from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.pipeline.verdict.rule import Rule
 from ragassay.schemas.calibration import Calibration, ProbabilityMap
 from ragassay.schemas.manifest import Manifest, Run
+from ragassay.schemas.origins import Origins
 
 RUN_ID = "check"
 
@@ -50,19 +52,19 @@ def judging(job: Job, like: str | None, calibration: str | None) -> Judging:
     Args:
         job: The job; its members are those of `like` and of the calibration.
         like: An output folder: its last moments and threshold, and its word frequencies.
-        calibration: A file of `calibrate`, whose moments and threshold come first; None takes the job's, if it names one.
+        calibration: A file of `calibrate`, whose moments and threshold come first, or bundled, or none; None takes the job's.
 
     Raises:
         RagassayError: One can't be read or is of other members, or a job leaves its threshold to a whole run.
     """
     known = fingerprint(job)
-    calibration = calibration or job.calibration
+    job = job.with_calibration(calibration)
     folder = existing_output(like) if like else None
     manifest = read_manifest(folder) if folder else None
     if folder and manifest and like:
         _refuse_others(like, manifest.fingerprint, known, job.values)
-    if calibration:
-        found = _by_file(job, calibration, known)
+    if job.calibration_file is not None:
+        found = _by_file(job, job.calibration_file, known)
     elif folder and manifest:
         found = _by_output(job, folder, manifest)
     else:
@@ -92,7 +94,7 @@ def _by_file(job: Job, uri: str, known: dict[str, Any]) -> Judging:
     calibration = read_calibration(uri)
     members = calibration.members
     refuse_other_scores(uri, calibration, _differences(calibration.fingerprint, known, members), job.values)
-    return _calibrated(job, calibration, f"calibration {calibration.calibration_id}, made for {calibration.target}")
+    return _by_parts(job, calibration, f"{name_of(calibration)}, made for {calibration.target}")
 
 
 def _by_output(job: Job, output: Folder, manifest: Manifest) -> Judging:
@@ -104,45 +106,52 @@ def _by_output(job: Job, output: Folder, manifest: Manifest) -> Judging:
         raise ConfigError(f"output {output.uri} was judged by {_members(values)}, and the job has {_members(job.values)}")
     fits = {name: Fit(m.mu, m.sigma, m.count, m.low) for name, m in fit.members.items()}
     rule = Rule(fits, Mean(fit.mean), Positive(fit.positive), fit.epsilon, fit.weights, fit.sentence)
-    settings = VerdictSettings(values, rule, tau.value, RUN_ID, _curve(output, tau.calibration))
+    settings = VerdictSettings(values, rule, tau.value, RUN_ID, _curve(output, run.origins))
     return Judging(settings, f"the last verdicts of {output.uri} (fit: {fit.source}; threshold: {tau.source})")
 
 
 def _by_itself(job: Job, known: dict[str, Any]) -> Judging:
-    for calibration in (bundled_calibration(), bundled_detectors()):
-        if speaks_of(job, known, calibration):
+    for calibration in (bundled_calibration(), bundled_detectors()) if job.calibration == BUNDLED else ():
+        if is_fitted_for(calibration, job, known):
             rows, sets = sum(calibration.rows.values()), ", ".join(calibration.rows)
             source = f"bundled statistics, measured on {rows:,} labelled answers of public sets ({sets}), not on yours"
-            return _calibrated(job, calibration, source)
-    if job.normalize.source != "frozen" or job.threshold.value is None:
+            return _by_parts(job, calibration, source)
+    return _by_parts(job, None, "")
+
+
+def _by_parts(job: Job, calibration: Calibration | None, source: str) -> Judging:
+    """By a calibration, the job's own parts, or both; `source` names the calibration. A run's own parts are not at hand."""
+    parts = parts_of(job, calibration)
+    if (parts.own_moments and job.normalize.source != "frozen") or parts.tau is None:
         raise ConfigError(
             "one answer has no moments or quantile of its own, and the bundled ones are of the default members alone, under a "
-            "job that says nothing of normalize, aggregate, threshold or weights: name an output of this job (--like OUTPUT), "
+            "job that leaves normalize, threshold and weights as they are: name an output of this job (--like OUTPUT), "
             "a calibration (--calibration FILE), or have in the job both normalize.source: frozen and threshold.value"
         )
-    fits = fits_of(job.normalize, job.values, {}, [], 1)
-    rule = Rule(fits, job.aggregate.mean, job.aggregate.positive, job.aggregate.epsilon, job.ensemble_weights)
-    measured = f", measured on {job.threshold.measured_on}" if job.threshold.measured_on else ""
-    source = f"the job's frozen statistics ({job.normalize.file}) and threshold{measured}"
-    return Judging(VerdictSettings(job.values, rule, job.threshold.value, RUN_ID), source)
+    rule = parts.rule
+    values = {name: value for name, value in job.values.items() if not rule.weights or name in rule.weights}
+    if parts.own_moments:
+        rule = replace(rule, fits=fits_of(job.normalize, values, {}, [], 1))
+        source = f"the job's frozen statistics ({job.normalize.file})"
+    if parts.origins.threshold != parts.origins.moments:
+        source += f"; threshold: {parts.origins.threshold}"
+    if job.threshold.measured_on:
+        source += f", measured on {job.threshold.measured_on}"
+    return Judging(VerdictSettings(values, rule, parts.tau, RUN_ID, parts.probability), source)
 
 
-def _calibrated(job: Job, calibration: Calibration, source: str) -> Judging:
-    values = {name: job.values[name] for name in calibration.members}  # what stands beside them has no moments
-    settings = VerdictSettings(values, rule_of(calibration), calibration.threshold, RUN_ID, calibration.probability)
-    return Judging(settings, source)
-
-
-def _curve(output: Folder, calibration_id: str | None) -> ProbabilityMap | None:
-    """The map to a probability that an output's verdicts were made with, where it can be found."""
-    if calibration_id == bundled_calibration().calibration_id:
+def _curve(output: Folder, origins: Origins | None) -> ProbabilityMap | None:
+    """The map to a probability that an output's verdicts were made with, where it can be read."""
+    if origins is None or origins.probability is None:
+        return None
+    if origins.calibration == bundled_calibration().calibration_id:
         return bundled_calibration().probability
     text = output.read("calibration.json")
     try:
         found = Calibration.from_json(text) if text else None
     except (ValueError, KeyError, TypeError):
         return None
-    return found.probability if found and found.calibration_id == calibration_id else None
+    return found.probability if found and found.calibration_id == origins.calibration else None
 
 
 def _refuse_others(uri: str, then: dict[str, Any], now: dict[str, Any], values: Mapping[str, str]) -> None:

@@ -49,7 +49,7 @@ def check_logs(logs: Logs, columns: Columns, question_needed: bool) -> None:
     for schema, files in by_schema(logs.files).items():
         faults_of_schema = _column_faults(schema, wanted, question_needed)
         if columns.row_id is not None:
-            faults_of_schema += _id_faults(schema, columns.row_id, "row_id" in columns.model_fields_set)
+            faults_of_schema += _id_faults(schema, columns.row_id, columns.row_id != Columns().row_id)
         for fault in faults_of_schema:
             if fault not in shown:
                 faults.append(f"{files[0].path}: {fault}")

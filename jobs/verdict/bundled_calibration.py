@@ -33,17 +33,14 @@ def bundled_detectors() -> Calibration:
     return Calibration.from_json(DETECTORS_FILE.read_text(encoding="utf-8"))
 
 
-def speaks_of(job: Job, fingerprint: dict[str, Any], calibration: Calibration | None = None) -> bool:
-    """Whether a bundled calibration is about a job's members, and the job says nothing of its own about its verdicts.
+def is_fitted_for(calibration: Calibration, job: Job, fingerprint: dict[str, Any]) -> bool:
+    """Return whether a bundled calibration was fitted for exactly a job's members: same models, prompts, values and weights.
 
     Args:
-        job: The job.
+        calibration: The calibration.
+        job: The job. What it says of its verdicts does not matter.
         fingerprint: Of its scores.
-        calibration: Which; None takes that of the default members.
     """
-    if {"normalize", "aggregate", "threshold", "calibration"} & job.model_fields_set:
-        return False
-    calibration = calibration or bundled_calibration()
     ensemble = {name: value for name, value in job.values.items() if name not in job.beside}
     if {name: member.value for name, member in calibration.members.items()} != ensemble:
         return False

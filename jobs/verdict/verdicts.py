@@ -5,29 +5,34 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import asdict, dataclass, replace
 
 from ragassay.jobs.config import Job
-from ragassay.jobs.output.calibration_file import load_calibration, rule_of
 from ragassay.jobs.output.partitions import history, hive_path
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.resources import DRIVER_CPUS
-from ragassay.jobs.sections import Threshold
+from ragassay.jobs.sections import (
+    DEFAULT_EPSILON,
+    DEFAULT_MEAN,
+    DEFAULT_POSITIVE,
+    DEFAULT_QUANTILE,
+    DEFAULT_SENTENCE,
+    Threshold,
+)
 from ragassay.jobs.storage import Folder
-from ragassay.jobs.verdict.bundled_calibration import bundled_calibration, speaks_of
 from ragassay.jobs.verdict.error_share import worst_share
 from ragassay.jobs.verdict.finalize import Finalized, finalize_partition, score_cells
 from ragassay.jobs.verdict.fit import fits_of
 from ragassay.jobs.verdict.judged import judged_partitions
+from ragassay.jobs.verdict.parts import Parts, calibration_of, name_of, parts_of
 from ragassay.pipeline.errors import BalanceError
 from ragassay.pipeline.stages.finalize import VerdictSettings
 from ragassay.pipeline.verdict.exact_quantile import Cells, share_cut
-from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.pipeline.verdict.rule import Rule
 from ragassay.schemas.calibration import Calibration
 from ragassay.schemas.columns import Status
 from ragassay.schemas.manifest import FitRecord, InputFile, Manifest, MemberFit, ThresholdRecord
+from ragassay.schemas.origins import Origins
 from ragassay.schemas.stats import PartitionStats
 
 NO_SCORE = "none: no row could be scored"
-BUNDLED = "bundled calibration"
 TIED = 0.01
 """A quantile that flags more than its share by this much says so."""
 
@@ -40,11 +45,13 @@ class Decided:
         settings: How; its threshold is None where that is a quantile, still to be found.
         fit: Where mu and sigma come from.
         threshold: Where tau comes from; None where it is still to be found.
+        origins: Which part comes from where; None where there is no score.
     """
 
     settings: VerdictSettings
     fit: FitRecord
     threshold: ThresholdRecord | None
+    origins: Origins | None
 
 
 @dataclass(frozen=True)
@@ -87,42 +94,53 @@ def decide(job: Job, manifest: Manifest, run_id: str, stats: Mapping[str, Partit
     # A night whose rows all failed has nothing to fit; its rows are written all the same, without a verdict.
     if not sum(stats[p].rows.get(Status.OK.value, 0) for p in chosen):
         return _without_scores(job, run_id)
-    if job.calibration is not None:
-        calibration = load_calibration(job.calibration, manifest, job.values)
-        return _calibrated(job, calibration, run_id, f"calibration {calibration.calibration_id}", own=True)
-    if speaks_of(job, manifest.fingerprint):
-        decided = _calibrated(job, bundled_calibration(), run_id, BUNDLED, own=False)
-        return _with_beside(job, decided, fits_of(job.normalize, job.beside_values, stats, chosen, job.history.partitions))
-    fits = fits_of(job.normalize, job.values, stats, chosen, job.history.partitions)
-    rule = Rule(fits, job.aggregate.mean, job.aggregate.positive, job.aggregate.epsilon, job.ensemble_weights)
-    tau = job.threshold.value
+    calibration = calibration_of(job, manifest)
+    parts = parts_of(job, calibration)
+    rule = _with_moments(job, parts, stats, chosen)
+    source = name_of(calibration) if calibration is not None and not parts.own_moments else job.normalize.source or "run"
+    fit = _fit_record(job, source, rule, calibrated=job.calibration_file is not None)
+    settings = VerdictSettings(job.values, rule, parts.tau, run_id, parts.probability)
+    return Decided(settings, fit, _fixed_threshold(job, calibration, parts.tau), parts.origins)
+
+
+def check_parts(job: Job, manifest: Manifest) -> None:
+    """Check, before there are scores, that the job file and its calibration can judge them.
+
+    Args:
+        job: The job.
+        manifest: Of the output folder, with the fingerprint of the scores.
+
+    Raises:
+        ConfigError: The calibration can't be read or belongs to other scores, or the job file contradicts it.
+    """
+    parts_of(job, calibration_of(job, manifest))
+
+
+def _fixed_threshold(job: Job, calibration: Calibration | None, tau: float | None) -> ThresholdRecord | None:
+    if tau is None:
+        return None
+    if calibration is not None and not job.threshold.is_given:
+        return ThresholdRecord(tau, f"{name_of(calibration)}, made for {calibration.target}", calibration.calibration_id)
     measured_on = job.threshold.measured_on or "nothing it names"
-    record = None if tau is None else ThresholdRecord(tau, f"value in the job file, measured on {measured_on}")
-    return Decided(VerdictSettings(job.values, rule, tau, run_id), _fit_record(job, job.normalize.source, rule), record)
+    return ThresholdRecord(tau, f"value in the job file, measured on {measured_on}")
 
 
-def _calibrated(job: Job, calibration: Calibration, run_id: str, name: str, *, own: bool) -> Decided:
-    rule = rule_of(calibration)
-    settings = VerdictSettings(job.values, rule, calibration.threshold, run_id, calibration.probability)
-    tau = ThresholdRecord(calibration.threshold, f"{name}, made for {calibration.target}", calibration.calibration_id)
-    return Decided(settings, _fit_record(job, name, rule, calibrated=own), tau)
-
-
-def _with_beside(job: Job, decided: Decided, fits: Mapping[str, Fit]) -> Decided:
-    """With members that the bundled calibration does not know: beside the ensemble, by their own moments."""
-    if not fits:
-        return decided
-    rule = decided.settings.rule
-    weights = {**(rule.weights or dict.fromkeys(rule.fits, 1 / len(rule.fits))), **dict.fromkeys(fits, 0.0)}
-    rule = replace(rule, fits={**rule.fits, **fits}, weights=weights)
-    record = _fit_record(job, decided.fit.source, rule, calibrated=bool(decided.fit.calibrated))
-    return replace(decided, settings=replace(decided.settings, rule=rule), fit=record)
+def _with_moments(job: Job, parts: Parts, stats: Mapping[str, PartitionStats], chosen: Sequence[str]) -> Rule:
+    """The rule with mu and sigma of every member: members that a calibration does not know stand beside it, by their own."""
+    rule = parts.rule
+    values = {name: value for name, value in job.values.items() if name not in rule.fits}
+    fits = fits_of(job.normalize, values, stats, chosen, job.history.partitions) if values else {}
+    weights = rule.weights and {**dict.fromkeys(job.values, 0.0), **rule.weights}
+    return replace(rule, fits={**rule.fits, **fits}, weights=weights)
 
 
 def _without_scores(job: Job, run_id: str) -> Decided:
-    rule = Rule({}, job.aggregate.mean, job.aggregate.positive, job.aggregate.epsilon)
-    record = _fit_record(job, job.normalize.source, rule)
-    return Decided(VerdictSettings(job.values, rule, None, run_id), record, ThresholdRecord(None, NO_SCORE))
+    aggregate = job.aggregate
+    mean, positive = aggregate.mean or DEFAULT_MEAN, aggregate.positive or DEFAULT_POSITIVE
+    sentence = None if job.rule == "aggregate" else job.threshold.sentence or DEFAULT_SENTENCE
+    rule = Rule({}, mean, positive, aggregate.epsilon or DEFAULT_EPSILON, sentence=sentence)
+    record = _fit_record(job, job.normalize.source or "run", rule)
+    return Decided(VerdictSettings(job.values, rule, None, run_id), record, ThresholdRecord(None, NO_SCORE), None)
 
 
 def _fit_record(job: Job, source: str, rule: Rule, *, calibrated: bool = False) -> FitRecord:
@@ -131,7 +149,7 @@ def _fit_record(job: Job, source: str, rule: Rule, *, calibrated: bool = False) 
         for name, fit in rule.fits.items()
     }
     weights = None if rule.weights is None else dict(rule.weights)
-    return FitRecord(source, members, rule.mean.value, rule.positive.value, rule.epsilon, weights, calibrated)
+    return FitRecord(source, members, rule.mean.value, rule.positive.value, rule.epsilon, weights, calibrated, rule.sentence)
 
 
 def quantile(
@@ -161,15 +179,15 @@ def quantile(
 
 def share_threshold(threshold: Threshold, look: Callable[[int, int], Iterable[Cells]]) -> ThresholdRecord:
     """tau, where it is a quantile: see `share_cut` for what `look` does."""
-    assert threshold.quantile is not None
-    cut = share_cut(look, threshold.quantile)
+    wanted = DEFAULT_QUANTILE if threshold.quantile is None else threshold.quantile
+    cut = share_cut(look, wanted)
     if cut is None:
         return ThresholdRecord(None, NO_SCORE)
-    source = f"quantile {threshold.quantile:g} of the {cut.count} responses of this run" + (
+    source = f"quantile {wanted:g} of the {cut.count} responses of this run" + (
         " and its history" if threshold.of == "history" else ""
     )
     share = cut.flagged / cut.count
-    if share > threshold.quantile + TIED:
+    if share > wanted + TIED:
         source += f"; {share:.1%} have that score or less, because many tie (aggregate.positive: cdf or shift makes fewer ties)"
     return ThresholdRecord(cut.value, source)
 

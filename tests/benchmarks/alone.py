@@ -19,10 +19,10 @@ from ragassay.jobs.front.in_process import load, through
 from ragassay.jobs.front.job import detectors_alone
 from ragassay.jobs.front.stages import scoring_stages
 from ragassay.jobs.output.fingerprint import fingerprint
+from ragassay.jobs.sections import DEFAULT_MEAN, DEFAULT_POSITIVE
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import auroc
 from ragassay.pipeline.members import Value, scores_of
-from ragassay.pipeline.verdict.aggregate import Mean, Positive
 from ragassay.schemas.columns import Status
 from tests.benchmarks.defaults import SETS, Choice, bundled, fits_in, scores, tell_thresholds
 
@@ -69,7 +69,7 @@ def main() -> None:
     job = detectors_alone()
     sets = {name: judged(job, options.folder / f"set={name}" / "rows.parquet") for name in SETS}
     even = tuple((name, 1 / len(job.values)) for name in job.values)
-    choice = Choice(Value.SCORE, even, Mean(job.aggregate.mean), Positive(job.aggregate.positive))
+    choice = Choice(Value.SCORE, even, DEFAULT_MEAN, DEFAULT_POSITIVE)
     print("| set | responses | AUROC |\n| --- | --- | --- |")
     for name, rows in sets.items():
         print(f"| {name} | {len(rows.labels)} | {auroc(scores(rows, choice, fits_in(rows.values)), rows.good):.3f} |")

@@ -84,7 +84,7 @@ def test_a_delta_that_is_no_probability_is_refused(scored_once: Path, delta: flo
 
 def test_a_rule_that_was_fitted_to_labels_certifies_nothing(without_ray: None, scored: Path, precise: Calibration) -> None:
     path = write_calibration(precise, open_folder(str(scored)), None)
-    finalize_job(job().model_copy(update={"calibration": path}), str(scored), Console(quiet=True))
+    finalize_job(job().with_calibration(path), str(scored), Console(quiet=True))
     with pytest.raises(ConfigError, match="fitted to the very labels"):
         run(scored, "precision>=0.6", delta=0.1)
 
@@ -101,7 +101,7 @@ def test_a_target_out_of_reach_says_how_far(scored_once: Path, tmp_path: Path) -
 def test_finalize_uses_it(without_ray: None, scored: Path, precise: Calibration) -> None:
     folder = open_folder(str(scored))
     path = write_calibration(precise, folder, None)
-    record = finalize_job(job().model_copy(update={"calibration": path}), str(scored), Console(quiet=True))
+    record = finalize_job(job().with_calibration(path), str(scored), Console(quiet=True))
     assert (
         record.threshold
         and record.threshold.calibration == precise.calibration_id

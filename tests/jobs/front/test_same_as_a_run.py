@@ -11,6 +11,7 @@ import ragassay
 from ragassay.jobs.config import make_job
 from ragassay.jobs.front.job import detectors_alone
 from ragassay.jobs.output.fingerprint import fingerprint
+from ragassay.jobs.sections import DEFAULT_EPSILON, DEFAULT_MEAN, DEFAULT_POSITIVE
 from ragassay.jobs.verdict.bundled_calibration import bundled_detectors
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
 from tests.conftest import example_rows
@@ -98,7 +99,7 @@ def test_the_bundled_statistics_are_of_the_three_detectors() -> None:
     job = detectors_alone()
     found = bundled_detectors()
     assert {name: member.value for name, member in found.members.items()} == job.values
-    assert (found.mean, found.positive, found.epsilon) == (job.aggregate.mean, job.aggregate.positive, job.aggregate.epsilon)
+    assert (found.mean, found.positive, found.epsilon) == (DEFAULT_MEAN, DEFAULT_POSITIVE, DEFAULT_EPSILON)
     assert sum(found.rows.values()) > 2000 and found.probability is not None
 
 

@@ -10,8 +10,9 @@ import pytest
 
 from ragassay.jobs.config import Job, make_job
 from ragassay.jobs.output.fingerprint import fingerprint
+from ragassay.jobs.sections import DEFAULT_EPSILON, DEFAULT_MEAN, DEFAULT_POSITIVE
 from ragassay.jobs.verdict import bundled_calibration
-from ragassay.jobs.verdict.bundled_calibration import speaks_of
+from ragassay.jobs.verdict.bundled_calibration import is_fitted_for
 from ragassay.pipeline.calibration.probability import probabilities
 from ragassay.schemas.calibration import Calibration
 from tests.conftest import example_rows, write_logs
@@ -26,26 +27,22 @@ def test_it_is_about_the_default_members_and_no_others() -> None:
     assert found.members.keys() == job.values.keys()
     equal = dict.fromkeys(job.values, 1 / len(job.values))
     assert {name: member.weight for name, member in found.members.items()} == pytest.approx(job.ensemble_weights or equal)
-    aggregate = job.aggregate
-    assert (found.mean, found.positive, found.epsilon) == (aggregate.mean, aggregate.positive, aggregate.epsilon)
-    assert speaks_of(job, known)
+    assert (found.mean, found.positive, found.epsilon) == (DEFAULT_MEAN, DEFAULT_POSITIVE, DEFAULT_EPSILON)
+    assert is_fitted_for(found, job, known)
     elsewhere = deepcopy(known)
     elsewhere["slms"]["facts"]["dtype"] = "float32"  # another machine: nearly the same values
-    assert speaks_of(job, elsewhere)
+    assert is_fitted_for(found, job, elsewhere)
     trained_on = deepcopy(known)
     trained_on["slms"]["facts"]["weights"]["adapter"] = {"adapter_model.safetensors": "other"}
-    assert not speaks_of(job, trained_on)
+    assert not is_fitted_for(found, job, trained_on)
     german = make_job({"splitter": {"language": "de"}})
-    assert not speaks_of(german, fingerprint(german))
+    assert not is_fitted_for(found, german, fingerprint(german))
     for settings in (
-        {"threshold": {"quantile": 0.1}},
-        {"normalize": {"source": "history"}},
-        {"aggregate": {"mean": "min"}},
         {"weights": dict(zip(job.values, range(1, 9), strict=False))},
         {"detectors": [{"name": "novelty", "kind": "novelty"}]},
     ):
         other = make_job(settings)
-        assert not speaks_of(other, fingerprint(other)), settings
+        assert not is_fitted_for(found, other, fingerprint(other)), settings
 
 
 @pytest.fixture
@@ -75,7 +72,7 @@ def test_a_job_that_says_nothing_of_its_verdicts_is_judged_by_it(tmp_path: Path,
     members = {"slms": [], "detectors": detectors, "weights": {"entities": 1, "novelty": 3}}
     plain, own = (
         write_job(tmp_path / "a.yaml", **members),
-        write_job(tmp_path / "b.yaml", **members, threshold={"quantile": 0.3}),
+        write_job(tmp_path / "b.yaml", **members, threshold={"quantile": 0.3}, calibration="none"),
     )
     runs = {}
     for name, count, job in (("plain", 20, plain), ("own", 20, own)):
