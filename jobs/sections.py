@@ -192,9 +192,9 @@ class Threshold(Section):
     Without either it is the calibration's; without a calibration, the quantile DEFAULT_QUANTILE.
 
     Attributes:
-        sentence: Threshold of a sentence, as a fraction of the response's: a sentence at or below it is flagged, and its response
-            is hallucinated. None takes the calibration's; without a calibration, DEFAULT_SENTENCE. Without effect under
-            `rule: aggregate`.
+        sentence: Threshold of a sentence, as a fraction of the response's: a sentence at or below it is flagged, and its
+            response is hallucinated. None takes the calibration's; without a calibration, DEFAULT_SENTENCE. Without effect
+            under `rule: aggregate`.
         value: tau itself.
         quantile: Share of responses to flag, 0 to 1, instead of a value: of n responses round-down(quantile * n), ties aside.
         of: Which responses the quantile is taken of.

@@ -85,8 +85,8 @@ def parts_of(job: Job, calibration: Calibration | None) -> Parts:
         raise ConfigError(f"aggregate: {error}") from error
     if (rule.mean, rule.positive) not in legal_pairs(rule.sentence is not None):
         raise ConfigError(
-            f"rule: both flags sentences by a fraction of the threshold, which needs positive scores, and the {rule.mean} mean of "
-            f"scores under positive: {rule.positive} has none: make positive cdf, clip or shift, or write `rule: aggregate`"
+            f"rule: both flags sentences by a fraction of the threshold, which needs positive scores, and the {rule.mean} mean "
+            f"of scores under positive: {rule.positive} has none: make positive cdf, clip or shift, or write `rule: aggregate`"
         )
     if calibration is not None and changed and not job.threshold.is_given:
         raise ConfigError(_other_scale(calibration, changed, base))
