@@ -4,6 +4,9 @@ from enum import StrEnum
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+LEAST_PROBABILITY = 1e-12
+"""A row stands for 1 / inclusion probability rows, and no log has more than so many."""
+
 
 class Said(StrEnum):
     """What a reviewer can say. `unsure` is no label, but that somebody has looked."""
@@ -25,8 +28,8 @@ class ReviewLine(BaseModel):
         reviewer: Who says it; null where nobody is named.
         at: When, with its time zone. Of two things that a reviewer says of the same the later holds.
         stratum: The part of a stratified sample that the row was drawn from; null where it was not stratified.
-        inclusion_probability: With what probability the response was drawn into the sample, above 0 to 1; null where all
-            responses had the same.
+        inclusion_probability: With what probability the response was drawn into the sample, LEAST_PROBABILITY to 1; null where
+            all responses had the same.
     """
 
     # A field that nobody knows is a slip of the pen, or another version's: neither must be dropped unsaid.
@@ -40,7 +43,7 @@ class ReviewLine(BaseModel):
     reviewer: str | None = None
     at: AwareDatetime | None = None
     stratum: str | None = None
-    inclusion_probability: float | None = Field(default=None, gt=0, le=1)
+    inclusion_probability: float | None = Field(default=None, ge=LEAST_PROBABILITY, le=1, allow_inf_nan=False)
 
     @model_validator(mode="after")
     def _places(self) -> "ReviewLine":

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragassay.jobs.decide.review_lines import SUFFIX, SUFFIXES, read_lines, settled
+from ragassay.jobs.quoted import MOST_OF_ID, quoted, some_of
 from ragassay.jobs.storage import open_file, read_table
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
-from ragassay.schemas.review import Said
+from ragassay.schemas.review import LEAST_PROBABILITY, Said
 
 
 class Label(StrEnum):
@@ -129,8 +130,8 @@ def to_labels(column: pa.Array | pa.ChunkedArray, source: LabelSource) -> list[L
     unknown = sorted({str(v) for v in pc.unique(column).to_pylist() if v is not None} - set(WORDS) - source.ignore)
     if unknown:
         raise InputError(
-            f"label column {source.column!r} has values that are no label: {', '.join(map(repr, unknown[:10]))}. Labels are "
-            f"{_forms()}; name values that shall count as no label with --ignore-label"
+            f"label column {source.column!r} has type {kind} and values that are no label ({some_of(unknown)}). Labels are "
+            f"{_forms()}; name another column, or values that shall count as no label with --ignore-label"
         )
     return [None if v is None or v in source.ignore else WORDS[v] for v in column.to_pylist()]
 
@@ -177,9 +178,10 @@ def _drawn(uri: str, table: pa.Table, ids: Sequence[Key]) -> dict[Key, set[Drawn
     there = [table[name].to_pylist() if name in table.column_names else [None] * len(ids) for name in DRAWN]
     found: dict[Key, set[Drawn]] = {}
     for key, stratum, probability in zip(ids, *there, strict=True):
-        if probability is not None and not (isinstance(probability, int | float) and 0 < probability <= 1):
+        if probability is not None and not (isinstance(probability, int | float) and LEAST_PROBABILITY <= probability <= 1):
             raise InputError(
-                f"labels {uri}: {DRAWN[1]} of {row_name(key)} is {probability!r}; it must lie above 0 and be at most 1"
+                f"labels {uri}: {DRAWN[1]} of {row_name(key)} is {quoted(probability)}; it must be a number from "
+                f"{LEAST_PROBABILITY:g} to 1, the chance with which the row was drawn"
             )
         found.setdefault(key, set()).add((None if stratum is None else str(stratum), probability))
     return found
@@ -224,7 +226,7 @@ def _weak(table: pa.Table) -> str | None:
 def row_name(key: Key) -> str:
     """A row as a message names it."""
     partition, row_id = key
-    return f"row {row_id!r}" + (f" of partition {partition}" if partition else "")
+    return f"row {quoted(row_id, MOST_OF_ID)}" + (f" of partition {partition}" if partition else "")
 
 
 def sentence_truth(

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from ragassay.jobs.decide.label_studio import EXPORT_SUFFIX, lines_of_export
+from ragassay.jobs.quoted import MOST_OF_ID, quoted
 from ragassay.jobs.storage import open_file
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.review import ReviewLine, Said
@@ -27,7 +28,7 @@ def item_of(line: ReviewLine) -> Item:
 def item_name(item: Item) -> str:
     """What was spoken of, as a message names it."""
     partition, row_id, start, end = item
-    row = f"row {row_id!r}" + (f" of partition {partition}" if partition else "")
+    row = f"row {quoted(row_id, MOST_OF_ID)}" + (f" of partition {partition}" if partition else "")
     return row if start is None else f"the sentence {start} to {end} of {row}"
 
 

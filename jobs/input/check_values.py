@@ -13,6 +13,7 @@ from ragassay.jobs.input.formats import open_log
 from ragassay.jobs.input.text import id_texts
 from ragassay.jobs.input.twice import Twice
 from ragassay.jobs.input.types import always_fits, plain
+from ragassay.jobs.quoted import MOST_OF_ID, quoted
 from ragassay.jobs.sections import Columns
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import passthrough_name
@@ -85,7 +86,7 @@ def _refuse_nulls(uri: str, nulls: int, name: str | None) -> None:
 def _refuse_twice(uri: str, seen: Counter[str | None] | Counter[str], name: str | None, *, more: bool = False) -> None:
     twice = {i: n for i, n in seen.items() if n > 1}
     if twice:
-        examples = ", ".join(f"{i!r} ({n} times)" for i, n in list(twice.items())[:5])
+        examples = ", ".join(f"{quoted(i, MOST_OF_ID)} ({n} times)" for i, n in list(twice.items())[:5])
         raise InputError(
             f"input {uri}: {'at least ' if more else ''}{len(twice)} ids in column {name!r} are not unique, such as "
             f"{examples}: "

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.jobs.decide.labels import SENTENCE_COLUMNS, Label, LabelSource, sentence_truth, to_labels
+from ragassay.jobs.quoted import quoted
 from ragassay.jobs.sections import Columns
 from ragassay.jobs.storage import open_file, read_table
 from ragassay.jobs.tune.reviewed import reviewed_log
@@ -162,7 +163,7 @@ def _more(uri: str, table: pa.Table, name: str) -> list[Any]:
     for place, value in enumerate(values):
         if value is not None and not legal(value):
             raise InputError(
-                f"{uri}: column {name!r} holds {value!r} in row {place}; it must hold {wanted}: rename it, or mend it"
+                f"{uri}: column {name!r} holds {quoted(value)} in row {place}; it must hold {wanted}: rename it, or mend it"
             )
     return values
 

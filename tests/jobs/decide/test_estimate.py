@@ -15,6 +15,7 @@ from ragassay.jobs.decide.review.sample import draw
 from ragassay.jobs.storage import open_folder
 from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.schemas.estimate import Estimate
+from ragassay.schemas.review import LEAST_PROBABILITY
 from tests.jobs.conftest import here, read_rows
 from tests.jobs.decide.conftest import DAYS, ITEMS
 
@@ -127,6 +128,25 @@ def test_labels_that_cannot_be_used(scored: Path, rows: list[dict[str, Any]], tm
         estimate(folder, write(path, lines_of(rows)), ["team"])
     with pytest.raises(OutputError, match="no scored row"):
         estimate(folder, LabelSource("label", where={"dt": "1999-01-01"}))
+
+
+@pytest.mark.parametrize("probability", [1e-300, 5e-324, 1e-13, 0.0, -0.5, 1.5, 1e300, float("nan"), float("inf")])
+def test_attack_a_probability_that_no_sample_has_is_refused(
+    scored: Path, rows: list[dict[str, Any]], tmp_path: Path, probability: float
+) -> None:
+    lines = [*lines_of(rows[:3], inclusion_probability=0.5), *lines_of(rows[3:4], inclusion_probability=probability)]
+    with pytest.raises(InputError, match=r"r\.jsonl, line 4: inclusion_probability"):
+        estimate(open_folder(str(scored)), write(tmp_path / "r.jsonl", lines))
+    table = [{**line, "label": "correct", "inclusion_probability": line["inclusion_probability"]} for line in lines]
+    pq.write_table(pa.Table.from_pylist(table), tmp_path / "r.parquet")
+    with pytest.raises(InputError, match="must be a number from 1e-12 to 1"):
+        estimate(open_folder(str(scored)), LabelSource("label", file=str(tmp_path / "r.parquet")))
+
+
+def test_the_smallest_probability_gives_numbers(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    lines = [*lines_of(rows[:30], inclusion_probability=0.5), *lines_of(rows[30:32], inclusion_probability=LEAST_PROBABILITY)]
+    share = estimate(open_folder(str(scored)), write(tmp_path / "r.jsonl", lines)).overall.powered
+    assert share is not None and 0 <= share.low <= share.value <= share.high <= 1
 
 
 @pytest.mark.parametrize("count", [1, 3])

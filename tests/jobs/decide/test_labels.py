@@ -1,4 +1,6 @@
+import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +95,43 @@ def test_bad_label_files(tmp_path: Path) -> None:
         read_reviewed(reviewed(tmp_path / "b.parquet", row_id=["a", "a"], supported=[True, False]))
     with pytest.raises(InputError, match="two things of the sentence 0 to 4"):
         read_reviewed(reviewed(tmp_path / "c.parquet", row_id=["a", "a"], start=[0, 0], end=[4, 4], supported=[True, False]))
+
+
+SECRET = "The patient of room 12 was told of the diagnosis on Monday."
+
+
+@pytest.mark.parametrize(
+    ("values", "names", "hides"),
+    [
+        ([SECRET, "correct"], "type string and values that are no label (1 distinct value, texts of up to 59", "patient"),
+        ([SECRET, "Yes.", "No."], "(3 distinct values, texts of up to 59 characters)", "Yes."),
+        (["good", "bad", None], "(2 distinct values: 'bad', 'good')", "None"),
+        ([f"v{n}" for n in range(9)], "(9 distinct values: 'v0', 'v1', 'v2', 'v3', 'v4', …)", "v5"),
+        (["a\nb"], "1 distinct value, texts of up to 3", "a\\nb"),
+    ],
+)
+def test_attack_an_error_about_labels_prints_no_text_of_the_log(values: list[str | None], names: str, hides: str) -> None:
+    with pytest.raises(InputError) as error:
+        to_labels(pa.array(values), LabelSource("response"))
+    assert "label column 'response'" in str(error.value) and names in str(error.value)
+    assert hides not in str(error.value)
+
+
+def test_attack_an_error_about_reviewers_prints_no_text_of_the_log(tmp_path: Path) -> None:
+    rows = [{"row_id": SECRET * 2, "label": label, "inclusion_probability": 0.5} for label in ("correct", "wrong")]
+    source = LabelSource("label", file=str(tmp_path / "labels.parquet"))
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "labels.parquet")
+    with pytest.raises(InputError, match="say both correct and wrong of row a text of 118 characters") as said_twice:
+        read_reviewed(source)
+    pq.write_table(pa.Table.from_pylist([{**rows[0], "inclusion_probability": SECRET}]), tmp_path / "labels.parquet")
+    with pytest.raises(InputError, match="is a text of 59 characters; it must be a number") as no_number:
+        read_reviewed(source)
+    lines = tmp_path / "labels.jsonl"
+    said = [{"row_id": SECRET * 2, "label": label, "reviewer": label} for label in ("supported", "unsupported")]
+    lines.write_text("".join(json.dumps(line) + "\n" for line in said))
+    with pytest.raises(InputError, match="give one reviewer's file") as differ:
+        read_reviewed(replace(source, file=str(lines)))
+    lines.write_text(f'{{"row_id": "a", "label": "{SECRET}"}}\n')
+    with pytest.raises(InputError, match="line 1: label") as no_label:
+        read_reviewed(replace(source, file=str(lines)))
+    assert not [error for error in (said_twice, no_number, differ, no_label) if "patient" in str(error.value)]

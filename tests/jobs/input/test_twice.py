@@ -58,3 +58,10 @@ def test_a_disk_without_room_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda: Path("/dev/full").open("r+b", buffering=0))  # noqa: SIM115
     with Twice(9, in_memory=4) as found, pytest.raises(InputError, match=r"72 bytes are needed in .*No space left.*TMPDIR"):
         found.add(np.arange(9, dtype=np.uint64))
+
+
+def test_attack_ids_that_are_texts_are_not_printed() -> None:
+    text = "The patient of room 12 was told of the diagnosis on Monday, and of the treatment too."
+    with pytest.raises(InputError, match="1 ids in column 'response' are not unique, such as a text of 85 characters") as error:
+        check_values.check_ids("logs", [text, text, "a"], Columns(row_id="response", response="said"))
+    assert "patient" not in str(error.value)
