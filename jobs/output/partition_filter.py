@@ -2,7 +2,7 @@
 
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -24,6 +24,10 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+
+
+_NAMED = 3
+"""Partitions that are named from either end where there are many."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,19 @@ def check_keys(conditions: Sequence[Condition], keys: Sequence[str], uri: str) -
     if missing:
         there = f"its hive keys are {', '.join(keys)}" if keys else "it has no hive folders (such as dt=2026-11-20/) at all"
         raise InputError(f"input {uri} is not partitioned by {', '.join(map(repr, missing))} (--partitions): {there}")
+
+
+def none_matches(conditions: Sequence[Condition], partitions: Collection[str]) -> str:
+    """What to say where no partition fulfils the conditions: them, and some of the partitions that there are.
+
+    Args:
+        conditions: The conditions.
+        partitions: Hive paths, such as `dt=2026-11-20`, at least one.
+    """
+    wanted = " and ".join(f"{condition.key}{condition.sign}{condition.value}" for condition in conditions)
+    there = sorted(partitions, key=natural)
+    shown = there if len(there) <= 2 * _NAMED else [*there[:_NAMED], "…", *there[-_NAMED:]]
+    return f"none of the {len(there):,} partitions fulfils --partitions {wanted}; there are {', '.join(shown)}"
 
 
 def _bare(text: str) -> str:

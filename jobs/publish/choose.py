@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from ragassay.jobs.output.partition_filter import matches, parse_conditions
-from ragassay.jobs.output.partitions import hive_keys, natural
+from ragassay.jobs.output.partition_filter import matches, none_matches, parse_conditions
+from ragassay.jobs.output.partitions import hive_keys, hive_path, natural
 from ragassay.pipeline.errors import ConfigError
 
 
@@ -24,5 +24,5 @@ def chosen(places: Iterable[str], conditions: Sequence[str]) -> list[str]:
         raise ConfigError(f"--partitions: the partitions of the output have no key {missing[0]!r}")
     met = [place for place, keys in there.items() if matches(wanted, keys)]
     if there and not met:
-        raise ConfigError(f"--partitions {' '.join(conditions)}: none of the {len(there):,} partitions is such")
+        raise ConfigError(f"output: {none_matches(wanted, {hive_path(place) for place in there})}")
     return sorted(met, key=natural)

@@ -21,7 +21,7 @@ from ragassay.jobs.input import (
 )
 from ragassay.jobs.input.types import is_list, is_text, plain_type
 from ragassay.jobs.output.fingerprint import check_fingerprint, fingerprint
-from ragassay.jobs.output.partition_filter import check_keys
+from ragassay.jobs.output.partition_filter import check_keys, none_matches
 from ragassay.jobs.output.partitions import hive_path, partitions
 from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
 from ragassay.jobs.output.sealed import sealed_among
@@ -167,6 +167,7 @@ def register(job: Job, logs: Logs, output: Folder, manifest: Manifest, backfill:
     known, fresh, mended = _compare(logs, output, entries)
     refuse_unfinished(output, manifest, {entries[known[f.path]].path for f in logs.files if f.path in known})
     meant = {file.path for file in [*logs.files, *logs.unreadable] if backfill.wants(file)}
+    _refuse_none_meant(backfill, logs, meant)
     found = tonight(
         backfill, logs, output, job.columns.row_id, {path: (number, entries[number]) for path, number in known.items()}
     )
@@ -262,6 +263,13 @@ def _compare(
                 )
             mended.append(file)
     return known, fresh, mended
+
+
+def _refuse_none_meant(backfill: Backfill, logs: Logs, meant: Collection[str]) -> None:
+    """Refuse conditions that no partition fulfils; of a table, of which only what came in since is read, none may be new."""
+    there = {file.partition_path for file in [*logs.files, *logs.unreadable]}
+    if backfill.conditions and not meant and there and (logs.source is None or logs.source.since is None):
+        raise InputError(f"input {logs.uri}: {none_matches(backfill.conditions, there)}")
 
 
 def _refuse_other_path(output: Folder, old: InputFile, file: LogFile) -> None:

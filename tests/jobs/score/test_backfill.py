@@ -15,7 +15,7 @@ from rich.console import Console
 from ragassay.jobs.cli.summary import print_summary
 from ragassay.jobs.config import make_job
 from ragassay.jobs.input import find_logs
-from ragassay.jobs.output.partition_filter import parse_conditions
+from ragassay.jobs.output.partition_filter import none_matches, parse_conditions
 from ragassay.jobs.plan import Stage
 from ragassay.jobs.run import finalize_job, run_job, score_job
 from ragassay.jobs.score.backfill import Backfill, Order, left_of, take
@@ -289,3 +289,14 @@ def test_a_budget_is_kept_to_the_row(sizes: list[int], budget: int, done: set[in
         assert len(found.files) == 1 and stop - sum(row < stop for row in begun) == budget < open_rows[0]
     else:
         assert taken <= budget and (not found.later or taken + open_rows[len(found.files)] > budget or taken == budget)
+
+
+def test_attack_partitions_that_match_nothing_are_an_error_that_names_what_there_is(logs: Path, tmp_path: Path) -> None:
+    for name, text in (("a", "dt>=2030-01-01"), ("b", "dt=2026-11-02 and dt=2026-11-03"), ("c", "dt=nowhere")):
+        with pytest.raises(
+            InputError, match=r"none of the 3 partitions fulfils --partitions dt.*there are dt=2026-11-01, dt=2026"
+        ):
+            run_job(JOB, str(logs), str(tmp_path / name), QUIET, Backfill(parse_conditions([text])))
+        assert not list((tmp_path / name).rglob("*.parquet"))
+    said = none_matches(parse_conditions(["n>99"]), [f"n={number}" for number in range(40)])
+    assert said.endswith("there are n=0, n=1, n=2, …, n=37, n=38, n=39")
