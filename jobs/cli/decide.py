@@ -33,6 +33,7 @@ from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import existing_output, has_text, needs_text, read_manifest
 from ragassay.jobs.progress.show import LogFormat
 from ragassay.jobs.storage import Folder, file_of, open_file, refuse_inside
+from ragassay.jobs.writable import check_writable
 from ragassay.pipeline.errors import ConfigError, OutputError
 from ragassay.schemas.manifest import Manifest
 
@@ -132,14 +133,14 @@ def calibrate(
     with our_errors() as console, opened(output) as (folder, manifest):
         from ragassay.jobs.decide.calibrate import calibrate as run_calibrate
         from ragassay.jobs.decide.tables import print_calibration
-        from ragassay.jobs.output.calibration_file import write_calibration
+        from ragassay.jobs.output.calibration_file import calibration_target, write_calibration
         from ragassay.pipeline.calibration.target import parse_target
 
-        wanted = parse_target(target, of.value)
+        wanted, written_to = parse_target(target, of.value), calibration_target(folder, to)
         source = label_source(label, labels, true_means, ignore_label, None, where)
         with doing("calibrating", unit="fits"):
             found = run_calibrate(folder, manifest, wanted, source, group=group, delta=certify, threshold_only=threshold_only)
-        print_calibration(found, write_calibration(found, folder, to), output, console)
+        print_calibration(found, write_calibration(found, written_to), output, console)
 
 
 @app.command()
@@ -314,14 +315,13 @@ def page_file(output: Folder, to: str | None, kind: str) -> tuple[Folder, str]:
         kind: report or review: a page of ours of the same kind is written anew; `KIND.html` in OUTPUT if none is named.
 
     Raises:
-        OutputError: Something else stands there.
+        OutputError: Something else stands there, or it can't be written.
     """
     place, name = open_file(to) if to else (output, f"{kind}.html")
     page, uri = file_of(place, name), place.address_of(name)
     refuse_inside(output, page, uri)
+    check_writable(page, uri)
     info = page.fs.get_file_info(page.root)
-    if info.type == FileType.Directory:
-        raise OutputError(f"{uri} is a folder: name a file in it")
     if info.type == FileType.File and info.size:  # an empty one is what mktemp makes
         with page.fs.open_input_stream(page.root) as stream:
             if f"<title>RAGAssay {kind}: ".encode() not in stream.read(PAGE_HEAD):

@@ -13,6 +13,7 @@ from ragassay.jobs.decide.review_lines import SUFFIX, SUFFIXES, Item, last_words
 from ragassay.jobs.output.partitions import hive_path, partitions, read_group
 from ragassay.jobs.progress.task import advance
 from ragassay.jobs.storage import Folder, file_of, open_file, refuse_inside, writing
+from ragassay.jobs.writable import check_writable
 from ragassay.pipeline.calibration.kappa import Agreement, agreement_of
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
 from ragassay.schemas.review import ReviewLine, Said
@@ -111,11 +112,12 @@ def new_file(dest: str, output: Folder | None) -> Folder:
         output: The output folder that was reviewed.
 
     Raises:
-        OutputError: It is there already, or lies among the output's data.
+        OutputError: It is there already, lies among the output's data, or can't be written.
     """
     file = file_of(*open_file(dest))
     if output is not None:
         refuse_inside(output, file, dest)
+    check_writable(file, dest)
     if file.fs.get_file_info(file.root).type != FileType.NotFound:
         raise OutputError(f"{dest} is there already, and nothing is overwritten: name another file with --to, or move it away")
     return file

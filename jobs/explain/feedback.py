@@ -15,6 +15,7 @@ from ragassay.jobs.explain.measure import REVIEW
 from ragassay.jobs.explain.written import explained_rows
 from ragassay.jobs.output.partitions import partitions
 from ragassay.jobs.storage import Folder, open_folder, refuse_inside
+from ragassay.jobs.writable import check_writable
 from ragassay.pipeline.errors import ConfigError, OutputError
 from ragassay.pipeline.explain.strategy import Strategy
 from ragassay.pipeline.members import Value, member_values
@@ -85,12 +86,13 @@ def check_files(output: Folder, strategy: str, feedback: str | None, review: str
 
     Raises:
         ConfigError: The strategy has no opinions.
-        OutputError: A file would lie among the output's own data.
+        OutputError: A file would lie among the output's own data, or can't be written.
     """
     if feedback is not None and strategy == Strategy.VANILLA:
         raise ConfigError("the strategy vanilla explains every flag and rejects none: take fallback or categorized")
     for dest in filter(None, [feedback, review]):
         refuse_inside(output, open_folder(dest), dest)
+        check_writable(open_folder(dest), dest)
 
 
 def write_feedback(output: Folder, manifest: Manifest, strategy: str, dest: str) -> int:

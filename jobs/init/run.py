@@ -19,6 +19,8 @@ from ragassay.jobs.init.write import export_text, job_text, kinds_text, length_t
 from ragassay.jobs.input import Logs, check_logs
 from ragassay.jobs.job_text import parse
 from ragassay.jobs.lines import print_lines
+from ragassay.jobs.storage import open_folder
+from ragassay.jobs.writable import check_writable
 from ragassay.pipeline.errors import InputError, OutputError
 
 
@@ -34,8 +36,7 @@ def init(uri: str, to: str, console: Console) -> None:
         OutputError: The file is there already, or can't be written.
         InputError: The logs can't be read, or no job could read them as they stand.
     """
-    if Path(to).exists():
-        raise OutputError(_there(to))
+    _check_new(to)
     seen = _seen(uri)
     machine = this_machine()
     if isinstance(seen, Traces):
@@ -66,6 +67,14 @@ def _seen(uri: str) -> Traces | tuple[Logs, Found]:
             raise
         return traces
     return (logs, found) if traces is None or found.named else traces
+
+
+def _check_new(to: str) -> None:
+    check_writable(open_folder(to), to)
+    if Path(to).exists():
+        raise OutputError(_there(to))
+    if not Path(to).parent.is_dir():  # a folder that is not there is more likely a slip than a wish
+        raise OutputError(f"{to} can't be written: there is no folder {Path(to).parent}; name another file with --to")
 
 
 def _write(to: str, text: str) -> None:

@@ -1,10 +1,12 @@
 """Calibration files: write one, read one, and refuse it for scores that it was not fitted to."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ragassay.jobs.output.fingerprint import differences
 from ragassay.jobs.storage import Folder, file_of, open_file, refuse_inside
+from ragassay.jobs.writable import check_writable
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.verdict.aggregate import Mean, Positive
 from ragassay.pipeline.verdict.normalize import Fit
@@ -70,28 +72,71 @@ def refuse_other_scores(
         raise ConfigError(f"calibration {uri} was fitted to other scores; calibrate anew:\n" + "\n".join(faults))
 
 
-def write_calibration(calibration: Calibration, output: Folder, to: str | None) -> str:
+@dataclass(frozen=True)
+class CalibrationTarget:
+    """Where a calibration will be written.
+
+    Attributes:
+        folder: The folder.
+        name: The file's name in it.
+    """
+
+    folder: Folder
+    name: str
+
+    @property
+    def address(self) -> str:
+        """Where the file is, as it may be shown."""
+        return self.folder.address_of(self.name)
+
+    def standing(self) -> Calibration | None:
+        """The calibration that stands there; None where there is no file.
+
+        Raises:
+            ConfigError: Something else stands there.
+        """
+        try:
+            text = self.folder.read(self.name)
+            return None if text is None else Calibration.from_json(text)
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConfigError(f"{self.address} exists and is no calibration: name another file") from error
+
+
+def calibration_target(output: Folder, to: str | None) -> CalibrationTarget:
+    """Check where a calibration is to be written, before it is fitted.
+
+    Args:
+        output: The output folder that it will be fitted to.
+        to: Path or URI of the file; None is calibration.json in the output folder.
+
+    Raises:
+        ConfigError: Something that is no calibration stands there.
+        OutputError: It lies among the output's own data, or can't be written.
+    """
+    target = CalibrationTarget(*(open_file(to) if to else (output, "calibration.json")))
+    file = file_of(target.folder, target.name)
+    refuse_inside(output, file, target.address)
+    check_writable(file, target.address)
+    target.standing()
+    return target
+
+
+def write_calibration(calibration: Calibration, target: CalibrationTarget) -> str:
     """Write a calibration; one that stands in its place is kept beside it, under its id.
 
     Args:
         calibration: What to write.
-        output: The output folder that it was fitted to.
-        to: Path or URI of the file; None is calibration.json in the output folder.
+        target: Where.
 
     Returns:
         Where it was written.
     """
-    folder, name = open_file(to) if to else (output, "calibration.json")
-    refuse_inside(output, file_of(folder, name), folder.address_of(name))
-    old = folder.read(name)
-    if old is not None:
-        try:
-            before = Calibration.from_json(old).calibration_id
-        except (ValueError, KeyError, TypeError) as error:
-            raise ConfigError(f"{folder.address_of(name)} exists and is no calibration: name another file") from error
-        folder.write(f"{name.removesuffix('.json')}-{before}.json", old)
-    folder.write(name, calibration.to_json())
-    return folder.address_of(name)
+    before = target.standing()
+    if before is not None:
+        kept = f"{target.name.removesuffix('.json')}-{before.calibration_id}.json"
+        target.folder.write(kept, before.to_json())
+    target.folder.write(target.name, calibration.to_json())
+    return target.address
 
 
 def rule_of(calibration: Calibration) -> Rule:

@@ -10,9 +10,11 @@ from rich.console import Console
 from ragassay.jobs.config import Job
 from ragassay.jobs.decide.labels import LabelSource
 from ragassay.jobs.progress.task import reach, task
+from ragassay.jobs.storage import open_folder
 from ragassay.jobs.tune.adapter import write_adapter
 from ragassay.jobs.tune.examples import Group, hold_out, parted, read_examples
 from ragassay.jobs.tune.train import CHECKPOINT, Look, Recipe, train
+from ragassay.jobs.writable import check_writable
 from ragassay.pipeline.engines.adapter import WEIGHTS
 from ragassay.pipeline.engines.prepare import load_tokenizer
 from ragassay.pipeline.engines.weights import MAX_WINDOW
@@ -59,8 +61,9 @@ def tune(
     Raises:
         InputError: The log can't be used.
         ModelError: The model can't be trained.
-        OutputError: The folder has a finished adapter.
+        OutputError: The folder has a finished adapter, or can't be written.
     """
+    check_writable(open_folder(str(out / WEIGHTS)), str(out))
     if (out / WEIGHTS).exists():
         raise OutputError(f"{out} holds a finished adapter: give another --out, or move it away")
     builder = PromptBuilder(slm, load_tokenizer(slm))

@@ -16,6 +16,7 @@ from ragassay.jobs.decide.export.rows import Options, Read, Row, Tally, rows
 from ragassay.jobs.decide.export.write import write_json, write_jsonl, write_parquet
 from ragassay.jobs.output.partitions import partitions
 from ragassay.jobs.storage import Folder, open_folder, refuse_inside
+from ragassay.jobs.writable import check_writable
 from ragassay.pipeline.errors import ConfigError, OutputError
 
 
@@ -118,11 +119,10 @@ def _target(output: Folder, dest: str) -> Folder:
         kind = target.fs.get_file_info(target.root).type
     except OSError as error:
         raise OutputError(f"{dest} can't be written: {error}") from error
-    if kind == pafs.FileType.Directory or dest.endswith("/"):
-        raise OutputError(f"{dest} is a folder: name a file in it")
-    if kind != pafs.FileType.NotFound:
+    if kind not in (pafs.FileType.NotFound, pafs.FileType.Directory):
         raise OutputError(f"{dest} exists already: name another file, or delete it first")
     refuse_inside(output, target, dest)
+    check_writable(target, dest)
     return target
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from ragassay.jobs.decide.calibrate import calibrate
 from ragassay.jobs.decide.labels import LabelSource
-from ragassay.jobs.output.calibration_file import load_calibration, write_calibration
+from ragassay.jobs.output.calibration_file import calibration_target, load_calibration, write_calibration
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.run import finalize_job
 from ragassay.jobs.storage import open_folder
@@ -83,7 +83,7 @@ def test_a_delta_that_is_no_probability_is_refused(scored_once: Path, delta: flo
 
 
 def test_a_rule_that_was_fitted_to_labels_certifies_nothing(without_ray: None, scored: Path, precise: Calibration) -> None:
-    path = write_calibration(precise, open_folder(str(scored)), None)
+    path = write_calibration(precise, calibration_target(open_folder(str(scored)), None))
     finalize_job(job().with_calibration(path), str(scored), Console(quiet=True))
     with pytest.raises(ConfigError, match="fitted to the very labels"):
         run(scored, "precision>=0.6", delta=0.1)
@@ -100,7 +100,7 @@ def test_a_target_out_of_reach_says_how_far(scored_once: Path, tmp_path: Path) -
 
 def test_finalize_uses_it(without_ray: None, scored: Path, precise: Calibration) -> None:
     folder = open_folder(str(scored))
-    path = write_calibration(precise, folder, None)
+    path = write_calibration(precise, calibration_target(folder, None))
     record = finalize_job(job().with_calibration(path), str(scored), Console(quiet=True))
     assert (
         record.threshold
@@ -115,13 +115,13 @@ def test_finalize_uses_it(without_ray: None, scored: Path, precise: Calibration)
     assert all(0 <= row["probability"] <= 1 for row in rows)
     assert [row["probability"] for row in ordered] == sorted(row["probability"] for row in rows)
     assert all(row["probability"] is None for row in read_rows(scored) if row["status"] != "ok")
-    write_calibration(run(scored, "mean", None), folder, None)  # the one before is kept
+    write_calibration(run(scored, "mean", None), calibration_target(folder, None))  # the one before is kept
     assert (scored / f"calibration-{precise.calibration_id}.json").exists()
 
 
 def test_it_does_not_go_among_the_outputs_own_data(scored_once: Path, precise: Calibration) -> None:
     with pytest.raises(OutputError, match="own data"):
-        write_calibration(precise, open_folder(str(scored_once)), str(scored_once / "raw" / "c.json"))
+        calibration_target(open_folder(str(scored_once)), str(scored_once / "raw" / "c.json"))
 
 
 def test_an_output_of_another_version_is_named(scored: Path) -> None:
@@ -133,7 +133,7 @@ def test_an_output_of_another_version_is_named(scored: Path) -> None:
 
 
 def test_it_is_refused_for_other_scores(scored: Path, precise: Calibration, tmp_path: Path) -> None:
-    path = write_calibration(precise, open_folder(str(scored)), str(tmp_path / "c.json"))
+    path = write_calibration(precise, calibration_target(open_folder(str(scored)), str(tmp_path / "c.json")))
     manifest = read_manifest(open_folder(str(scored)))
     assert load_calibration(path, manifest, VALUES) == precise
     with pytest.raises(ConfigError, match=r"members: .*log_odds.* now"):
