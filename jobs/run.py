@@ -15,7 +15,7 @@ from ragassay.jobs.escalate.run import escalate_output, judge_stages, not_escala
 from ragassay.jobs.input import LogFile, Logs, refuse_overlap
 from ragassay.jobs.lineage.events import told
 from ragassay.jobs.output.lock import locked
-from ragassay.jobs.output.manifest import existing_output, needs_text, read_manifest, write_manifest
+from ragassay.jobs.output.manifest import MANIFEST, existing_output, needs_text, read_manifest, write_manifest
 from ragassay.jobs.output.partitions import hive_path, partitions
 from ragassay.jobs.output.sealed import seal
 from ragassay.jobs.plan import Stage, needed_resources
@@ -52,7 +52,9 @@ from ragassay.schemas.manifest import LEFT, PENDING, SCORED, Manifest, Run, Verd
 from ragassay.schemas.stats import PartitionStats
 
 
-def run_job(job: Job, input_uri: str, output_uri: str, console: Console, backfill: Backfill = WHOLE_INPUT) -> Run:
+def run_job(
+    job: Job, input_uri: str, output_uri: str, console: Console, backfill: Backfill = WHOLE_INPUT, wait: float = 0.0
+) -> Run:
     """Score what is new, fit, finalise what has no verdicts yet, and escalate what was not yet, if the job says so.
 
     Args:
@@ -61,6 +63,7 @@ def run_job(job: Job, input_uri: str, output_uri: str, console: Console, backfil
         output_uri: Output folder or URI.
         console: Where progress goes.
         backfill: What of the input, in which order, and when to end.
+        wait: Seconds to wait for another command that writes into the output folder.
 
     Returns:
         The run's record, as the manifest has it.
@@ -68,20 +71,22 @@ def run_job(job: Job, input_uri: str, output_uri: str, console: Console, backfil
     Raises:
         RagassayError: See `pipeline.errors`; nothing is lost, the same command goes on where it stopped.
     """
-    return _job(job, output_uri, console, input_uri=input_uri, finalize=True, escalate=True, backfill=backfill)
+    return _job(job, output_uri, console, wait, input_uri=input_uri, finalize=True, escalate=True, backfill=backfill)
 
 
-def score_job(job: Job, input_uri: str, output_uri: str, console: Console, backfill: Backfill = WHOLE_INPUT) -> Run:
+def score_job(
+    job: Job, input_uri: str, output_uri: str, console: Console, backfill: Backfill = WHOLE_INPUT, wait: float = 0.0
+) -> Run:
     """Score what is new, and no more. See `run_job`."""
-    return _job(job, output_uri, console, input_uri=input_uri, backfill=backfill)
+    return _job(job, output_uri, console, wait, input_uri=input_uri, backfill=backfill)
 
 
-def finalize_job(job: Job, output_uri: str, console: Console) -> Run:
+def finalize_job(job: Job, output_uri: str, console: Console, wait: float = 0.0) -> Run:
     """Give every row of an output folder a verdict under this job's settings; no model is needed. See `run_job`."""
-    return _job(job, output_uri, console, input_uri=None, finalize=True)
+    return _job(job, output_uri, console, wait, input_uri=None, finalize=True)
 
 
-def escalate_job(job: Job, output_uri: str, console: Console) -> Run:
+def escalate_job(job: Job, output_uri: str, console: Console, wait: float = 0.0) -> Run:
     """Put the doubtful responses of an output folder to the judge of the job's cascade. See `run_job`.
 
     Raises:
@@ -93,13 +98,13 @@ def escalate_job(job: Job, output_uri: str, console: Console) -> Run:
             "escalate:\n  to: {name: judge, model: Qwen/Qwen2.5-7B-Instruct, replicas: {num_gpus: 1}}\n  share: 0.2\n"
             "and name it with --config; `to` is an SLM as those of `slms`, a served one too"
         )
-    return _job(job, output_uri, console, input_uri=None, escalate=True)
+    return _job(job, output_uri, console, wait, input_uri=None, escalate=True)
 
 
-def fit_job(job: Job, output_uri: str, console: Console) -> dict[str, Fit]:
+def fit_job(job: Job, output_uri: str, console: Console, wait: float = 0.0) -> dict[str, Fit]:
     """Bring `stats/` up to date and give mu and sigma of every member. See `run_job`."""
     output = existing_output(output_uri)
-    with locked(output), _ray(job, CHEAP, console, wanted=True):
+    with locked(output, "fit", wait, console), _ray(job, CHEAP, console, wanted=True):
         manifest = read_manifest(output)
         refuse_unfinished(output, manifest, ())
         with task(console, "deciding", "moments", unit="partitions"):
@@ -111,6 +116,7 @@ def _job(
     job: Job,
     output_uri: str,
     console: Console,
+    wait: float,
     *,
     input_uri: str | None,
     finalize: bool = False,
@@ -120,18 +126,24 @@ def _job(
     began = time.time()
     job = with_dtypes(job)
     output = open_folder(output_uri) if input_uri is not None else existing_output(output_uri)
-    logs, traces = _logs(job, input_uri, output, console)
+    before = output.read(MANIFEST)
+    logs: Logs | None = None
+    traces: dict[str, int] = {}
+    if input_uri is not None:
+        logs, traces = _looked_at(job, input_uri, output, console, wait)
     now = datetime.now(UTC)
     run = Run(run_id=f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", started=now.isoformat(timespec="seconds"))
     run.share, run.traces = backfill.share, traces
     step = "score" if not (finalize or escalate) else "run" if logs is not None else "finalize" if finalize else "escalate"
-    with locked(output) as note, told(job.openlineage, step, logs, output, run, console):
+    with locked(output, step, wait, console) as note, told(job.openlineage, step, logs, output, run, console):
         if note:
             console.print(note, markup=False)
         manifest = read_manifest(output)
         manifest.runs.append(run)
         found = None
-        if logs is not None:
+        if logs is not None and input_uri is not None:
+            if output.read(MANIFEST) != before:  # another run has ended while this one waited
+                logs, _ = _looked_at(job, input_uri, output, console, staged=True)
             run.source = logs.source
             clear_pending(output)  # before anything reads raw/: a file of it may be cut off
             with task(console, "checking", "output"):
@@ -162,12 +174,12 @@ def _job(
         return run
 
 
-def _logs(job: Job, uri: str | None, output: Folder, console: Console) -> tuple[Logs | None, dict[str, int]]:
-    """What is to be scored, checked; and what was counted of traces that were staged for it."""
-    if uri is None:
-        return None, {}
+def _looked_at(
+    job: Job, uri: str, output: Folder, console: Console, wait: float = 0.0, *, staged: bool = False
+) -> tuple[Logs, dict[str, int]]:
+    """What is to be scored, checked; and what was counted of traces that were staged for it, unless they are staged."""
     with task(console, "checking", "logs", unit="files"):
-        logs, traces = logs_of(job, uri, output)
+        logs, traces = logs_of(job, uri, output, wait=wait, console=console, staged=staged)
         check_input(job, logs)
         if job.input.preset is None:  # else they are below OUTPUT, and what they were made of is apart
             refuse_overlap(logs, output)
@@ -339,6 +351,7 @@ def _finalize(
     for partition, part in done.items():
         ok = sum(statuses[Status.OK.value] for statuses in part.statuses.values())
         manifest.finalized[hive_path(partition)] = Verdicts(run.run_id, ok, part.flagged.total())
+        manifest.verdict_files[hive_path(partition)] = run.run_id
     run.seconds["finalize"] = round(time.perf_counter() - started, 3)
     return stats, list(chosen)
 

@@ -63,6 +63,11 @@ class Folder:
         address, sign, query = self.uri.partition("?")
         return f"{address}/{name}{sign}{query}"
 
+    @property
+    def itself(self) -> "Folder":
+        """The folder, into which a file is written at once."""
+        return self
+
     def read(self, relative: str) -> str | None:
         """Text of a file; None where there is none."""
         path = self.path(relative)

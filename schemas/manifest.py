@@ -323,6 +323,7 @@ class Manifest:
         judge: Whose rows `escalated/` holds; None where it was never written.
         escalated: Partition -> the run that escalated it.
         sealed: The other input files: many that are scored and judged leave the manifest.
+        verdict_files: Partition -> id of the verdicts in `scored/` that may be read (`jobs.output.snapshot`).
     """
 
     __pydantic_config__ = RECORD
@@ -336,6 +337,7 @@ class Manifest:
     judge: JudgeRecord | None = None
     escalated: dict[str, str] = field(default_factory=dict)
     sealed: Sealed = field(default_factory=Sealed)
+    verdict_files: dict[str, str] = field(default_factory=dict)
 
     @property
     def registered(self) -> int:

@@ -1,12 +1,9 @@
 """The commands that turn scores into decisions: evaluate, calibrate, drift, report, export."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
-from pyarrow.fs import FileType
 
 from ragassay.jobs.cli.console import DRIFT_EXIT, Log, doing, our_errors
 from ragassay.jobs.cli.options import (
@@ -27,20 +24,17 @@ from ragassay.jobs.cli.options import (
     label_source,
     needed,
 )
+from ragassay.jobs.cli.outputs import page_file, read_output, rows_of, writable
 from ragassay.jobs.config import Job, load_job
 from ragassay.jobs.decide.export.run import Format
-from ragassay.jobs.output.lock import locked
-from ragassay.jobs.output.manifest import existing_output, has_text, needs_text, read_manifest
+from ragassay.jobs.output.manifest import existing_output, has_text, needs_text
 from ragassay.jobs.progress.show import LogFormat
-from ragassay.jobs.storage import Folder, file_of, open_file, refuse_inside
-from ragassay.jobs.writable import check_writable
-from ragassay.pipeline.errors import ConfigError, OutputError
-from ragassay.schemas.manifest import Manifest
+from ragassay.jobs.storage import Folder
+from ragassay.pipeline.errors import ConfigError
+from ragassay.schemas.calibration import Calibration
+from ragassay.schemas.manifest import DriftCheck, Manifest
 
 app = typer.Typer()
-
-PAGE_HEAD = 1024
-"""Bytes of a page within which its title stands: by that it is told from the pages of others."""
 
 
 @app.command()
@@ -73,7 +67,7 @@ def evaluate(
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Compare scores and verdicts with labels: the paper's table, baselines beside it; writes OUTPUT/evaluation.json."""
-    with our_errors() as console, opened(output) as (folder, manifest):
+    with our_errors() as console:
         if explanations:
             from ragassay.jobs.explain.measure import measure_explanations
             from ragassay.jobs.explain.summary import print_measured
@@ -83,21 +77,35 @@ def evaluate(
             truth = label_source(label, labels, true_means, ignore_label, sentence_labels, where)
             column = slices[0] if slices else None
             with doing("evaluating", "explanations"):
-                measured = measure_explanations(folder, truth, column, judgements)
+                measured = read_output(
+                    output, lambda folder, _: measure_explanations(folder, truth, column, judgements), console
+                )
             print_measured(measured, console)
             return
         if judgements:
             raise ConfigError("--judgements are of explanations: name --explanations too")
+        from ragassay.jobs.decide.evaluate import Evaluation
         from ragassay.jobs.decide.evaluate import evaluate as run_evaluate
         from ragassay.jobs.decide.headline import print_headline
         from ragassay.jobs.decide.tables import print_cascade, print_evaluation, print_slices, print_uneven
 
         source = needed(label_source(label, labels, true_means, ignore_label, sentence_labels, where))
         judge = load_job(config).judge
-        with doing("evaluating", unit="steps"):
-            found = run_evaluate(
-                folder, manifest, source, group=group, slices=slices or [], resamples=resamples, judge=judge, cascade=cascade
-            )
+
+        def measure(folder: Folder, manifest: Manifest) -> Evaluation:
+            with doing("evaluating", unit="steps"):
+                return run_evaluate(
+                    folder,
+                    manifest,
+                    source,
+                    group=group,
+                    slices=slices or [],
+                    resamples=resamples,
+                    judge=judge,
+                    cascade=cascade,
+                )
+
+        found = read_output(output, measure, console)
         print_headline(found, console)
         if everything:
             console.print()
@@ -130,28 +138,37 @@ def calibrate(
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Fit threshold, mean, policy, weights and probabilities to labels; `finalize --calibration` uses the file."""
-    with our_errors() as console, opened(output) as (folder, manifest):
+    with our_errors() as console:
         from ragassay.jobs.decide.calibrate import calibrate as run_calibrate
         from ragassay.jobs.decide.tables import print_calibration
         from ragassay.jobs.output.calibration_file import calibration_target, write_calibration
         from ragassay.pipeline.calibration.target import parse_target
 
-        wanted, written_to = parse_target(target, of.value), calibration_target(folder, to)
+        wanted, written_to = parse_target(target, of.value), calibration_target(existing_output(output), to)
         source = label_source(label, labels, true_means, ignore_label, None, where)
-        with doing("calibrating", unit="fits"):
-            found = run_calibrate(folder, manifest, wanted, source, group=group, delta=certify, threshold_only=threshold_only)
+
+        def fit(folder: Folder, manifest: Manifest) -> Calibration:
+            with doing("calibrating", unit="fits"):
+                return run_calibrate(
+                    folder, manifest, wanted, source, group=group, delta=certify, threshold_only=threshold_only
+                )
+
+        found = read_output(output, fit, console)
         print_calibration(found, write_calibration(found, written_to), output, console)
 
 
 @app.command()
 def drift(output: Output, config: Config = None, fail_on_drift: FailOnDrift = False, log_format: Log = LogFormat.TEXT) -> None:
     """Compare the last partition with the history before it."""
-    with our_errors() as console, opened(output) as (folder, manifest):
+    with our_errors() as console:
         from ragassay.jobs.decide.labelled import member_values_of, stats_of
         from ragassay.jobs.decide.tables import print_drift
         from ragassay.jobs.verdict.drift import check_drift
 
-        check = check_drift(load_job(config), manifest, stats_of(folder, member_values_of(manifest)))
+        def compared(folder: Folder, manifest: Manifest) -> DriftCheck:
+            return check_drift(load_job(config), manifest, stats_of(folder, member_values_of(manifest)))
+
+        check = read_output(output, compared, console)
         print_drift(check, console)
         if fail_on_drift and check.drifted:
             sys.exit(DRIFT_EXIT)
@@ -171,15 +188,19 @@ def compare(
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Show what each SLM and detector alone would flag among the last responses, and where they agree."""
-    with our_errors() as console, opened(output) as (folder, manifest):
+    with our_errors() as console:
+        from ragassay.jobs.decide.compare import Compared
         from ragassay.jobs.decide.compare import compare as run_compare
         from ragassay.jobs.decide.tables import print_compared
 
         source = label_source(label, None, true_means, ignore_label, None, None)
         below = _below(load_job(config)) if config else {}
-        with doing("comparing"):
-            found = run_compare(folder, manifest, last=last, order_by=order_by, source=source, below=below)
-        print_compared(found, console)
+
+        def compared(folder: Folder, manifest: Manifest) -> Compared:
+            with doing("comparing"):
+                return run_compare(folder, manifest, last=last, order_by=order_by, source=source, below=below)
+
+        print_compared(read_output(output, compared, console), console)
 
 
 @app.command()
@@ -203,8 +224,9 @@ def report(
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Write one self-contained HTML page about OUTPUT; with --label also all that `evaluate` does."""
-    with our_errors() as console, opened(output) as (folder, manifest):
+    with our_errors() as console:
         from ragassay.jobs.decide.compare import compare as run_compare
+        from ragassay.jobs.decide.evaluate import Evaluation
         from ragassay.jobs.decide.evaluate import evaluate as run_evaluate
         from ragassay.jobs.decide.headline import print_headline
         from ragassay.jobs.decide.labelled import member_values_of, stats_of
@@ -215,37 +237,44 @@ def report(
         from ragassay.jobs.verdict.drift import check_drift
 
         job = load_job(config)
-        place, name = page_file(folder, to, "report")
+        place, name = page_file(existing_output(output), to, "report")
         source = label_source(label, labels, true_means, ignore_label, sentence_labels, where)
-        values = member_values_of(manifest) if manifest.last_fit else {}
-        drift_check = check_drift(job, manifest, stats_of(folder, values) if values else {})
         in_logs = source if source and not source.file else None
         below = _below(job) if config else {}
-        with doing("reading", total=rows_of(manifest), unit="rows"):
-            column = in_logs.column if in_logs else None
-            scales = scales_of(manifest, below)
-            found = gather(folder, slices or [], column, all_explanations, scales, texts=has_text(manifest))
-        evaluation = None
-        if source is not None:
-            with doing("evaluating", unit="steps"):
-                evaluation = run_evaluate(
-                    folder,
-                    manifest,
-                    source,
-                    group=group,
-                    slices=slices or [],
-                    resamples=resamples,
-                    judge=job.judge,
-                    cascade=None,
-                )
+
+        def page_of(folder: Folder, manifest: Manifest) -> tuple[Evaluation | None, str]:
+            values = member_values_of(manifest) if manifest.last_fit else {}
+            drift_check = check_drift(job, manifest, stats_of(folder, values) if values else {})
+            with doing("reading", total=rows_of(manifest), unit="rows"):
+                column = in_logs.column if in_logs else None
+                scales = scales_of(manifest, below)
+                found = gather(folder, slices or [], column, all_explanations, scales, texts=has_text(manifest))
+            measured = None
+            if source is not None:
+                with doing("evaluating", unit="steps"):
+                    measured = run_evaluate(
+                        folder,
+                        manifest,
+                        source,
+                        group=group,
+                        slices=slices or [],
+                        resamples=resamples,
+                        judge=job.judge,
+                        cascade=None,
+                    )
+            with doing("writing", "report"):
+                compared = run_compare(folder, manifest, source=in_logs, below=below) if len(values) > 1 else None
+                return measured, render(output, manifest, found, drift_check, measured, compared)
+
+        evaluation, page = read_output(output, page_of, console)
+        if evaluation is not None:
             print_headline(evaluation, console)
             if everything:
                 print_evaluation(evaluation, console)
             else:
                 print_uneven(evaluation.label, console)
-        with doing("writing", "report"):
-            compared = run_compare(folder, manifest, source=in_logs, below=below) if len(values) > 1 else None
-            place.write(name, render(output, manifest, found, drift_check, evaluation, compared))
+        with writable(to):
+            place.write(name, page)
         console.print(f"report  {place.address_of(name)}", markup=False)
 
 
@@ -275,58 +304,26 @@ def export(
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Write what passed as fine-tuning data, preference pairs, or what was flagged for reviewers."""
-    with our_errors() as console, opened(output) as (folder, manifest):
+    with our_errors() as console:
+        from ragassay.jobs.decide.export.run import Exported
         from ragassay.jobs.decide.export.run import export as run_export
         from ragassay.jobs.decide.tables import print_export
 
-        needs_text(manifest, output, "`export`")
-        with doing("writing", fmt.value, rows_of(manifest), "rows"):
-            done = run_export(
-                folder,
-                dest,
-                fmt,
-                system=system,
-                context_in_prompt=context,
-                only_clean=clean,
-                near_duplicates=near_duplicates,
-            )
-        print_export(done, dest, console)
+        def write(folder: Folder, manifest: Manifest) -> Exported:
+            needs_text(manifest, output, "`export`")
+            with doing("writing", fmt.value, rows_of(manifest), "rows"):
+                return run_export(
+                    folder,
+                    dest,
+                    fmt,
+                    system=system,
+                    context_in_prompt=context,
+                    only_clean=clean,
+                    near_duplicates=near_duplicates,
+                )
 
-
-@contextmanager
-def opened(output: str) -> Iterator[tuple[Folder, Manifest]]:
-    """An output folder that nobody writes to meanwhile, and its manifest."""
-    folder = existing_output(output)
-    with locked(folder):
-        yield folder, read_manifest(folder)
-
-
-def rows_of(manifest: Manifest) -> int:
-    """Rows of the output."""
-    return manifest.scored_rows().total()
-
-
-def page_file(output: Folder, to: str | None, kind: str) -> tuple[Folder, str]:
-    """Folder and name of the page to write.
-
-    Args:
-        output: The output folder.
-        to: File, as a path or URI.
-        kind: report or review: a page of ours of the same kind is written anew; `KIND.html` in OUTPUT if none is named.
-
-    Raises:
-        OutputError: Something else stands there, or it can't be written.
-    """
-    place, name = open_file(to) if to else (output, f"{kind}.html")
-    page, uri = file_of(place, name), place.address_of(name)
-    refuse_inside(output, page, uri)
-    check_writable(page, uri)
-    info = page.fs.get_file_info(page.root)
-    if info.type == FileType.File and info.size:  # an empty one is what mktemp makes
-        with page.fs.open_input_stream(page.root) as stream:
-            if f"<title>RAGAssay {kind}: ".encode() not in stream.read(PAGE_HEAD):
-                raise OutputError(f"{uri} exists and is no {kind} page of ours: name another file")
-    return place, name
+        # It checks all partitions itself, before the file is there: a second attempt would not write over it.
+        print_export(read_output(output, write, console, whole=False), dest, console)
 
 
 def _below(job: Job) -> dict[str, float]:

@@ -1,13 +1,17 @@
 """The commands of what people say of all logs: estimate, agreement."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ragassay.jobs.cli.console import Log, doing, our_errors
-from ragassay.jobs.cli.decide import opened, rows_of
 from ragassay.jobs.cli.options import IgnoreLabel, Label, Labels, Output, Slices, TrueMeans, Where, label_source, needed
+from ragassay.jobs.cli.outputs import read_output, rows_of
+from ragassay.jobs.output.manifest import existing_output
 from ragassay.jobs.progress.show import LogFormat
+from ragassay.jobs.storage import Folder
+from ragassay.schemas.estimate import Estimate
+from ragassay.schemas.manifest import Manifest
 
 app = typer.Typer()
 
@@ -24,15 +28,19 @@ def estimate(
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Estimate the share of hallucinated responses in ALL rows from the labels of a few; writes OUTPUT/estimate.json."""
-    with our_errors() as console, opened(output) as (folder, manifest):
+    with our_errors() as console:
         from ragassay.jobs.decide.estimate import ESTIMATE
         from ragassay.jobs.decide.estimate import estimate as run_estimate
         from ragassay.jobs.decide.estimate_tables import print_estimate
 
         source = needed(label_source(label, labels, true_means, ignore_label, None, where))
-        with doing("reading", total=rows_of(manifest), unit="rows"):
-            found = run_estimate(folder, source, slices or [])
-        print_estimate(found, folder.address_of(ESTIMATE), console)
+
+        def measure(folder: Folder, manifest: Manifest) -> Estimate:
+            with doing("reading", total=rows_of(manifest), unit="rows"):
+                return run_estimate(folder, source, slices or [])
+
+        found = read_output(output, measure, console)
+        print_estimate(found, existing_output(output).address_of(ESTIMATE), console)
 
 
 @app.command()
@@ -52,13 +60,15 @@ def agreement(
         from ragassay.jobs.decide.agreement import agreement as run_agreement
         from ragassay.jobs.decide.agreement import new_file, read_reviewers, to_talk_about, write_rows
         from ragassay.jobs.decide.estimate_tables import print_agreement
-        from ragassay.jobs.output.manifest import existing_output, read_manifest
 
-        folder = existing_output(output) if output else None
-        place = new_file(to, folder) if to else None
+        place = new_file(to, existing_output(output) if output else None) if to else None
         reviewers = read_reviewers(files)
-        with doing("reading", total=rows_of(read_manifest(folder)) if folder else None, unit="rows"):
-            rows = to_talk_about(reviewers, folder)
+
+        def compare(folder: Folder | None, manifest: Manifest | None) -> list[dict[str, Any]]:
+            with doing("reading", total=rows_of(manifest) if manifest else None, unit="rows"):
+                return to_talk_about(reviewers, folder)
+
+        rows = read_output(output, compare, console) if output else compare(None, None)
         if place:
             write_rows(rows, place)
         print_agreement(run_agreement(reviewers), rows, console)

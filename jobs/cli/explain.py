@@ -5,10 +5,11 @@ from typing import Annotated
 import typer
 
 from ragassay.jobs.cli.console import Log, our_errors
-from ragassay.jobs.cli.decide import opened
-from ragassay.jobs.cli.options import Config, Output
+from ragassay.jobs.cli.options import WAIT_MINUTES, Config, Output, Wait
+from ragassay.jobs.cli.outputs import read_output
 from ragassay.jobs.config import load_job
-from ragassay.jobs.output.manifest import needs_text
+from ragassay.jobs.output.lock import locked
+from ragassay.jobs.output.manifest import existing_output, needs_text, read_manifest
 from ragassay.jobs.progress.show import LogFormat
 from ragassay.pipeline.explain.strategy import Strategy
 
@@ -60,27 +61,31 @@ def explain(
             help="Write the explanations for people to judge; `evaluate --explanations --judgements FILE` reads it.",
         ),
     ] = None,
+    wait: Wait = WAIT_MINUTES,
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Ask a larger model why sentences were flagged: OUTPUT/explanations; goes on where it stopped, and asks nothing twice."""
-    with our_errors() as console, opened(output) as (folder, manifest):
+    with our_errors() as console:
         from ragassay.jobs.explain.feedback import check_files, rejected_flags, write_feedback, write_review
-        from ragassay.jobs.explain.run import Budget, explain_output
+        from ragassay.jobs.explain.run import LOCK, Budget, explain_output
         from ragassay.jobs.explain.summary import print_explained
         from ragassay.pipeline.errors import ConfigError
 
-        needs_text(manifest, output, "`explain`")
+        folder = existing_output(output)
+        needs_text(read_manifest(folder), output, "`explain`")
         if stratify is not None and sentences is None:
             raise ConfigError("--stratify draws a sample: say with --sentences how large it is")
         job = load_job(config)
         budget = Budget(sentences, stratify, seed, dollars)
         if job.explain is not None:  # else `explain_output` says so
             check_files(folder, strategy or job.explain.strategy, feedback, review)
-        done = explain_output(job, folder, manifest, strategy, budget, console)
-        print_explained(done, rejected_flags(folder, manifest, done.strategy), output, console)
-        if feedback is not None:
-            labels = write_feedback(folder, manifest, done.strategy, feedback)
-            console.print(f"feedback  {labels} responses with weak labels in {feedback}", markup=False)
-        if review is not None:
-            written = write_review(folder, done.strategy, review)
-            console.print(f"review  {written} explanations to judge in {review}", markup=False)
+        with locked(folder, "explain", 60 * wait, console, LOCK):
+            done = explain_output(job, folder, read_manifest(folder), strategy, budget, console, 60 * wait)
+            rejected = read_output(output, lambda seen, known: rejected_flags(seen, known, done.strategy), console)
+            print_explained(done, rejected, output, console)
+            if feedback is not None:
+                labels = read_output(output, lambda seen, known: write_feedback(seen, known, done.strategy, feedback), console)
+                console.print(f"feedback  {labels} responses with weak labels in {feedback}", markup=False)
+            if review is not None:
+                written = read_output(output, lambda seen, _: write_review(seen, done.strategy, review), console)
+                console.print(f"review  {written} explanations to judge in {review}", markup=False)

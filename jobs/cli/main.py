@@ -15,6 +15,7 @@ from ragassay.jobs.cli.estimate import app as estimate
 from ragassay.jobs.cli.explain import app as explain
 from ragassay.jobs.cli.init import app as init
 from ragassay.jobs.cli.options import (
+    WAIT_MINUTES,
     Address,
     BudgetHours,
     BudgetRows,
@@ -24,6 +25,7 @@ from ragassay.jobs.cli.options import (
     Output,
     Partitions,
     SampleShare,
+    Wait,
     backfill_of,
 )
 from ragassay.jobs.cli.plan import app as plan
@@ -106,6 +108,7 @@ def run(
     budget_rows: BudgetRows = None,
     budget_hours: BudgetHours = None,
     sample: SampleShare = 1.0,
+    wait: Wait = WAIT_MINUTES,
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Score what is new, fit, and finalise: logs in, verdicts out."""
@@ -116,7 +119,7 @@ def run(
 
         job = _job(config, address, on_bad_file)
         backfill = backfill_of(partitions, order, budget_rows, budget_hours, sample)
-        done = run_job(job, input_uri, output, console, backfill)
+        done = run_job(job, input_uri, output, console, backfill, 60 * wait)
         print_summary(done, output, console)
         refuse_too_many_errors(job, done, output)
         if fail_on_drift and done.drift and done.drift.drifted:
@@ -135,6 +138,7 @@ def score(
     budget_rows: BudgetRows = None,
     budget_hours: BudgetHours = None,
     sample: SampleShare = 1.0,
+    wait: Wait = WAIT_MINUTES,
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Score what is new into OUTPUT/raw; resumes where a broken run stopped."""
@@ -145,19 +149,25 @@ def score(
 
         job = _job(config, address, on_bad_file)
         backfill = backfill_of(partitions, order, budget_rows, budget_hours, sample)
-        done = score_job(job, input_uri, output, console, backfill)
+        done = score_job(job, input_uri, output, console, backfill, 60 * wait)
         print_summary(done, output, console)
         refuse_too_many_errors(job, done, output)
 
 
 @app.command()
-def fit(output: Output, config: Config = None, address: Address = None, log_format: Log = LogFormat.TEXT) -> None:
+def fit(
+    output: Output,
+    config: Config = None,
+    address: Address = None,
+    wait: Wait = WAIT_MINUTES,
+    log_format: Log = LogFormat.TEXT,
+) -> None:
     """Bring OUTPUT/stats up to date and print mu and sigma of every member."""
     with our_errors() as console:
         from ragassay.jobs.cli.summary import print_fit
         from ragassay.jobs.run import fit_job
 
-        print_fit(fit_job(_job(config, address), output, console), console)
+        print_fit(fit_job(_job(config, address), output, console, 60 * wait), console)
 
 
 @app.command()
@@ -166,6 +176,7 @@ def finalize(
     config: Config = None,
     calibration: CalibrationFile = None,
     address: Address = None,
+    wait: Wait = WAIT_MINUTES,
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Give every row of OUTPUT/raw a verdict under the job file's settings, or a calibration's; needs no model."""
@@ -176,19 +187,25 @@ def finalize(
 
         job = _job(config, address)
         job = job.with_calibration(calibration)
-        done = finalize_job(job, output, console)
+        done = finalize_job(job, output, console, 60 * wait)
         print_summary(done, output, console)
         refuse_too_many_errors(job, done, output)
 
 
 @app.command()
-def escalate(output: Output, config: Config = None, address: Address = None, log_format: Log = LogFormat.TEXT) -> None:
+def escalate(
+    output: Output,
+    config: Config = None,
+    address: Address = None,
+    wait: Wait = WAIT_MINUTES,
+    log_format: Log = LogFormat.TEXT,
+) -> None:
     """Put the most doubtful responses of OUTPUT to a larger judge, which decides them; so does `run`, if the job says so."""
     with our_errors() as console:
         from ragassay.jobs.cli.summary import print_summary
         from ragassay.jobs.run import escalate_job
 
-        print_summary(escalate_job(_job(config, address), output, console), output, console)
+        print_summary(escalate_job(_job(config, address), output, console, 60 * wait), output, console)
 
 
 @app.command()

@@ -28,6 +28,16 @@ Config = Annotated[str | None, typer.Option("--config", help="Job file (YAML); e
 Address = Annotated[
     str | None, typer.Option("--address", help="Ray cluster to join (auto, or its address), in place of the job's ray_address.")
 ]
+Wait = Annotated[
+    float,
+    typer.Option(
+        "--wait",
+        metavar="MINUTES",
+        min=0,
+        help="Wait so long for another command that writes into OUTPUT; 0 fails at once.",
+    ),
+]
+WAIT_MINUTES = 10.0
 FailOnDrift = Annotated[
     bool, typer.Option("--fail-on-drift", help=f"End with exit code {DRIFT_EXIT} where tonight has drifted from its history.")
 ]

@@ -8,12 +8,16 @@ from typing import Annotated
 import typer
 
 from ragassay.jobs.cli.console import Log, doing, our_errors
-from ragassay.jobs.cli.decide import opened
-from ragassay.jobs.cli.options import Output
+from ragassay.jobs.cli.options import WAIT_MINUTES, Output, Wait
+from ragassay.jobs.cli.outputs import read_output
+from ragassay.jobs.output.lock import locked
+from ragassay.jobs.output.manifest import existing_output
 from ragassay.jobs.output.partitions import partitions
 from ragassay.jobs.progress.show import LogFormat
 from ragassay.jobs.publish.targets import TARGETS, Tool
+from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import OutputError
+from ragassay.schemas.manifest import Manifest
 
 app = typer.Typer()
 
@@ -55,32 +59,42 @@ def publish(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Count what would be sent, show the first, and ask nobody.")
     ] = False,
+    wait: Wait = WAIT_MINUTES,
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Send verdicts to the tool in which people look at traces; goes on where it stopped, and sends nothing twice."""
-    with our_errors() as console, opened(output) as (folder, manifest):
+    with our_errors() as console:
         from ragassay.jobs.publish.choose import chosen
         from ragassay.jobs.publish.http import Http
-        from ragassay.jobs.publish.run import Job, columns_to_take, rehearse
+        from ragassay.jobs.publish.run import Done, Job, columns_to_take, rehearse
         from ragassay.jobs.publish.run import publish as run_publish
-        from ragassay.jobs.publish.state import State
+        from ragassay.jobs.publish.state import LOCK, State
         from ragassay.jobs.publish.summary import print_published, print_rehearsed, refuse_unsent
         from ragassay.jobs.publish.verdict import Wanted
 
-        files = partitions(folder, "scored")
-        if not files:
-            raise OutputError(f"output {output} has no verdicts yet: run `ragassay finalize {output}` first")
-        target = TARGETS[to]
-        files = {place: files[place] for place in chosen(files, partition or [])}
-        job = Job(folder, manifest, files, target, Wanted("", None, only is not None, text, sentences), name, again)
-        job = replace(job, wanted=columns_to_take(job, trace_column, span_column))
-        connection = target.connect(url)
-        state, where = State(folder, to, connection, name), f"{to} at {connection.url}"
+        folder = existing_output(output)
+        connection = TARGETS[to].connect(url)
+        where = f"{to} at {connection.url}"
+
+        def what(seen: Folder, manifest: Manifest) -> Job:
+            files = partitions(seen, "scored")
+            if not files:
+                raise OutputError(f"output {output} has no verdicts yet: run `ragassay finalize {output}` first")
+            files = {place: files[place] for place in chosen(files, partition or [])}
+            job = Job(seen, manifest, files, TARGETS[to], Wanted("", None, only is not None, text, sentences), name, again)
+            return replace(job, wanted=columns_to_take(job, trace_column, span_column))
+
+        def send(seen: Folder, manifest: Manifest) -> Done:
+            job = what(seen, manifest)
+            with doing("publishing", to, unit="rows"):
+                return run_publish(job, Http(connection, per_second), State(folder, to, connection, name))
+
         if dry_run:
-            print_rehearsed(*rehearse(job, state), where, console)
+            found = read_output(output, lambda *seen: rehearse(what(*seen), State(folder, to, connection, name)), console)
+            print_rehearsed(*found, where, console)
             return
         started = time.monotonic()
-        with doing("publishing", to, unit="rows"):
-            done = run_publish(job, Http(connection, per_second), state)
+        with locked(folder, "publish", 60 * wait, console, LOCK):
+            done = read_output(output, send, console, whole=False)
         print_published(done, where, time.monotonic() - started, console)
         refuse_unsent(done, where)

@@ -6,10 +6,12 @@ from typing import Annotated
 import typer
 
 from ragassay.jobs.cli.console import Log, doing, our_errors
-from ragassay.jobs.cli.decide import opened, page_file, rows_of
 from ragassay.jobs.cli.options import Output, Where, conditions
-from ragassay.jobs.output.manifest import needs_text
+from ragassay.jobs.cli.outputs import page_file, read_output, rows_of, writable
+from ragassay.jobs.output.manifest import existing_output, needs_text
 from ragassay.jobs.progress.show import LogFormat
+from ragassay.jobs.storage import Folder
+from ragassay.schemas.manifest import Manifest
 
 app = typer.Typer()
 
@@ -41,17 +43,22 @@ def review(
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Write one self-contained HTML page in which a person labels a sample; `--labels` elsewhere takes what it saves."""
-    with our_errors() as console, opened(output) as (folder, manifest):
+    with our_errors() as console:
         from ragassay.jobs.decide.review.page import render
-        from ragassay.jobs.decide.review.rows import shown_rows
-        from ragassay.jobs.decide.review.sample import draw, passes
+        from ragassay.jobs.decide.review.rows import Shown, shown_rows
+        from ragassay.jobs.decide.review.sample import Sample, draw, passes
 
-        needs_text(manifest, output, "`review`")
-        place, name = page_file(folder, to, "review")
-        with doing("reading", total=passes(stratified) * rows_of(manifest), unit="rows"):
-            drawn = draw(folder, sample, seed=seed, stratified=stratified, where=conditions(where))
-        rows = shown_rows(folder, drawn.rows)
-        place.write(name, render(folder.address, rows, level.value))
+        place, name = page_file(existing_output(output), to, "review")
+
+        def draw_rows(folder: Folder, manifest: Manifest) -> tuple[Sample, list[Shown]]:
+            needs_text(manifest, output, "`review`")
+            with doing("reading", total=passes(stratified) * rows_of(manifest), unit="rows"):
+                drawn = draw(folder, sample, seed=seed, stratified=stratified, where=conditions(where))
+            return drawn, shown_rows(folder, drawn.rows)
+
+        drawn, rows = read_output(output, draw_rows, console)
+        with writable(to):
+            place.write(name, render(existing_output(output).address, rows, level.value))
         sentences = sum(not isinstance(part, str) for row in rows for part in row["parts"])
         there = sum(count for _, count in drawn.strata.values())
         console.print(f"sample  {len(rows):,} of {there:,} scored responses, {sentences:,} sentences", markup=False)

@@ -5,10 +5,14 @@ from typing import Annotated
 import typer
 
 from ragassay.jobs.cli.console import Log, doing, our_errors
-from ragassay.jobs.cli.decide import opened
-from ragassay.jobs.cli.options import Config, Output
+from ragassay.jobs.cli.options import WAIT_MINUTES, Config, Output, Wait
+from ragassay.jobs.cli.outputs import read_output
 from ragassay.jobs.config import load_job
+from ragassay.jobs.output.lock import locked
+from ragassay.jobs.output.manifest import existing_output
 from ragassay.jobs.progress.show import LogFormat
+from ragassay.jobs.storage import Folder
+from ragassay.schemas.manifest import Manifest
 
 app = typer.Typer()
 
@@ -24,15 +28,22 @@ def table(
         typer.Option("--name", help="What the table calls OUTPUT, in the column ragassay_output; its address if not given."),
     ] = None,
     config: Config = None,
+    wait: Wait = WAIT_MINUTES,
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Write the verdicts of OUTPUT into a Delta or Iceberg table; what it holds already is not written again."""
-    with our_errors() as console, opened(output) as (folder, manifest):
-        from ragassay.jobs.table.run import target_of, write_table
+    with our_errors() as console:
+        from ragassay.jobs.table.run import LOCK, WrittenTable, target_of, write_table
 
+        folder = existing_output(output)
         target = target_of(to, folder, load_job(config).input.catalog)
-        with doing("writing", "table", unit="partitions"):
-            done = write_table(folder, manifest, target, name)
+
+        def write(seen: Folder, manifest: Manifest) -> WrittenTable:
+            with doing("writing", "table", unit="partitions"):
+                return write_table(seen, manifest, target, name)
+
+        with locked(folder, "table", 60 * wait, console, LOCK):
+            done = read_output(output, write, console, whole=False)
         same = f"; {done.same:,} hold these verdicts already" if done.same else ""
         console.print(
             f"table   {target.uri}: {done.rows:,} rows in {done.partitions:,} partition(s) written{same}", markup=False

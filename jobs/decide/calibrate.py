@@ -166,16 +166,16 @@ def _both(good: Bools) -> bool:
 def _of_all_scores(output: Folder, values: dict[str, str], rule: Rule, target: Target) -> tuple[float, dict[str, float | None]]:
     """A threshold from every response's score: the quantile that flags the wanted share, or the mean of the history."""
     scoring = VerdictSettings(values, rule, None, "")
-    raw = partitions(output, "raw").values()
-    moments = merge(score_moments(output.fs, files, scoring) for files in raw)
+    scored = partitions(output, "scored").values()  # a run may be adding to raw/
+    moments = merge(score_moments(output.fs, files, scoring) for files in scored)
     if not moments.count:
         raise FitError(f"no response has a score under these members, so that no threshold can be found for {target.text}")
     if target.metric != "mean":
-        cut = share_cut(lambda low, high: (score_cells(output.fs, files, scoring, low, high) for files in raw), target.level)
+        cut = share_cut(lambda low, high: (score_cells(output.fs, files, scoring, low, high) for files in scored), target.level)
         assert cut is not None
         return cut.value, {"responses": float(cut.count), "flagged_of_all": cut.flagged / cut.count}
     flagged = 0
-    for files in raw:
+    for files in scored:
         for batch in batches(output.fs, files, NUMBERS):
             flagged += int((apply_rule(rule, *scores_of(batch, values)).response <= moments.mean).sum())
     return moments.mean, {"responses": float(moments.count), "flagged_of_all": flagged / moments.count}

@@ -23,6 +23,7 @@ from ragassay.jobs.decide.labels import (
 )
 from ragassay.jobs.decide.reviewed_rows import labels_of_group, refuse_repeated
 from ragassay.jobs.output.partitions import hive_keys, hive_path, partitions, read_group
+from ragassay.jobs.output.snapshot import check_rows
 from ragassay.jobs.sections import Normalize
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.fit import fits_of, known_stats
@@ -152,16 +153,17 @@ def member_values_of(manifest: Manifest) -> dict[str, str]:
 
 
 def stats_of(output: Folder, values: dict[str, str]) -> dict[str, PartitionStats]:
-    """Statistics of every partition, as `finalize` left them.
+    """Statistics of every partition with verdicts, as `finalize` left them.
 
     Raises:
-        OutputError: Those of a partition are missing or old.
+        OutputError: Those of a partition are missing or old, or a run is writing new ones.
     """
     found: dict[str, PartitionStats] = {}
-    for place in partitions(output, "raw"):
+    for place in partitions(output, "scored"):
         stats = known_stats(output, place)
         if stats is None or stats.values != values:
             raise OutputError(f"statistics of partition {hive_path(place)!r} are missing or old: run `ragassay finalize` first")
+        check_rows(output, place, sum(stats.rows.values()))
         found[place] = stats
     return found
 

@@ -10,6 +10,7 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from ragassay.jobs.output.partitions import batches
+from ragassay.jobs.output.snapshot import with_verdicts_id
 from ragassay.jobs.storage import writing
 from ragassay.jobs.verdict.judged import Judged
 from ragassay.pipeline.arrays import Ints
@@ -33,7 +34,7 @@ class Applied:
     rise: Counter[int] = field(default_factory=Counter)
 
 
-def apply_file(fs: pafs.FileSystem, path: str, judged: Judged, keys: Ints) -> Applied:
+def apply_file(fs: pafs.FileSystem, path: str, judged: Judged, keys: Ints, verdicts_id: str = "") -> Applied:
     """Write a file of `scored/` anew, with the judge's decisions.
 
     Args:
@@ -41,12 +42,14 @@ def apply_file(fs: pafs.FileSystem, path: str, judged: Judged, keys: Ints) -> Ap
         path: The file; one of before the cascade gets its columns.
         judged: What the judge has decided.
         keys: `row_key`s of the rows whose change is counted.
+        verdicts_id: Id of the verdicts that are written.
     """
     done, decisions = Applied(), judged.read(fs)
     if decisions is None:
         return done
     schema = _with_columns(pq.read_schema(path, filesystem=fs))
-    with writing(fs, path) as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
+    named = with_verdicts_id(schema, verdicts_id)
+    with writing(fs, path) as stream, pq.ParquetWriter(stream, named, compression="zstd") as writer:
         for batch in batches(fs, [path]):
             before = _filled(batch, schema)
             after = with_judge(before, decisions)

@@ -15,6 +15,7 @@ from ragassay.jobs.escalate.written import Outcomes, drop_superseded, outcomes, 
 from ragassay.jobs.output.fingerprint import differences, short
 from ragassay.jobs.output.manifest import write_manifest
 from ragassay.jobs.output.partitions import hive_keys, hive_path, partitions
+from ragassay.jobs.output.snapshot import judged_id
 from ragassay.jobs.plan import Sink, Stage, run_plan
 from ragassay.jobs.progress.task import advance, expect, task
 from ragassay.jobs.resources import DRIVER_CPUS
@@ -93,7 +94,7 @@ def escalate_output(job: Job, output: Folder, manifest: Manifest, run: Run, cons
     record = _account(output, manifest, escalate, judge, keys)
     record.partitions, record.scored = sorted(map(hive_path, pending)), len(found.keys)
     with task(console, "deciding", "escalated", unit="partitions"):
-        done = _apply(output, manifest, touched, keys)
+        done = _apply(output, manifest, touched, keys, judged_id(run.run_id))
     record.changed = done.changed
     for place in pending:
         manifest.escalated[hive_path(place)] = run.run_id
@@ -222,19 +223,24 @@ def _account(output: Folder, manifest: Manifest, escalate: Escalate, judge: Judg
     return record
 
 
-def _apply(output: Folder, manifest: Manifest, places: Sequence[str], keys: Ints) -> Applied:
+def _apply(output: Folder, manifest: Manifest, places: Sequence[str], keys: Ints, verdicts_id: str) -> Applied:
     """Put the decisions into partitions of `scored/`, and their shares of flagged responses into the manifest."""
     import ray
 
     remote = ray.remote(num_cpus=DRIVER_CPUS)(apply_file)
     scored, judged = partitions(output, "scored"), judged_partitions(output, manifest, places)
-    tasks = {p: [remote.remote(output.fs, path, judged[p], keys) for path in scored[p]] for p in places if judged[p].files}
+    tasks = {
+        p: [remote.remote(output.fs, path, judged[p], keys, verdicts_id) for path in scored[p]]
+        for p in places
+        if judged[p].files
+    }
     total = Applied()
     expect(len(tasks), "partitions")
     for place, parts in tasks.items():
         done: list[Applied] = [ray.get(part) for part in parts]
         advance(1, "partitions")
         manifest.finalized[hive_path(place)].flagged = sum(part.flagged for part in done)
+        manifest.verdict_files[hive_path(place)] = verdicts_id
         total.changed += sum(part.changed for part in done)
         for part in done:
             total.rise.update(part.rise)

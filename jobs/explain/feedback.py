@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from ragassay.jobs.decide.labels import Label
 from ragassay.jobs.explain.measure import REVIEW
 from ragassay.jobs.explain.written import explained_rows
 from ragassay.jobs.output.partitions import partitions
+from ragassay.jobs.output.snapshot import unchanged
 from ragassay.jobs.storage import Folder, open_folder, refuse_inside
 from ragassay.jobs.writable import check_writable
 from ragassay.pipeline.errors import ConfigError, OutputError
@@ -116,7 +118,7 @@ def write_feedback(output: Folder, manifest: Manifest, strategy: str, dest: str)
             if said:
                 yield {**row, "label": _label(said, len(entries)), "sentence_labels": said, "weak": True, "labelled_by": model}
 
-    return write_parquet(open_folder(dest), labels(), FEEDBACK)
+    return write_parquet(open_folder(dest), chain(labels(), unchanged(output)), FEEDBACK)
 
 
 def write_review(output: Folder, strategy: str, dest: str) -> int:
@@ -136,7 +138,7 @@ def write_review(output: Folder, strategy: str, dest: str) -> int:
                     text = row["sentences"][entry["sentence"]]["text"]
                     yield {**row, **entry, "strategy": strategy, "text": text, "inconsistent": None}
 
-    return write_parquet(open_folder(dest), explanations(), REVIEW)
+    return write_parquet(open_folder(dest), chain(explanations(), unchanged(output)), REVIEW)
 
 
 def _label(said: list[dict[str, Any]], flagged: int) -> str | None:

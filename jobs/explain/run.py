@@ -1,9 +1,10 @@
 """`explain`: choose flagged sentences, ask about them, write what came, and account for every one."""
 
+import math
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,8 +20,10 @@ from ragassay.jobs.explain.answers import AnswerFiles, answers_folder, written_a
 from ragassay.jobs.explain.choose import FlaggedRows, choose, flagged_rows
 from ragassay.jobs.explain.written import entries, take_out
 from ragassay.jobs.output.fingerprint import differences, short
-from ragassay.jobs.output.manifest import write_manifest
+from ragassay.jobs.output.lock import locked
+from ragassay.jobs.output.manifest import read_manifest, write_manifest
 from ragassay.jobs.output.partitions import hive_keys
+from ragassay.jobs.output.snapshot import Snapshot, read_snapshot
 from ragassay.jobs.plan import Sink, Stage, needed_resources, run_plan
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.ray_session import ray_session
@@ -39,6 +42,8 @@ from ragassay.schemas.explanations import EXPLANATIONS, dataset_of, explanations
 from ragassay.schemas.manifest import Manifest
 
 CHECKPOINT = "_explaining"
+LOCK = "_lock-explain"
+"""Held while explanations are made, which takes hours: runs need not wait for it."""
 
 
 @dataclass(frozen=True)
@@ -59,17 +64,24 @@ class Budget:
 
 
 def explain_output(
-    job: Job, output: Folder, manifest: Manifest, strategy: Strategy | None, budget: Budget, console: Console
+    job: Job,
+    output: Folder,
+    manifest: Manifest,
+    strategy: Strategy | None,
+    budget: Budget,
+    console: Console,
+    wait: float = 0.0,
 ) -> Explained:
     """Explain flagged sentences of an output folder, and write `explanations/`.
 
     Args:
         job: Its `explain` says who explains.
-        output: The output folder, finalised and locked.
-        manifest: Its manifest, which gets a record of the run.
+        output: The output folder, finalised; nobody else explains it meanwhile (LOCK).
+        manifest: Its manifest, which gets a record of the run, here and on disk.
         strategy: How the model may disagree; None takes the job's.
         budget: What is explained.
         console: Where progress goes.
+        wait: Seconds to wait for a run that holds the manifest. At the end, when all is paid for, it waits as long as it takes.
 
     Returns:
         The run's record.
@@ -78,10 +90,29 @@ def explain_output(
         RagassayError: See `pipeline.errors`; no answer is lost, the same command goes on where it stopped.
     """
     reasoner = _reasoner(job, budget)
-    strategy = strategy or reasoner.strategy
+
+    def explain(snapshot: Snapshot, _: Manifest) -> Explained:
+        return _explain(job, reasoner, output, snapshot, manifest, strategy or reasoner.strategy, budget, console, wait)
+
+    # A run may give other verdicts meanwhile. If that leaves flags without explanations, it is done again, and asks only those.
+    return read_snapshot(output, explain, whole=False)
+
+
+def _explain(
+    job: Job,
+    reasoner: Reasoner,
+    output: Folder,
+    snapshot: Snapshot,
+    manifest: Manifest,
+    strategy: Strategy,
+    budget: Budget,
+    console: Console,
+    wait: float,
+) -> Explained:
     started, now = time.perf_counter(), datetime.now(UTC)
     run = Explained(f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", now.isoformat(timespec="seconds"), strategy, reasoner.model)
-    flagged = flagged_rows(output, budget.stratify)
+    flagged = flagged_rows(snapshot, budget.stratify)
+    snapshot.check()
     chosen = choose(flagged, budget.sentences, budget.stratify is not None, budget.seed)
     identity = {**reasoner.engine.weights(reasoner), **reasoner.identity(strategy)}
     _check_identity(output, manifest, strategy, identity)
@@ -93,8 +124,7 @@ def explain_output(
     run.flagged = {"responses": len(flagged.keys), "sentences": int(flagged.counts.sum())}
     run.chosen = {"responses": len(chosen), "sentences": int(flagged.counts[chosen].sum())}
     if len(todo):
-        manifest.reasoners[strategy] = identity
-        write_manifest(output, manifest)
+        _record(output, manifest, lambda known: known.reasoners.update({strategy: identity}), wait, console)
         size = int(flagged.counts[todo].sum())
         console.print(f"{size} flagged sentences of {len(todo)} responses to explain")
         stage = _stage(reasoner, strategy, identity, run.run_id, output, budget)
@@ -105,11 +135,19 @@ def explain_output(
     count(output, manifest, run, reasoner, {key: sentences[key] for key in flagged.keys[chosen].tolist()})
     run.seconds = round(time.perf_counter() - started, 3)
     run.finished = datetime.now(UTC).isoformat(timespec="seconds")
-    manifest.explained.append(run)
-    write_manifest(output, manifest)
+    _record(output, manifest, lambda known: known.explained.append(run), math.inf, console)
     output.delete(CHECKPOINT)
     AnswerFiles(output, strategy).settle({entry["request"] for _, entry in entries(output, strategy)})
     return run
+
+
+def _record(output: Folder, manifest: Manifest, change: Callable[[Manifest], None], wait: float, console: Console) -> None:
+    """Change the manifest as it is by now: runs may have changed it since it was read."""
+    with locked(output, "explain", wait, console):
+        now = read_manifest(output)
+        change(now)
+        write_manifest(output, now)
+    change(manifest)
 
 
 def _reasoner(job: Job, budget: Budget) -> Reasoner:

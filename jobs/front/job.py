@@ -3,7 +3,8 @@
 from typing import Any
 
 from ragassay.jobs.config import Job, default_members, load_job, make_job
-from ragassay.jobs.output.manifest import existing_output, read_manifest
+from ragassay.jobs.output.manifest import existing_output
+from ragassay.jobs.output.snapshot import read_verdicts
 from ragassay.pipeline.errors import ConfigError
 from ragassay.schemas.manifest import Manifest
 
@@ -26,7 +27,7 @@ def job_of(job: dict[str, Any] | str | None, like: str | None = None, *, fast: b
     if fast:
         return detectors_alone()
     if job is None and like is not None:
-        manifest = read_manifest(existing_output(like))
+        manifest = read_verdicts(existing_output(like))
         known = manifest.fingerprint
         if known and not (known["slms"] or known.get("uncertainty")):
             return _of_detectors(manifest)

@@ -7,7 +7,8 @@ from typing import Any
 from ragassay.jobs.config import BUNDLED, Job
 from ragassay.jobs.output.calibration_file import read_calibration, refuse_other_scores
 from ragassay.jobs.output.fingerprint import differences, fingerprint, short
-from ragassay.jobs.output.manifest import existing_output, read_manifest
+from ragassay.jobs.output.manifest import existing_output
+from ragassay.jobs.output.snapshot import read_verdicts
 from ragassay.jobs.score.frequencies import read_frequencies
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.bundled_calibration import (
@@ -60,7 +61,7 @@ def judging(job: Job, like: str | None, calibration: str | None) -> Judging:
     known = fingerprint(job)
     job = job.with_calibration(calibration)
     folder = existing_output(like) if like else None
-    manifest = read_manifest(folder) if folder else None
+    manifest = read_verdicts(folder) if folder else None
     if folder and manifest and like:
         _refuse_others(like, manifest.fingerprint, known, job.values)
     if job.calibration_file is not None:

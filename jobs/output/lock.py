@@ -1,4 +1,8 @@
-"""The lock of an output folder, so that two runs never write into it together."""
+"""The locks of an output folder: a command that writes its data holds one, and others wait for it.
+
+`LOCK` is of commands that write the manifest or `scored/`. `explain`, `publish` and `table` write apart from these, and each
+has a lock of its own. Commands that only read take none: see `jobs.output.snapshot`.
+"""
 
 import json
 import os
@@ -7,17 +11,28 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
+from rich.console import Console
 
 from ragassay.jobs.endings import behind, end_at_sigterm, full_message, is_full, sigterm_restored
 from ragassay.jobs.output.lease import CLAIM_SECONDS, Claim, ConditionalPut, LastPut, Lease, lease_of, store_age
+from ragassay.jobs.progress.task import waiting
 from ragassay.jobs.storage import Folder
-from ragassay.pipeline.errors import OutputError
+from ragassay.pipeline.errors import OutputError, OutputInUse
 
 LOCK = "_lock"
+HOLDER = "-holder"
+"""Behind the name of a lock on a local disk: the file that says who holds it."""
+
+POLL_SECONDS = 1.0
+POLL_STORE_SECONDS = 5.0
+"""How often a command that waits tries again: on a local disk, and on an object store."""
 
 RENEW_SECONDS = 60.0
 
@@ -29,22 +44,36 @@ NO_CONDITIONS = (
 )
 """Said where the lock leaves a gap."""
 
+Held = TypeVar("Held")
+
 
 @contextmanager
-def locked(folder: Folder) -> Iterator[str | None]:
-    """Hold the lock of an output folder, so that two runs never write into it together.
+def locked(
+    folder: Folder, command: str = "", wait: float = 0.0, console: Console | None = None, name: str = LOCK
+) -> Iterator[str | None]:
+    """Hold a lock of an output folder, so that two commands never write the same of it together.
 
     On a local disk it is a lock of the operating system, which ends with the process, however that ends. An object store has
     none: there a file says who holds it, written anew every minute, and one that has not been for LEASE_SECONDS is taken over.
     A run that could not write it for so long, or finds another's, ends as if it were stopped.
 
+    Args:
+        folder: The output folder.
+        command: Who takes it, for those that wait.
+        wait: Seconds to wait where another holds it.
+        console: Where the waiting is shown.
+        name: Which lock.
+
     Yields:
         What is to be known of the lock, if it can't keep out every other run; else None.
 
     Raises:
-        OutputError: Another run holds it, or has taken it over; or the folder can't be written, or its disk is full.
+        OutputInUse: Another holds it.
+        OutputError: Another run has taken it over; or the folder can't be written, or its disk is full.
     """
-    with _locally(folder) if folder.is_local else _leased(folder) as note:
+    who = {"command": command, "host": socket.gethostname(), "pid": os.getpid()}
+    patiently = partial(_patiently, wait=wait, console=console or Console(quiet=True))
+    with _locally(folder, name, who, patiently) if folder.is_local else _leased(folder, name, who, patiently) as note:
         try:
             yield note
         except Exception as error:
@@ -54,28 +83,69 @@ def locked(folder: Folder) -> Iterator[str | None]:
             raise OutputError(full_message(full, folder.uri)) from error
 
 
+def _patiently(take: Callable[[], Held], poll: float, *, wait: float, console: Console) -> Held:
+    """Take a lock, and try again until it is free.
+
+    Raises:
+        OutputInUse: It was not free in time.
+    """
+    began = time.monotonic()
+    try:
+        return take()
+    except OutputInUse as error:
+        if wait <= 0:
+            raise
+        holder = error.holder
+    with waiting(console, f"OUTPUT is in use{holder}"):
+        while True:
+            time.sleep(max(0.0, min(poll, began + wait - time.monotonic())))
+            try:
+                return take()
+            except OutputInUse:
+                if time.monotonic() - began >= wait:
+                    raise
+
+
+Patiently = Callable[[Callable[[], Any], float], Any]
+
+
 @contextmanager
-def _locally(folder: Folder) -> Iterator[str | None]:
+def _locally(folder: Folder, name: str, who: dict[str, Any], patiently: Patiently) -> Iterator[str | None]:
     try:
         folder.fs.create_dir(folder.root, recursive=True)
-        lock = FileLock(folder.path(LOCK), timeout=0)
-        lock.acquire()
-    except Timeout as error:
-        raise OutputError(f"output {folder.uri} is in use by another run on this machine: wait until it ends") from error
+        lock = patiently(partial(_taken, folder, name), POLL_SECONDS)
     except OSError as error:
         raise OutputError(f"output {folder.uri} can't be written: {error}") from error
     try:
+        with suppress(OSError):  # whoever has to wait is told less
+            folder.write(name + HOLDER, json.dumps({**who, "since": _now()}))
         yield None
     finally:
-        folder.delete(LOCK)  # while it is held: a run that has opened this file meanwhile notices, and tries anew
+        with suppress(OSError):
+            folder.delete(name + HOLDER)
+        folder.delete(name)  # while it is held: a run that has opened this file meanwhile notices, and tries anew
         lock.release()
 
 
+def _taken(folder: Folder, name: str) -> FileLock:
+    lock = FileLock(folder.path(name), timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        holder = Claim(folder.read(name + HOLDER) or "", "").holder
+        raise OutputInUse(
+            f"output {folder.uri} is in use by another run{_said(holder)}: wait until it ends, or have this command wait "
+            "longer for it (--wait MINUTES)",
+            _said(holder),
+        ) from error
+    return lock
+
+
 @contextmanager
-def _leased(folder: Folder) -> Iterator[str | None]:
+def _leased(folder: Folder, name: str, who: dict[str, Any], patiently: Patiently) -> Iterator[str | None]:
     try:
         folder.fs.create_dir(folder.root, recursive=True)
-        keeper = _claimed(folder)
+        keeper = patiently(partial(_claimed, folder, name, who), POLL_STORE_SECONDS)
     except OSError as error:
         raise OutputError(f"output {folder.uri} can't be written: {error}") from error
     with sigterm_restored():
@@ -95,39 +165,52 @@ def _leased(folder: Folder) -> Iterator[str | None]:
         ) from None
 
 
-def _claimed(folder: Folder) -> "_Keeper":
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _claimed(folder: Folder, name: str, who: dict[str, Any]) -> "_Keeper":
     """The claim on a folder, by whichever way its store has; it is still to be kept."""
-    who = {"host": socket.gethostname(), "pid": os.getpid(), "claim": uuid.uuid4().hex}
-    lease = lease_of(folder, LOCK)
+    who = {**who, "since": _now(), "claim": uuid.uuid4().hex}
+    lease = lease_of(folder, name)
     before = lease.read()
     if before is not None:
-        age = store_age(folder, LOCK)
+        age = store_age(folder, name)
         if age is not None and age < LEASE_SECONDS:
             raise _in_use(folder, before)
     text = json.dumps({**who, "renewed": 0})
     try:
         mine = lease.write(text, before)
     except NotImplementedError:
-        lease = LastPut(folder, LOCK)
+        lease = LastPut(folder, name)
         mine = lease.write(text, lease.read())
     if mine is None:
         raise _in_use(folder, lease.read())
     if isinstance(lease, ConditionalPut) and not lease.keeps_conditions(mine):
-        lease = LastPut(folder, LOCK)
+        lease = LastPut(folder, name)
         time.sleep(CLAIM_SECONDS)
         now = lease.read()
         if now is None or now.holder.get("claim") != who["claim"]:
             raise _in_use(folder, now)
         mine = now
-    return _Keeper(folder, lease, mine)
+    return _Keeper(folder, name, lease, mine)
 
 
-def _in_use(folder: Folder, other: Claim | None) -> OutputError:
-    holder = other.holder if other is not None else {}
-    return OutputError(
-        f"output {folder.uri} is in use by another run (host {holder.get('host')}, process {holder.get('pid')}): wait until "
-        f"it ends; if it is dead, its claim ends {LEASE_SECONDS / 60:.0f} minutes after it was last renewed"
+def _in_use(folder: Folder, other: Claim | None) -> OutputInUse:
+    holder = _said(other.holder if other is not None else {})
+    return OutputInUse(
+        f"output {folder.uri} is in use by another run{holder}: wait until it ends, or have this command wait longer for it "
+        f"(--wait MINUTES); if it is dead, its claim ends {LEASE_SECONDS / 60:.0f} minutes after it was last renewed",
+        holder,
     )
+
+
+def _said(holder: dict[str, Any]) -> str:
+    """Who holds a lock, in words, as far as that is known."""
+    command, since = holder.get("command"), holder.get("since")
+    parts = [f"host {holder.get('host', 'unknown')}", f"process {holder.get('pid', 'unknown')}"]
+    parts += [*([f"`ragassay {command}`"] if command else []), *([f"since {since}"] if since else [])]
+    return f" ({', '.join(parts)})"
 
 
 class _Keeper:
@@ -138,11 +221,11 @@ class _Keeper:
         note: See `locked`.
     """
 
-    def __init__(self, folder: Folder, lease: Lease, mine: Claim) -> None:
+    def __init__(self, folder: Folder, name: str, lease: Lease, mine: Claim) -> None:
         self.lost = False
         self.note = NO_CONDITIONS if isinstance(lease, LastPut) else None
         self._here = threading.current_thread() is threading.main_thread()
-        self._folder, self._lease, self._mine = folder, lease, mine
+        self._folder, self._name, self._lease, self._mine = folder, name, lease, mine
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._keep, daemon=True)
 
@@ -183,4 +266,4 @@ class _Keeper:
         with suppress(Exception):  # what is left ends by itself
             now = self._lease.read()
             if now is not None and now.holder.get("claim") == self._mine.holder["claim"]:
-                self._folder.delete(LOCK)
+                self._folder.delete(self._name)

@@ -91,6 +91,28 @@ def task(
         _current.reset(before)
 
 
+@contextmanager
+def waiting(console: Console, what: str) -> Iterator[None]:
+    """Show that the work waits while a block of code does: in the task that is open, or as one of its own.
+
+    Args:
+        console: Where to, if no task is open.
+        what: For what.
+    """
+    mine = _current.get()
+    if mine is None:
+        began = time.monotonic()
+        with task(console, "waiting", what, unit="seconds", count=lambda: int(time.monotonic() - began)):
+            yield
+        return
+    before = mine.phase, mine.stage
+    mine.phase, mine.stage = "waiting", what
+    try:
+        yield
+    finally:
+        mine.phase, mine.stage = before
+
+
 def expect(amount: int, unit: str) -> None:
     """There is so much more to do in the task that is open; where none is, or it counts something else, this tells nobody."""
     mine = _counts(unit)

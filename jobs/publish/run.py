@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any
 
 from ragassay.jobs.output.partitions import hive_path
+from ragassay.jobs.output.snapshot import check_place
 from ragassay.jobs.progress.task import expect
 from ragassay.jobs.publish.http import Http
 from ragassay.jobs.publish.rows import columns_of, read_rows, repeated_ids, rows_of
@@ -126,6 +127,7 @@ def publish(job: Job, http: Http, state: State) -> Done:
 
     Raises:
         PublishError: The tool can't be reached, refuses the key, or refuses too much.
+        OutputRewritten: A run has replaced a partition meanwhile; its new verdicts are sent when this is done again.
     """
     done, todo = Done(), []
     for place in job.files:
@@ -187,6 +189,7 @@ def _to_send(job: Job, place: str, part: PublishedPartition) -> Iterator[Chunk]:
 
 def _send_partition(job: Job, http: Http, state: State, place: str, part: PublishedPartition, done: Done) -> None:
     sending = _sending(job, part)
+    check_place(job.output, place)
     with closing(_answered(job.target, http, _to_send(job, place, part), sending)) as answered:
         for chunk, outcomes in answered:
             _count(part, done, hive_path(place), chunk, outcomes, retried=part.done)
@@ -196,6 +199,7 @@ def _send_partition(job: Job, http: Http, state: State, place: str, part: Publis
                     f"{http.connection.url} refuses more than {MOST_REFUSED:,} verdicts of a partition, such as "
                     f"{part.refused[-1].reason!r}. Mend that; the same command goes on, and tries the refused ones again"
                 )
+    check_place(job.output, place)
     part.done = True
 
 

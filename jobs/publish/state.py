@@ -10,6 +10,9 @@ from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.published import Published
 
 FOLDER = "publish"
+LOCK = "_lock-publish"
+"""Held while verdicts are sent: runs need not wait for it."""
+
 EVERY_SECONDS = 5.0
 """A run that is killed sends again what it sent since it last wrote; the tool sees it as the same."""
 

@@ -8,6 +8,7 @@ from pyarrow import parquet as pq
 
 from ragassay.jobs.input.types import merge_schemas
 from ragassay.jobs.output.partitions import batches, hive_keys, hive_path, partitions
+from ragassay.jobs.output.snapshot import check_place
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.table.types import storable_schema, stored
 from ragassay.pipeline.errors import OutputError
@@ -66,7 +67,8 @@ def schema_of(output: Folder, parts: list[Part]) -> pa.Schema:
     Raises:
         OutputError: A column has types that nothing holds, or the name of one of those added.
     """
-    schemas = {pq.read_schema(path, filesystem=output.fs): part.name for part in parts for path in part.files}
+    files = ((part.name, path) for part in parts for path in part.files)
+    schemas = {pq.read_schema(path, filesystem=output.fs).remove_metadata(): name for name, path in files}
     try:
         merged = merge_schemas(schemas)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -92,6 +94,9 @@ def rows_of(output: Folder, part: Part, schema: pa.Schema, name: str) -> Iterato
         part: The partition.
         schema: As `schema_of` gave it.
         name: What the table calls the output folder.
+
+    Raises:
+        OutputRewritten: A run has replaced the partition meanwhile.
     """
     keys = {key: None if value == NULL else value for key, value in hive_keys(part.place).items()}
     values = {**keys, PARTITION: part.name, OUTPUT: name}
@@ -99,3 +104,4 @@ def rows_of(output: Folder, part: Part, schema: pa.Schema, name: str) -> Iterato
         added = [pa.array([value] * batch.num_rows, pa.string()) for value in values.values()]
         names = [*batch.schema.names, *values]
         yield stored(pa.RecordBatch.from_arrays([*batch.columns, *added], names=names), schema)
+    check_place(output, part.place)  # before they are committed

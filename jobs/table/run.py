@@ -15,6 +15,9 @@ from ragassay.jobs.table.parts import parts_of, rows_of, schema_of
 from ragassay.pipeline.errors import ConfigError
 from ragassay.schemas.manifest import Manifest
 
+LOCK = "_lock-table"
+"""Held while a table is written: runs need not wait for it."""
+
 
 class Target(Protocol):
     """A table that partitions are written into, each whole or not at all."""
@@ -71,7 +74,7 @@ def write_table(output: Folder, manifest: Manifest, target: Target, name: str | 
     """Write each partition whose verdicts the table does not hold yet, in place of those it holds.
 
     Args:
-        output: The output folder, locked.
+        output: The output folder; nobody else writes it into a table meanwhile (LOCK).
         manifest: Its manifest.
         target: The table.
         name: What the table calls the output folder; None is its address. Rows of other names are left alone.

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from tempfile import TemporaryDirectory
 
+from rich.console import Console
+
 from ragassay.jobs.address import address_of
 from ragassay.jobs.config import Job
 from ragassay.jobs.input import Logs, find_logs, refuse_overlap
@@ -16,7 +18,16 @@ from ragassay.jobs.traces.stage import RECORD, TRACES, read_record, stage
 from ragassay.pipeline.errors import InputError
 
 
-def logs_of(job: Job, uri: str, output: Folder, *, kept: bool = True) -> tuple[Logs, dict[str, int]]:
+def logs_of(
+    job: Job,
+    uri: str,
+    output: Folder,
+    *,
+    kept: bool = True,
+    staged: bool = False,
+    wait: float = 0.0,
+    console: Console | None = None,
+) -> tuple[Logs, dict[str, int]]:
     """The logs of a job; those of a preset are staged below the output folder first.
 
     Args:
@@ -24,6 +35,9 @@ def logs_of(job: Job, uri: str, output: Folder, *, kept: bool = True) -> tuple[L
         uri: INPUT.
         output: The output folder.
         kept: Whether it stays.
+        staged: Whether the traces have been staged.
+        wait: Seconds to wait for another command that writes into the output folder.
+        console: Where the waiting is shown.
 
     Returns:
         The logs, and what was counted of traces; nothing for other logs, or where no trace is new.
@@ -33,9 +47,11 @@ def logs_of(job: Job, uri: str, output: Folder, *, kept: bool = True) -> tuple[L
     """
     if job.input.preset is None:
         return find_logs(uri, job.input, lambda: read_manifest(output).runs), {}
+    if staged:
+        return _staged(output, address_of(uri)), {}
     export = export_files(uri)
     refuse_overlap(export, output, export=True)
-    with locked(output):
+    with locked(output, "run", wait, console):
         counts = stage(export, output, job.input.preset, job.input.hold_days, job.on_bad_file == "skip")
     if not output.list(TRACES, ".parquet"):
         raise InputError(

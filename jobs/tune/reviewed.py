@@ -6,12 +6,13 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet as pq
 
-from ragassay.jobs.decide.labels import SENTENCE_COLUMNS, Key, LabelSource, read_reviewed
+from ragassay.jobs.decide.labels import SENTENCE_COLUMNS, Key, LabelSource, Reviewed, read_reviewed
 from ragassay.jobs.decide.reviewed_rows import labels_of_group, refuse_repeated
-from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import existing_output
 from ragassay.jobs.output.partitions import partitions, read_group
+from ragassay.jobs.output.snapshot import read_snapshot
 from ragassay.jobs.sections import Columns
+from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import InputError
 
 TEXTS = ["question", "context", "response"]
@@ -30,27 +31,11 @@ def reviewed_log(uri: str, source: LabelSource, columns: Columns) -> pa.Table:
 
     Raises:
         InputError: The file can't be used, or speaks of no row of the output.
-        OutputError: There is no such output, or it is in use.
+        OutputError: There is no such output, or a run is rewriting it.
     """
     reviewed = read_reviewed(source)
     output = existing_output(uri)
-    found: list[dict[str, Any]] = []
-    met: Counter[Key] = Counter()
-    with locked(output):
-        for place, paths in partitions(output, "scored").items():
-            for path in paths:
-                with pq.ParquetFile(path, filesystem=output.fs) as parquet:
-                    for group in range(parquet.num_row_groups):
-                        keys, labels = labels_of_group(parquet, group, place, reviewed)
-                        mine = [i for i, key in enumerate(keys) if reviewed.speaks_of(key)]
-                        if not mine:
-                            continue
-                        met.update(keys[i] for i in mine)
-                        texts = read_group(parquet, group, TEXTS, place).take(pa.array(mine)).to_pylist()
-                        found += [
-                            {**text, "label": labels[i], "said": reviewed.sentences.get(keys[i])}
-                            for i, text in zip(mine, texts, strict=True)
-                        ]
+    found, met = read_snapshot(output, lambda folder, _: _spoken_of(folder, reviewed))
     refuse_repeated(source.file or "", met)
     if not found:
         raise InputError(
@@ -60,6 +45,27 @@ def reviewed_log(uri: str, source: LabelSource, columns: Columns) -> pa.Table:
     kinds = [pa.string(), pa.list_(pa.string()), pa.string(), pa.string(), SAID]
     arrays = [pa.array([row[key] for row in found], kind) for key, kind in zip([*TEXTS, "label", "said"], kinds, strict=True)]
     return pa.table(arrays, names=names)
+
+
+def _spoken_of(output: Folder, reviewed: Reviewed) -> tuple[list[dict[str, Any]], Counter[Key]]:
+    """The rows that labels speak of, with their labels; and how often each key was met."""
+    found: list[dict[str, Any]] = []
+    met: Counter[Key] = Counter()
+    for place, paths in partitions(output, "scored").items():
+        for path in paths:
+            with pq.ParquetFile(path, filesystem=output.fs) as parquet:
+                for group in range(parquet.num_row_groups):
+                    keys, labels = labels_of_group(parquet, group, place, reviewed)
+                    mine = [i for i, key in enumerate(keys) if reviewed.speaks_of(key)]
+                    if not mine:
+                        continue
+                    met.update(keys[i] for i in mine)
+                    texts = read_group(parquet, group, TEXTS, place).take(pa.array(mine)).to_pylist()
+                    found += [
+                        {**text, "label": labels[i], "said": reviewed.sentences.get(keys[i])}
+                        for i, text in zip(mine, texts, strict=True)
+                    ]
+    return found, met
 
 
 SAID = pa.list_(pa.struct([("start", pa.int64()), ("end", pa.int64()), ("supported", pa.bool_())]))

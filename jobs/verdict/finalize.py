@@ -14,6 +14,7 @@ from pyarrow import parquet as pq
 from ragassay.jobs.input.types import plain
 from ragassay.jobs.output.partitions import BATCH_ROWS, batches
 from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
+from ragassay.jobs.output.snapshot import with_verdicts_id
 from ragassay.jobs.storage import writing
 from ragassay.jobs.verdict.input_order import in_input_order
 from ragassay.jobs.verdict.judged import NOBODY, Judged
@@ -105,7 +106,8 @@ def finalize_partition(
     passthrough = merged_passthrough(raw_schemas(fs, files))
     schema = scored_schema(passthrough)
     done, decisions = Finalized(), judged.read(fs)
-    with writing(fs, target) as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
+    named = with_verdicts_id(schema, settings.run_id)
+    with writing(fs, target) as stream, pq.ParquetWriter(stream, named, compression="zstd") as writer:
         raw = in_input_order(fs, files, partial(_with_columns, passthrough=passthrough))
         for table in _row_groups(_scored(raw, schema, settings, decisions), done):
             writer.write_table(table)

@@ -210,5 +210,5 @@ def test_a_lock_keeps_a_second_run_out(handbook_day: tuple[Path, Path]) -> None:
 
     output, config = handbook_day
     with locked(open_folder(str(output))):
-        done = here("run", config.parent / "logs", output, "--config", config)
+        done = here("run", config.parent / "logs", output, "--config", config, "--wait", "0")
     assert done.returncode == 1 and "in use by another run" in done.stderr

@@ -15,6 +15,7 @@ from ragassay.jobs.decide.export.reviewers import argilla, label_studio
 from ragassay.jobs.decide.export.rows import Options, Read, Row, Tally, rows
 from ragassay.jobs.decide.export.write import write_json, write_jsonl, write_parquet
 from ragassay.jobs.output.partitions import partitions
+from ragassay.jobs.output.snapshot import unchanged
 from ragassay.jobs.storage import Folder, open_folder, refuse_inside
 from ragassay.jobs.writable import check_writable
 from ragassay.pipeline.errors import ConfigError, OutputError
@@ -98,7 +99,7 @@ def export(
     first = next(made, None)
     if first is None:
         raise OutputError(_nothing(output, fmt, tally))
-    written = _WRITERS[fmt](target, chain([first], made))
+    written = _WRITERS[fmt](target, chain([first], made, unchanged(output)))
     return Exported(written, tally.passed, dict(tally.left_out), tally.used)
 
 

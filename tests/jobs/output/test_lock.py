@@ -169,5 +169,5 @@ def test_without_conditions_the_last_put_wins() -> None:
 
 def test_what_is_no_claim_of_ours_is_told_as_in_use(folder: Folder) -> None:
     folder.write(LOCK, "what is this?")
-    with pytest.raises(OutputError, match="host None"), locked(folder):
+    with pytest.raises(OutputError, match="host unknown"), locked(folder):
         pass

@@ -1,0 +1,169 @@
+"""A command that writes waits for the one that holds the lock, for as long as it is told to."""
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from pyarrow import fs as pafs
+from rich.console import Console
+
+from ragassay.jobs import run as job_run
+from ragassay.jobs.config import Job
+from ragassay.jobs.output import lease, lock
+from ragassay.jobs.output.lock import HOLDER, LOCK, locked
+from ragassay.jobs.output.manifest import write_manifest
+from ragassay.jobs.progress.show import LogFormat, log_as
+from ragassay.jobs.progress.task import task
+from ragassay.jobs.storage import Folder, open_folder
+from ragassay.pipeline.errors import OutputError, OutputInUse
+from ragassay.schemas.manifest import Manifest
+from tests.jobs.conftest import here
+
+
+@pytest.fixture(params=["disk", "store"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
+    """On a disk the lock is the operating system's; on a store, here one without conditions, a file."""
+    monkeypatch.setattr(lease, "CLAIM_SECONDS", 0.0)
+    if request.param == "disk":
+        return open_folder(str(tmp_path / "out"))
+    fs, _ = pafs.FileSystem.from_uri("mock:///")
+    return Folder(fs, "out", "mock:///out")
+
+
+@pytest.fixture
+def as_json() -> Iterator[None]:
+    log_as(LogFormat.JSON)
+    yield
+    log_as(LogFormat.TEXT)
+
+
+def when_it_waits(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object]) -> list[float]:
+    """Do something in place of each pause between two attempts; gives the pauses."""
+    pauses: list[float] = []
+
+    class Time:
+        monotonic = staticmethod(lambda: sum(pauses))
+
+        @staticmethod
+        def sleep(seconds: float) -> None:
+            pauses.append(seconds)
+            do()
+
+    monkeypatch.setattr(lock, "time", Time)
+    return pauses
+
+
+def test_attack_a_writer_waits_until_the_lock_is_free(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], as_json: None
+) -> None:
+    with ExitStack() as other:
+        other.enter_context(locked(folder, "explain"))
+        pauses = when_it_waits(monkeypatch, lambda: other.close() if len(pauses) == 2 else None)
+        with locked(folder, "run", 600.0, Console(quiet=True)):
+            assert len(pauses) == 2
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert {line["phase"] for line in lines} == {"waiting"}
+    assert all(f"process {os.getpid()}" in line["stage"] and "`ragassay explain`" in line["stage"] for line in lines)
+    assert [folder.read(name) for name in (LOCK, LOCK + HOLDER)] == [None, None]
+
+
+def test_attack_a_writer_gives_up_and_names_who_holds_the_lock(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses = when_it_waits(monkeypatch, lambda: None)
+    with locked(folder, "finalize"):
+        with pytest.raises(OutputInUse) as error, locked(folder, "run", 12.5):
+            pass
+        assert sum(pauses) == 12.5
+        assert f"process {os.getpid()}, `ragassay finalize`, since 20" in error.value.holder
+        assert error.value.holder in str(error.value) and "--wait" in str(error.value)
+        pauses.clear()
+        with pytest.raises(OutputInUse), locked(folder, "run", 0.0):
+            pass
+        assert pauses == []
+
+
+def test_waiting_is_shown_in_the_task_that_is_open(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], as_json: None
+) -> None:
+    quiet = Console(quiet=True)
+    with ExitStack() as other, task(quiet, "checking", "logs"):
+        other.enter_context(locked(folder))
+        when_it_waits(monkeypatch, other.close)
+        with locked(folder, "run", 600.0, quiet):
+            pass
+    assert {json.loads(line)["phase"] for line in capsys.readouterr().err.splitlines()} == {"checking"}
+
+
+def test_locks_of_different_kinds_are_held_together(folder: Folder) -> None:
+    with locked(folder, "run"), locked(folder, "explain", name="_lock-explain"):
+        with pytest.raises(OutputInUse) as error, locked(folder, "explain", name="_lock-explain"):
+            pass
+        assert "`ragassay explain`" in error.value.holder
+
+
+def test_an_error_of_a_lock_survives_pickling() -> None:
+    import pickle
+
+    found = pickle.loads(pickle.dumps(OutputInUse("in use", " (host h)")))
+    assert (str(found), found.holder) == ("in use", " (host h)")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_command_that_waits_ends_at_a_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int) -> None:
+    folder = open_folder(str(tmp_path))
+    write_manifest(folder, Manifest())
+    with locked(folder, "run"):
+        pauses = when_it_waits(monkeypatch, lambda: os.kill(os.getpid(), number))
+        done = here("fit", tmp_path)
+        assert done.returncode == code and len(pauses) == 1
+        assert folder.read(LOCK) is not None
+
+
+@pytest.mark.parametrize("command", ["fit", "finalize"])
+def test_a_command_that_is_not_to_wait_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    folder = open_folder(str(tmp_path))
+    write_manifest(folder, Manifest())
+    pauses = when_it_waits(monkeypatch, lambda: None)
+    with locked(folder, "run"):
+        done = here(command, tmp_path, "--wait", "0")
+        assert done.returncode == 1 and "in use by another run" in done.stderr and not pauses
+        assert here(command, tmp_path).returncode == 1 and sum(pauses) == 600
+
+
+def test_a_run_that_has_waited_looks_at_its_input_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run it waited for may have read what came in meanwhile: a table is read from where the last run ended."""
+    folder = open_folder(str(tmp_path))
+    write_manifest(folder, Manifest())
+    looks: list[bool] = []
+
+    class Logs:
+        source = None
+
+    def look(*_: object, staged: bool = False) -> tuple[type[Logs], dict[str, int]]:
+        looks.append(staged)
+        return Logs, {}
+
+    def stop(*_: object) -> None:
+        raise OutputError("enough")
+
+    monkeypatch.setattr(job_run, "_looked_at", look)
+    monkeypatch.setattr(job_run, "_register", stop)
+    console = Console(quiet=True)
+    with pytest.raises(OutputError, match="enough"):
+        job_run.score_job(Job(), "in", str(tmp_path), console)
+    assert looks == [False]
+
+    def other_run_ends() -> None:
+        write_manifest(folder, Manifest(fingerprint={"schema": 1}))
+        other.close()
+
+    monkeypatch.setattr(job_run, "read_manifest", lambda _: Manifest())
+    with ExitStack() as other:
+        other.enter_context(locked(folder, "run"))
+        when_it_waits(monkeypatch, other_run_ends)
+        with pytest.raises(OutputError, match="enough"):
+            job_run.score_job(Job(), "in", str(tmp_path), console, wait=600.0)
+    assert looks == [False, False, True]
