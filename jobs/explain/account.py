@@ -14,7 +14,6 @@ from ragassay.schemas.explanations import Outcome, dataset_of
 from ragassay.schemas.manifest import Manifest
 
 AGREED = {True: "consistent", False: "inconsistent", None: "can't tell"}
-NOT_ASKED = {Outcome.OVER_BUDGET, Outcome.TOO_LONG, Outcome.ERROR}
 
 
 def count(
@@ -36,12 +35,9 @@ def count(
     statuses, categories, agreed = Counter[str](), Counter[str](), Counter[str]()
     finished = {before.run_id for before in manifest.explained}
     counted: set[str] = set()
-    paid: dict[str, tuple[int, int]] = {}
     for row, entry in entries(output, run.strategy):
         if entry["request"] and row["run_id"] in finished:
             counted.add(entry["request"])
-        elif entry["request"] and entry["status"] not in NOT_ASKED:
-            paid[entry["request"]] = entry["prompt_tokens"], entry["completion_tokens"]
         if row["row_key"] not in wanted:
             continue
         found.setdefault(row["row_key"], []).append(entry["sentence"])
@@ -52,8 +48,10 @@ def count(
             categories.update([entry["category"]] if entry["category"] else [])
     _check_balance(output, run.strategy, wanted, found)
     answers = AnswerFiles(output, run.strategy)
-    paid |= {r: (answer.prompt_tokens, answer.completion_tokens) for r, answer in answers.uncounted().items()}
-    paid = {request: tokens for request, tokens in paid.items() if request not in counted | set(answers.counted)}
+    # Each answer is kept apart until a run has counted it, whatever became of the run that asked, and of the row.
+    paid = {
+        r: (answer.prompt_tokens, answer.completion_tokens) for r, answer in answers.uncounted().items() if r not in counted
+    }
     run.statuses, run.categories, run.agreed = dict(statuses), dict(categories.most_common()), dict(agreed)
     run.asked = len(paid)
     run.prompt_tokens, run.completion_tokens = (sum(tokens[i] for tokens in paid.values()) for i in (0, 1))

@@ -50,10 +50,11 @@ class AnswerFiles:
         """Keep the answers of rows that are about to go.
 
         Args:
-            gone: Entries as `schemas.explanations.EXPLANATION` has them, whose cost an earlier run has counted.
+            gone: Entries as `schemas.explanations.EXPLANATION` has them. Those that no run has counted are kept as they are.
         """
+        kept = self._counted | self._listed(_NEW)
         for entry in gone:
-            if _is_final(entry) and entry["request"] not in self._counted:
+            if _is_final(entry) and entry["request"] not in kept | self._counted:
                 self._write(entry["request"] + _COUNTED, _completion(entry))
                 self._counted.add(entry["request"])
 
@@ -61,11 +62,6 @@ class AnswerFiles:
         """Answers that no run has counted yet."""
         found = {request: self._read(request + _NEW) for request in self._listed(_NEW) - self._counted}
         return {request: completion for request, completion in found.items() if completion is not None}
-
-    @property
-    def counted(self) -> Collection[str]:
-        """Requests of no row whose answers a run has counted."""
-        return self._counted
 
     def settle(self, written: Collection[str]) -> None:
         """At the end of a run, which has counted all: delete answers that stand in rows; the others stay, as counted ones."""

@@ -90,9 +90,19 @@ def explain_output(
         RagassayError: See `pipeline.errors`; no answer is lost, the same command goes on where it stopped.
     """
     reasoner = _reasoner(job, budget)
+    strategy = strategy or reasoner.strategy
+    started, now = time.perf_counter(), datetime.now(UTC)
+    run_id = f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
     def explain(snapshot: Snapshot, _: Manifest) -> Explained:
-        return _explain(job, reasoner, output, snapshot, manifest, strategy or reasoner.strategy, budget, console, wait)
+        run = Explained(run_id, now.isoformat(timespec="seconds"), strategy, reasoner.model)
+        _explain(job, reasoner, output, snapshot, manifest, run, budget, console, wait)
+        run.seconds = round(time.perf_counter() - started, 3)
+        run.finished = datetime.now(UTC).isoformat(timespec="seconds")
+        _record(output, manifest, lambda known: known.explained.append(run), math.inf, console)
+        output.delete(CHECKPOINT)
+        AnswerFiles(output, strategy).settle({entry["request"] for _, entry in entries(output, strategy)})
+        return run
 
     # A run may give other verdicts meanwhile. If that leaves flags without explanations, it is done again, and asks only those.
     return read_snapshot(output, explain, whole=False)
@@ -104,13 +114,13 @@ def _explain(
     output: Folder,
     snapshot: Snapshot,
     manifest: Manifest,
-    strategy: Strategy,
+    run: Explained,
     budget: Budget,
     console: Console,
     wait: float,
-) -> Explained:
-    started, now = time.perf_counter(), datetime.now(UTC)
-    run = Explained(f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", now.isoformat(timespec="seconds"), strategy, reasoner.model)
+) -> None:
+    """Explain, and count in the run's record what came of it."""
+    strategy = Strategy(run.strategy)
     flagged = flagged_rows(snapshot, budget.stratify)
     snapshot.check()
     chosen = choose(flagged, budget.sentences, budget.stratify is not None, budget.seed)
@@ -133,12 +143,6 @@ def _explain(
                 ray.enter_context(ray_session(job, *needed_resources([stage])))
             _run(job, output, flagged, todo, stage, strategy, console, size)
     count(output, manifest, run, reasoner, {key: sentences[key] for key in flagged.keys[chosen].tolist()})
-    run.seconds = round(time.perf_counter() - started, 3)
-    run.finished = datetime.now(UTC).isoformat(timespec="seconds")
-    _record(output, manifest, lambda known: known.explained.append(run), math.inf, console)
-    output.delete(CHECKPOINT)
-    AnswerFiles(output, strategy).settle({entry["request"] for _, entry in entries(output, strategy)})
-    return run
 
 
 def _record(output: Folder, manifest: Manifest, change: Callable[[Manifest], None], wait: float, console: Console) -> None:

@@ -280,3 +280,50 @@ def test_nothing_is_flagged(flagged: Path, model: Model) -> None:
     server, config = model()
     done = here("explain", flagged, "--config", config)
     assert done.returncode == 0 and "0 sentences of 0 responses" in done.stdout and not server.bodies, done.stdout + done.stderr
+
+
+def test_attack_a_run_gives_other_verdicts_while_sentences_are_explained(flagged: Path, model: Model) -> None:
+    """Neither waits for the other, and in the end exactly what is flagged is explained."""
+    before = flags(flagged)
+
+    def reply(body: dict[str, Any]) -> Reply:
+        if len(manifest(flagged)["runs"]) == 1:
+            finalize(flagged, job(threshold={"quantile": 0.6}))
+        return explains(body)
+
+    server, config = model(reply, engine={"concurrency": 1})
+    done = here("explain", flagged, "--config", config, "--wait", "0")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert flags(flagged) > before
+    assert here("explain", flagged, "--config", config, "--wait", "0").returncode == 0
+    assert set(outcomes(flagged, "categorized")) == flags(flagged) and max(questions(server).values()) == 1
+    found = manifest(flagged)
+    assert len(found["runs"]) == 2 and sum(run["asked"] for run in found["explained"]) == len(server.bodies)
+
+
+def test_what_a_killed_explain_has_spent_is_counted_once(flagged: Path, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ragassay.jobs.explain import run
+
+    server, config = model()
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "count", killed)
+        assert here("explain", flagged, "--config", config).returncode == 130
+    asked_before = len(server.bodies)
+    assert [here("explain", flagged, "--config", config).returncode for _ in range(3)] == [0, 0, 0]
+    assert [run["asked"] for run in manifest(flagged)["explained"]] == [asked_before, 0, 0]
+    assert len(server.bodies) == asked_before > 0
+
+
+def test_two_explain_at_once_exclude_each_other(flagged: Path, model: Model) -> None:
+    from ragassay.jobs.explain.run import LOCK
+    from ragassay.jobs.output.lock import locked
+    from ragassay.jobs.storage import open_folder
+
+    server, config = model()
+    with locked(open_folder(str(flagged)), "explain", name=LOCK):
+        done = here("explain", flagged, "--config", config, "--wait", "0")
+    assert done.returncode == 1 and "`ragassay explain`" in done.stderr and not server.bodies

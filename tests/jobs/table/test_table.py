@@ -15,8 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import fs as pafs
 
+from ragassay.jobs.output import snapshot as snapshots
 from ragassay.jobs.output.manifest import write_manifest
+from ragassay.jobs.output.snapshot import read_snapshot
 from ragassay.jobs.storage import Folder, open_folder
+from ragassay.jobs.table import parts
 from ragassay.jobs.table.delta import DeltaTarget
 from ragassay.jobs.table.parts import parts_of, rows_of
 from ragassay.jobs.table.run import WrittenTable, target_of, write_table
@@ -135,6 +138,35 @@ def test_other_outputs_keep_their_rows_and_one_begun_anew_replaces_its_own(table
     again.verdicts("dt=1", 5, run="run-10")
     assert again.write(tables.to, tables.catalog, None).rows == 5
     assert Counter(row["ragassay_output"] for row in tables.rows()) == {str(one.path): 4, str(two.path): 5}
+
+
+def test_attack_a_partition_that_a_run_replaces_is_not_written_in_part(
+    tables: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table takes none of what was read before and after; the second attempt writes the new verdicts."""
+    output = Output(tmp_path / "out")
+    for day in (1, 2):
+        output.verdicts(f"dt={day}", 20)
+    monkeypatch.setattr(snapshots, "PAUSE_SECONDS", 0.0)
+    seen: list[str] = []
+
+    def batches(fs: pafs.FileSystem, files: list[str]) -> Iterator[pa.RecordBatch]:
+        whole = list(parts.partitions_batches(fs, files))
+        yield from whole[:1]
+        if not seen:
+            output.verdicts("dt=1", 20, threshold=0.9, run="run-2")
+        seen.extend(files)
+
+    monkeypatch.setattr(parts, "partitions_batches", parts.batches, raising=False)
+    monkeypatch.setattr(parts, "batches", batches)
+    folder = open_folder(str(output.path))
+    done = read_snapshot(
+        folder,
+        lambda snapshot, manifest: write_table(snapshot, manifest, target_of(tables.to, folder, tables.catalog), "audit"),
+        whole=False,
+    )
+    assert done.partitions == 2 and len(seen) == 3
+    assert Counter((row["dt"], row["threshold"]) for row in tables.rows()) == {("1", 0.9): 20, ("2", 0.5): 20}
 
 
 def test_one_that_breaks_off_leaves_partitions_whole(tables: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
