@@ -1,0 +1,160 @@
+"""Twenty readers in a loop while runs are made and killed: no run fails, and no reader sees half of a run's verdicts."""
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.conftest import example_rows, write_logs
+from tests.jobs.conftest import write_job
+from tests.soak.fault_runs import DETECTORS, children, end_all, launched, often
+from tests.soak.results import Result, record
+
+pytestmark = pytest.mark.soak
+
+READERS = 20
+ROUNDS = 3
+ROWS = 400
+PATIENCE = 600
+TAUS = (0.35, 0.65)
+"""Thresholds that the rounds take in turn: what is read must be of one of them."""
+
+READER = """
+import json, sys, time
+from pathlib import Path
+import pyarrow.parquet as pq
+from ragassay.jobs.output.manifest import existing_output
+from ragassay.jobs.output.partitions import partitions
+from ragassay.jobs.output.snapshot import read_snapshot
+from ragassay.pipeline.errors import OutputRewritten
+
+def read(folder, manifest):
+    found = []
+    for place, paths in partitions(folder, "scored").items():
+        time.sleep(0.05)
+        table = pq.read_table(paths[0], columns=["run_id", "threshold", "row_id"], filesystem=folder.fs, partitioning=None)
+        runs, taus = (table[name].drop_null().unique().to_pylist() for name in ("run_id", "threshold"))
+        found.append([place, runs, taus, len(table), len(set(table["row_id"].to_pylist()))])
+    return found, [run.run_id for run in manifest.runs if run.fit]
+
+output, log, stop = map(Path, sys.argv[1:])
+with log.open("a") as lines:
+    while not stop.exists():
+        try:
+            found, runs = read_snapshot(existing_output(str(output)), read)
+            lines.write(json.dumps({"found": found, "runs": runs}) + "\\n")
+        except OutputRewritten as error:
+            lines.write(json.dumps({"rewritten": error.partition}) + "\\n")
+        lines.flush()
+        time.sleep(2.0)
+"""
+
+
+def test_attack_readers_beside_runs_that_are_made_and_killed(tmp_path: Path) -> None:
+    dice = random.Random(5)
+    output, stop, log = tmp_path / "out", tmp_path / "stop", tmp_path / "runs.log"
+    jobs = [
+        write_job(tmp_path / f"job{i}.yaml", slms=[], detectors=DETECTORS, block_mib=0.05, threshold={"value": tau})
+        for i, tau in enumerate(TAUS)
+    ]
+    add_day(tmp_path / "logs", 1)
+    run(log, "run", tmp_path / "logs", output, "--config", jobs[0])
+    readers = start_readers(tmp_path, output, stop)
+    killed = 0
+    rounds = often(ROUNDS)
+    try:
+        for number in range(rounds):
+            add_day(tmp_path / "logs", number + 2)
+            config = jobs[number % 2]
+            killed += kill(launched("run", tmp_path / "logs", output, "--config", config, log=log), output, dice)
+            run(log, "run", tmp_path / "logs", output, "--config", config)
+            killed += kill(launched("finalize", output, "--config", jobs[(number + 1) % 2], log=log), output, dice)
+            run(log, "finalize", output, "--config", jobs[(number + 1) % 2])
+    finally:
+        stop.touch()
+        codes = [reader.wait(60) for reader in readers]
+    assert codes == [0] * READERS, (tmp_path / "readers.log").read_text()
+    seen = count_readings(tmp_path)
+    note = (
+        f"{READERS} readers, {2 * rounds} runs that ended and {killed} that were killed: {seen['whole']:,} whole readings, "
+        f"{seen['rewritten']:,} that said a run was rewriting, {seen['mixed']} of half a run"
+    )
+    record(
+        Result("faults", "readers beside runs that are made and killed", seen.total(), seen.total() - seen["mixed"], 0, 0, note)
+    )
+    print(note)
+    assert not seen["mixed"] and seen["whole"] > READERS and killed
+
+
+def add_day(logs: Path, day: int) -> None:
+    write_logs(logs / f"dt=2026-11-{day:02d}" / "a.parquet", example_rows(ROWS, start=day * ROWS), row_group_size=100)
+
+
+def run(log: Path, *args: str | Path) -> None:
+    """A run that must end well."""
+    process = launched(*args, log=log)
+    assert process.wait(PATIENCE) == 0, log.read_text()[-3000:]
+
+
+def kill(process: Any, output: Path, dice: random.Random) -> bool:
+    """Kill a run at some moment: mostly while it writes verdicts; whether it came to that."""
+    before = newest(output)
+    end = time.monotonic() + PATIENCE
+    while dice.random() < 0.9997 and newest(output) == before and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.01)
+    left = children(process)
+    if process.poll() is None:
+        process.send_signal(signal.SIGKILL)
+    process.wait()
+    end_all(left)
+    return bool(process.returncode == -signal.SIGKILL)
+
+
+def newest(output: Path) -> int:
+    return max((path.stat().st_mtime_ns for path in (output / "scored").rglob("part-0.parquet")), default=0)
+
+
+def start_readers(folder: Path, output: Path, stop: Path) -> list[psutil.Popen]:
+    script = folder / "reader.py"
+    script.write_text(READER)
+    said = (folder / "readers.log").open("ab")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "ARROW_NUM_THREADS": "1"}
+    return [
+        psutil.Popen(
+            [sys.executable, str(script), str(output), str(folder / f"reader{i}.jsonl"), str(stop)],
+            stdout=said,
+            stderr=said,
+            env=environment,
+        )
+        for i in range(READERS)
+    ]
+
+
+def count_readings(folder: Path) -> Counter[str]:
+    """How the readings ended: whole, rewritten, or mixed, which none may be."""
+    seen: Counter[str] = Counter(whole=0, rewritten=0, mixed=0)
+    for path in folder.glob("reader*.jsonl"):
+        for line in path.read_text().splitlines():
+            reading = json.loads(line)
+            if "rewritten" in reading:
+                seen["rewritten"] += 1
+                continue
+            parts = reading["found"]
+            one_each = all(len(runs) == len(taus) == 1 and rows == ids == ROWS for _, runs, taus, rows, ids in parts)
+            known = {run for _, runs, *_ in parts for run in runs} <= set(reading["runs"])
+            seen["whole" if parts and one_each and known and in_order(parts, reading["runs"]) else "mixed"] += 1
+    return seen
+
+
+def in_order(parts: list[list[Any]], runs: list[str]) -> bool:
+    """Whether these are verdicts that stood together: those of one `finalize`, and partitions that later runs added."""
+    order = [runs.index(part[1][0]) for part in sorted(parts)]
+    return order == sorted(order)
