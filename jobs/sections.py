@@ -126,7 +126,8 @@ class DropText(Section):
     """No text of users in OUTPUT.
 
     Attributes:
-        keep: Columns of text that are carried along all the same, such as a tenant. Numbers, times and hive keys always are.
+        keep: Columns of text that are carried along all the same, such as a tenant, or `passage_ids`. Numbers, times and hive
+            keys always are.
     """
 
     keep: tuple[str, ...] = ()

@@ -17,6 +17,7 @@ from ragassay.pipeline.errors import ConfigError
 from ragassay.schemas.columns import Status
 
 _PROBES = ["Write to ann@example.org, or call +1 555 0100.", "Nothing to hide."]
+_TEXTS, _LISTS = ("question", "response"), ("context", "passage_ids")
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,9 @@ def identity(name: str) -> dict[str, str]:
 
 
 def redacted(table: pa.Table, redaction: Redaction | None) -> pa.Table:
-    """Log rows whose question, passages and response went through the function.
+    """Log rows whose question, passages, ids of passages and response went through the function.
 
-    A row for which it raises, or gives no string, has none of its texts, and the status `error` unless it had one already.
+    A row for which it raises, or gives no string, has none of them, and the status `error` unless it had one already.
 
     Args:
         table: Rows of the schema `logs`.
@@ -79,25 +80,23 @@ def redacted(table: pa.Table, redaction: Redaction | None) -> pa.Table:
 
 
 def _redacted(table: pa.Table, function: Callable[[Sequence[str]], list[str]]) -> pa.Table:
-    questions, contexts, responses = (table[name].to_pylist() for name in ("question", "context", "response"))
-    texts = dict.fromkeys([*questions, *(passage for context in contexts for passage in context or []), *responses])
+    columns: dict[str, list[Any]] = {name: table[name].to_pylist() for name in (*_TEXTS, *_LISTS)}
+    texts = dict.fromkeys(text for name in _TEXTS for text in columns[name])
+    texts |= dict.fromkeys(text for name in _LISTS for texts_of_row in columns[name] for text in texts_of_row or [])
     texts.pop(None, None)
     new: dict[str | None, str | None] = {None: None}
     if texts:  # a function of a list may not expect an empty one
         new |= dict(zip(texts, function(list(texts)), strict=True))
-    columns: dict[str, list[Any]] = {
-        "question": [new[text] for text in questions],
-        "context": [None if context is None else [new[passage] for passage in context] for context in contexts],
-        "response": [new[text] for text in responses],
-    }
-    for name, values in columns.items():
-        table = _set(table, name, values)
+    for name in _TEXTS:
+        table = _set(table, name, [new[text] for text in columns[name]])
+    for name in _LISTS:
+        table = _set(table, name, [None if found is None else [new[text] for text in found] for found in columns[name]])
     return table
 
 
 def _without_texts(row: pa.Table, error: str) -> pa.Table:
     fault = {"status": Status.ERROR.value, "error": error} if row["status"][0].as_py() == Status.OK.value else {}
-    for name, value in {"question": None, "context": None, "response": None, **fault}.items():
+    for name, value in {**dict.fromkeys((*_TEXTS, *_LISTS)), **fault}.items():
         row = _set(row, name, [value])
     return row
 

@@ -16,7 +16,7 @@ from ragassay.pipeline.detectors.frequencies import Frequencies
 from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.slm.config import Replicas, Slm
 from ragassay.pipeline.stages.detect import detect_batch
-from ragassay.pipeline.stages.drop_text import drop_texts
+from ragassay.pipeline.stages.drop_text import PASSAGE_IDS, drop_texts
 from ragassay.pipeline.stages.rerank import Reranker
 from ragassay.pipeline.stages.served import ServedScorer
 from ragassay.pipeline.stages.slm import SlmScorer
@@ -106,7 +106,8 @@ def drop_stages(job: Job, logs: Logs) -> list[Stage]:
         return []
     carried = set(carried_columns(job, logs).names)
     dropped = [name for name in logs.passthrough.names if name not in carried]
-    return [Stage("drop_text", drop_texts, {"dropped": dropped}, judges=False)]
+    arguments = {"dropped": dropped, "keep_passage_ids": PASSAGE_IDS in job.drop_text.keep}
+    return [Stage("drop_text", drop_texts, arguments, judges=False)]
 
 
 def carried_columns(job: Job, logs: Logs) -> pa.Schema:
@@ -118,7 +119,7 @@ def carried_columns(job: Job, logs: Logs) -> pa.Schema:
     if job.drop_text is None:
         return logs.passthrough
     kept = {*job.drop_text.keep, *logs.partition_keys}
-    unknown = sorted(kept - set(logs.passthrough.names))
+    unknown = sorted(kept - {PASSAGE_IDS, *logs.passthrough.names})
     if unknown and logs.files:  # without any, nothing has columns
         there = f"; they are {', '.join(logs.passthrough.names)}" if logs.passthrough.names else ": there are none"
         raise InputError(f"input {logs.uri}: drop_text.keep names {', '.join(unknown)}, no column that is carried along{there}")

@@ -31,6 +31,9 @@ REQUEST_SETTINGS = {
 }  # fmt: skip
 """Parameters that are the same in every request: a server that refuses one of them refuses every row."""
 
+SAID = "; it said: "
+"""Stands before what an error quotes of a server, which may echo a prompt: `drop_text` cuts errors here."""
+
 Answer = TypeVar("Answer")
 
 
@@ -291,7 +294,7 @@ def _fault_of(caller: Caller, error: "APIStatusError") -> Exception:
         if error.param in REQUEST_SETTINGS:
             way = ". Without structured output: structured: false" if error.param == "response_format" else ""
             return ModelError(f"{where} does not take `{error.param}` (HTTP {status}): {reason}{way}")
-        return _RefusedError(f"the server refuses the row (HTTP {status}): {reason}")
+        return _RefusedError(f"the server refuses the row (HTTP {status}){SAID}{reason}")
     if status in {408, 409, 429} or status >= 500:
         return _TroubleError(f"HTTP {status}{f' ({error.code[:40]})' if error.code else ''}")
     if status in {401, 403}:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ragassay.pipeline.engines.server import Caller, Form, exchange
+from ragassay.pipeline.engines.server import SAID, Caller, Form, exchange
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.listener import answered
 
@@ -106,7 +106,7 @@ def _by_chances(asker: Asker, first: Any, tokens: int) -> Answer:
     no = [logprob for token, logprob in chances if token.strip() in asker.unsupported]
     if not yes and not no:
         reason = f"none of the {len(chances)} likeliest first tokens is a supported or unsupported word"
-        return _without(asker, f"{reason}; the likeliest is {first.token[:40]!r}", tokens)
+        return _without(asker, f"{reason}{SAID}{first.token[:40]!r}", tokens)
     if any(logprob is None or math.isnan(logprob) for logprob in [*yes, *no]):
         return _without(asker, "the server's log-probability is no number", tokens)
     listed = [logprob for _, logprob in chances if logprob is not None and not math.isnan(logprob)]
@@ -126,7 +126,7 @@ def _by_word(asker: Asker, word: str, tokens: int) -> Answer:
         return Answer(0.0, -math.inf, -math.inf, None, tokens)
     if word.strip() in asker.unsupported:
         return Answer(-math.inf, 0.0, -math.inf, None, tokens)
-    return _without(asker, f"the answer {word[:40]!r} is neither a supported nor an unsupported word", tokens)
+    return _without(asker, f"the answer is neither a supported nor an unsupported word{SAID}{word[:40]!r}", tokens)
 
 
 def _without(asker: Asker, error: str, tokens: int = 0) -> Answer:

@@ -1,30 +1,40 @@
 """Drop the text of rows before they are written: offsets, scores, statuses and keys stay."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ragassay.pipeline.engines.server import SAID
 from ragassay.schemas.columns import EVIDENCE, SPAN
 
 TEXTS = ("question", "context", "response")
+
+PASSAGE_IDS = "passage_ids"
+"""Ids of passages: often names of files, addresses or customers, so they count as text."""
+
 _MISSING = EVIDENCE.field("missing").type
 
 
-def drop_texts(table: pa.Table, dropped: Sequence[str]) -> pa.Table:
+def drop_texts(table: pa.Table, dropped: Sequence[str], keep_passage_ids: bool = False) -> pa.Table:
     """Rows of `raw/` without the user's text.
 
     Args:
         table: Rows with all columns of `raw/`.
         dropped: Columns of the user's that do not stay.
+        keep_passage_ids: Leave the ids of passages.
 
     Returns:
-        The same rows: question, context, response, texts of sentences and of what evidence misses are null.
+        The same rows: question, context, response, texts of sentences and of what evidence misses are null, and the ids of
+        passages unless they are kept; errors do not quote servers.
     """
     table = table.drop_columns([name for name in dropped if name in table.column_names])
-    for name in TEXTS:
+    for name in TEXTS if keep_passage_ids else (*TEXTS, PASSAGE_IDS):
         table = _set(table, name, pa.nulls(table.num_rows, table.schema.field(name).type))
-    for name, change in (("sentences", _bare_spans), ("evidence", _bare_evidence)):
+    errors = [error and error.partition(SAID)[0] for error in table["error"].to_pylist()]
+    table = _set(table, "error", pa.array(errors, pa.string()))
+    for name, change in (("sentences", _bare_spans), ("evidence", partial(_bare_evidence, keep_ids=keep_passage_ids))):
         chunks = [_mapped(chunk, change) for chunk in table[name].chunks]
         table = _set(table, name, pa.chunked_array(chunks, table.schema.field(name).type))
     return table
@@ -52,9 +62,11 @@ def _bare_missing(missing: pa.StructArray) -> pa.StructArray:
     return pa.StructArray.from_arrays(parts, fields=fields)
 
 
-def _bare_evidence(evidence: pa.StructArray) -> pa.StructArray:
-    parts = [
-        _mapped(pc.struct_field(evidence, f.name), _bare_missing) if f.name == "missing" else pc.struct_field(evidence, f.name)
-        for f in EVIDENCE
-    ]
-    return pa.StructArray.from_arrays(parts, fields=list(EVIDENCE))
+def _bare_evidence(evidence: pa.StructArray, keep_ids: bool) -> pa.StructArray:
+    def part(field: pa.Field) -> pa.Array:
+        values = pc.struct_field(evidence, field.name)
+        if field.name == "missing":
+            return _mapped(values, _bare_missing)
+        return pa.nulls(len(values), field.type) if field.name == "passage_id" and not keep_ids else values
+
+    return pa.StructArray.from_arrays([part(field) for field in EVIDENCE], fields=list(EVIDENCE))

@@ -18,6 +18,8 @@ from ragassay.jobs.run import run_job
 from ragassay.jobs.score.stages import carried_columns
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
 from ragassay.pipeline.redact import Redaction, identity
+from ragassay.schemas.columns import Status
+from tests.chat_server import Reply, Serve, completion
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import here, read_rows, write_job
 
@@ -40,7 +42,7 @@ def marked(count: int) -> list[dict[str, Any]]:
             **row,
             "row_id": f"r{i}",
             "question": f"Who is {MARK}q?",
-            "context": [*row["context"], f"A passage of {MARK}c, of 1990."],
+            "context": with_ids([*row["context"], f"A passage of {MARK}c, of 1990."]),
             "response": f"{row['response']} In 1987 {MARK}r Quux met ann{i}@example.org.",
             "comment": f"{MARK}t",
             "nested": [{"note": f"{MARK}n"}],
@@ -48,7 +50,19 @@ def marked(count: int) -> list[dict[str, Any]]:
             "price": 1.5,
         }
         for i, row in enumerate(example_rows(count))
-    ] + [{**example_rows(1)[0], "row_id": "bad", "response": None, "comment": f"{MARK}t"}]
+    ] + [
+        {
+            **example_rows(1)[0],
+            "row_id": "bad",
+            "context": with_ids(["A passage."]),
+            "response": None,
+            "comment": f"{MARK}t",
+        }
+    ]
+
+
+def with_ids(texts: list[str]) -> list[dict[str, str]]:
+    return [{"text": text, "id": f"/home/{MARK}p/ann@shop.example-{place}.pdf"} for place, text in enumerate(texts)]
 
 
 @pytest.fixture
@@ -73,7 +87,7 @@ def test_an_output_without_text_holds_none(folder: Path) -> None:
     full, bare = ({row["row_id"]: row for row in read_rows(folder / name)} for name in ("full", "bare"))
     assert full.keys() == bare.keys()
     for name, row in bare.items():
-        assert (row["question"], row["context"], row["response"]) == (None, None, None)
+        assert (row["question"], row["context"], row["response"], row["passage_ids"]) == (None, None, None, None)
         assert row["tenant"] == full[name]["tenant"] and row["dt"] == full[name]["dt"]
         assert "comment" not in row and "nested" not in row and "data" not in row and row["price"] == full[name]["price"]
         for what in ("score", "verdict", "status", "members", "error"):
@@ -81,10 +95,46 @@ def test_an_output_without_text_holds_none(folder: Path) -> None:
         for mine, other in zip(row["sentences"] or [], full[name]["sentences"] or [], strict=True):
             assert mine == {**other, "text": None}
         for mine, other in zip(row["evidence"] or [], full[name]["evidence"] or [], strict=True):
-            assert mine == {**other, "missing": [{**item, "text": None} for item in other["missing"]]}
+            assert mine == {**other, "passage_id": None, "missing": [{**item, "text": None} for item in other["missing"]]}
+    assert any(at["passage_id"] for row in full.values() for at in row["evidence"] or [])
     assert any(at["missing"] for row in bare.values() for at in row["evidence"] or [])
     with pytest.raises(OutputError, match="drop_text"):  # what was to hold no text gets none later
         run_job(make_job(settings), str(folder / "logs"), str(folder / "bare"), QUIET)
+
+
+def test_attack_ids_of_passages_stay_in_an_output_without_text_only_where_they_are_kept(folder: Path) -> None:
+    job = make_job({"slms": [], "detectors": DETECTORS, "drop_text": {"keep": ["passage_ids"]}})
+    run_job(job, str(folder / "logs"), str(folder / "ids"), QUIET)
+    kept = {row["row_id"]: row for row in read_rows(folder / "ids")}
+    wanted = {row["row_id"]: [passage["id"] for passage in row["context"]] for row in marked(8)}
+    assert {name: row["passage_ids"] for name, row in kept.items()} == wanted
+    for name, row in kept.items():
+        for at in row["evidence"] or []:
+            assert at["passage_id"] == (None if at["passage"] is None else wanted[name][at["passage"]])
+        assert (row["question"], row["context"], row["response"]) == (None, None, None)
+    held = everything(folder / "ids")
+    assert f"{MARK}p" in held and MARK not in held.replace(f"{MARK}p", "")
+
+
+def test_attack_errors_do_not_quote_a_server_in_an_output_without_text(folder: Path, serve: Serve) -> None:
+    def reply(body: dict[str, Any]) -> Reply:
+        prompt = body["messages"][-1]["content"]
+        if "Shop 0" in prompt:
+            return 400, {"error": {"message": f"content filter: {prompt[-200:]}", "code": "content_filter"}}
+        yes = 0.5 + len(prompt) % 7 / 20
+        return completion({MARK: 0.9} if "Shop 1" in prompt else {"yes": yes, "no": 1 - yes})
+
+    engine = {"kind": "server", "base_url": serve(reply).url, "top_logprobs": 5, "retries": 0}
+    settings = {"slms": [{"name": "served", "model": "m", "engine": engine}]}
+    for name, drop_text in (("full", False), ("bare", True)):
+        job = make_job({**settings, "drop_text": drop_text, "max_error_share": 1.0})
+        run_job(job, str(folder / "logs"), str(folder / name), QUIET)
+    full, bare = ({row["row_id"]: row for row in read_rows(folder / name)} for name in ("full", "bare"))
+    for name in ("r0", "r1"):
+        assert full[name]["status"] == bare[name]["status"] == Status.NO_ANSWER
+        assert MARK in full[name]["error"] and MARK not in bare[name]["error"]
+    assert "HTTP 400" in bare["r0"]["error"] and bare["r2"]["error"] is None and bare["r2"]["status"] == Status.OK
+    assert MARK not in everything(folder / "bare")
 
 
 def test_commands_that_need_text_say_so(folder: Path) -> None:
@@ -148,27 +198,31 @@ def test_texts_are_redacted_before_anything_sees_them(folder: Path, function: st
     (folder / "hide_it.py").write_text(HIDE)
     secret = {
         "question": "Call +49 30 1234567?",
-        "context": ["Write to bob@shop.example.", None],
+        "context": [{"text": "Write to bob@shop.example.", "id": "mails/eve@shop.example.eml"}, {"text": None, "id": None}],
         "response": "Call +49 30 1234567 now.",
     }
     rows = [
-        *({**row, "row_id": f"r{i}", "response": f"{row['response']} Mail ann{i}@shop.example."} for i, row in
-          enumerate(example_rows(4))),
+        *({**row, "row_id": f"r{i}", "context": [{"text": text, "id": f"id of fay{i}@shop.example"} for text in row["context"]],
+           "response": f"{row['response']} Mail ann{i}@shop.example."} for i, row in enumerate(example_rows(4))),
         {**secret, "row_id": "secret", "tenant": "t"},
         {**secret, "row_id": "raises", "tenant": "t", "response": "Please explode carl@shop.example."},
         {**secret, "row_id": "opens", "tenant": "t", "response": "A missing file of dora@shop.example."},
+        {**secret, "row_id": "id raises", "tenant": "t", "context": [{"text": "A.", "id": "explode gus"}]},
     ]  # fmt: skip
     write_logs(folder / "secret" / "a.parquet", rows)
     job = make_job({"slms": [], "detectors": DETECTORS, "redact": f"hide_it:{function}", "max_error_share": 1.0})
     run_job(job, str(folder / "secret"), str(folder / "out"), QUIET)
     held = everything(folder / "out")
-    assert not re.search(r"@shop|shop\.example|30 1234567|can't hide|carl|dora", held) and "[mail]" in held
+    assert not re.search(r"@shop|shop\.example|30 1234567|can't hide|carl|dora|eve|fay|gus", held) and "[mail]" in held
     found = {row["row_id"]: row for row in read_rows(folder / "out")}
     assert len(found) == len(rows)
     assert found["secret"]["question"] == "Call [phone]?" and found["secret"]["context"] == ["Write to [mail].", None]
-    for name in ("raises", "opens"):
+    assert found["secret"]["passage_ids"] == ["mails/[mail]", None]
+    assert {at["passage_id"] for i in range(4) for at in found[f"r{i}"]["evidence"]} >= {"id of [mail]"}
+    for name in ("raises", "opens", "id raises"):
         row = found[name]
         assert (row["status"], row["question"], row["context"], row["response"]) == ("error", None, None, None)
+        assert row["passage_ids"] is None
         assert row["error"].startswith("redact: ")
     assert sum(row["status"] == "ok" for row in found.values()) == 5
     one = identity(f"hide_it:{function}")
