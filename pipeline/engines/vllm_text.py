@@ -5,10 +5,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import TemplateError
-
 from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.plain_text import Ids, PlainText
+from ragassay.pipeline.engines.template_limits import render_chat
 from ragassay.pipeline.engines.text import Completion, Messages, Wanted, legal
 from ragassay.pipeline.errors import ModelError
 from ragassay.schemas.explanations import Outcome
@@ -94,8 +93,8 @@ def chat_ids(who: str, tokenizer: Any, plain: PlainText, chat: Messages) -> Ids:
     """
     marked = [{"role": message["role"], "content": f"{_OPEN}{i}{_CLOSE}"} for i, message in enumerate(chat)]
     try:
-        text = tokenizer.apply_chat_template(marked, tokenize=False, add_generation_prompt=True)
-    except (TemplateError, ValueError) as error:
+        text = render_chat(tokenizer, marked)
+    except Exception as error:  # whatever a template's expressions raise
         raise ModelError(
             f"{who}: its chat template fails ({error}): take an instruct model whose template has a system message"
         ) from error

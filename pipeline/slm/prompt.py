@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from jinja2 import TemplateError
-
 from ragassay.pipeline.engines.plain_text import Ids, PlainText, Segment
+from ragassay.pipeline.engines.template_limits import render_chat
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.template import check_prompt, fill, placeholder, render_placeholders
@@ -195,14 +194,14 @@ def chat_around(user: str, tokenizer: Any, name: str, system: str | None) -> str
         system: System message; None leaves the chat template's own.
 
     Raises:
-        ModelError: The chat template fails.
+        ModelError: The chat template fails, or takes too long.
     """
     messages = [{"role": "user", "content": user}]
     if system is not None:
         messages.insert(0, {"role": "system", "content": system})
     try:
-        return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
-    except (TemplateError, ValueError) as error:
+        return render_chat(tokenizer, messages)
+    except Exception as error:  # whatever a template's expressions raise
         raise ModelError(f"SLM {name!r}: its chat template fails ({error}): set chat: false, or another prompt") from error
 
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 from jinja2 import StrictUndefined, Template
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from ragassay.pipeline.engines.template_limits import TemplateLimitError, check_length, limited_steps, try_prompt
 from ragassay.pipeline.errors import ConfigError
 
 _OPEN, _CLOSE = "\ue000", "\ue001"  # private-use characters around a placeholder's name
@@ -25,10 +26,13 @@ def render(who: str, prompt: str, context: Sequence[str], texts: Mapping[str, st
         texts: Its other variables.
 
     Raises:
-        ConfigError: The template is wrong.
+        ConfigError: The template is wrong, or takes too long.
     """
     try:
-        return _compiled(prompt).render(context=list(context), **texts)
+        with limited_steps():
+            text = _compiled(prompt).render(context=list(context), **texts)
+        check_length(text, [*context, *texts.values()])
+        return text
     except Exception as error:  # whatever a template's expressions raise
         raise ConfigError(f"{who}: the prompt is no valid template: {error}") from error
 
@@ -62,6 +66,10 @@ def check_prompt(who: str, prompt: str, judged: str, before: str | None = None) 
         ConfigError: It does not.
     """
     others = [before] if before else []
+    try:
+        try_prompt(prompt, {"context": ["a", "b"], **dict.fromkeys(["question", judged, *others], "text")})
+    except TemplateLimitError as error:
+        raise ConfigError(f"{who}: the prompt is no usable template: {error}") from error
     text = render_placeholders(who, prompt, judged, 2, others)
     found = _PLACEHOLDER.findall(text)
     names = Counter(found)
