@@ -14,6 +14,7 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from ragassay.jobs.address import address_of, without_secrets
+from ragassay.jobs.contact import reach
 from ragassay.jobs.object_store import patient
 from ragassay.pipeline.errors import InputError, OutputError
 
@@ -172,7 +173,7 @@ def open_folder(uri: str) -> Folder:
     """Open a folder by path or URI, whether or not it exists.
 
     Raises:
-        InputError: The URI's scheme or bucket is unknown.
+        InputError: The URI's scheme or bucket is unknown, or the object store does not answer.
     """
     if "://" not in uri:
         absolute = Path(uri).expanduser().absolute()
@@ -183,6 +184,7 @@ def open_folder(uri: str) -> Folder:
         fs = patient(fs)
     except (ValueError, OSError) as error:
         raise InputError(without_secrets(f"{uri!r} is no path or URI that can be opened: {error}")) from None
+    reach(fs, root, address_of(uri))
     return Folder(fs, root.rstrip("/"), uri.rstrip("/"))
 
 

@@ -167,7 +167,7 @@ def client(folder: Folder) -> Any:
         keys = {"aws_access_key_id": unquote(address.username), "aws_secret_access_key": unquote(address.password or "")}
     # A server of one's own seldom has a name for every bucket.
     style = {"addressing_style": "path" if server and query.get("force_virtual_addressing") != "true" else "auto"}
-    settings = Config(s3=style, retries={"mode": "standard", "max_attempts": TRIES}, connect_timeout=10, read_timeout=30)
+    settings = Config(s3=style, retries={"mode": "standard", "max_attempts": TRIES}, connect_timeout=5, read_timeout=30)
     return boto3.session.Session().client("s3", region_name=folder.fs.region, endpoint_url=server, config=settings, **keys)
 
 

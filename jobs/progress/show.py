@@ -4,7 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ragassay.jobs.progress.bar import Bar, duration
+from ragassay.jobs.progress.waits import long_waits
 
 LOOK_SECONDS = 1.0
 LINE_SECONDS = 15.0
@@ -34,6 +35,7 @@ class LogFormat(StrEnum):
 
 
 _format = [LogFormat.TEXT]
+_open: list[Thread] = []
 
 
 def log_as(wanted: LogFormat) -> None:
@@ -43,7 +45,7 @@ def log_as(wanted: LogFormat) -> None:
 
 @contextmanager
 def shown(look: Look, console: Console) -> Iterator[None]:
-    """Show how far a block of code is.
+    """Show how far a block of code is, and what it waits for.
 
     Args:
         look: Tells how far it is; asked about once a second, and when the block has ended without an error.
@@ -61,17 +63,27 @@ def shown(look: Look, console: Console) -> Iterator[None]:
         with suppress(Exception):  # whatever is wrong with what is shown, the work goes on
             teller.tell(look())
     alive = console.is_terminal and not console.is_dumb_terminal and not as_json
-    work = partial(_live, look, console, ended) if alive else partial(_lines, look, teller, ended)
+    with_waits: Look = lambda: [*look(), *long_waits()]  # noqa: E731
+    work = partial(_live, with_waits, console, ended) if alive else partial(_lines, with_waits, teller, ended)
     thread = Thread(target=work, daemon=True, name="progress")
     thread.start()
+    _open.append(thread)
     try:
         yield
     finally:
+        _open.remove(thread)
         ended.set()
         thread.join(timeout=10)
     if as_json:
         with suppress(Exception):
             say_json(look())
+
+
+@contextmanager
+def shown_waits() -> Iterator[None]:
+    """Show on stderr what a block of code waits for, unless it is part of one that is shown."""
+    with nullcontext() if _open else shown(list, Console(stderr=True)):
+        yield
 
 
 class Teller:
@@ -95,7 +107,7 @@ class Teller:
         now = self._clock()
         phases = [(bar.stage, bar.phase) for bar in bars]
         due = self._said is None or now - self._said >= LINE_SECONDS or phases != self._phases
-        if now >= self._from and due:
+        if now >= self._from and due and bars:
             self._said, self._phases = now, phases
             self._say(bars)
 
@@ -179,5 +191,7 @@ def draw(progress: Progress, tasks: list[Any], bars: Sequence[Bar]) -> None:
     for i, bar in enumerate(bars):
         if i == len(tasks):
             tasks.append(progress.add_task(bar.title, total=None, text=""))
-        progress.update(tasks[i], description=bar.title, completed=bar.done, total=bar.total, text=bar.text)
+        progress.update(tasks[i], description=bar.title, completed=bar.done, total=bar.total, text=bar.text, visible=True)
+    for task in tasks[len(bars) :]:  # of waits that have ended
+        progress.update(task, visible=False)
     progress.refresh()
