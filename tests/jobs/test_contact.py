@@ -21,13 +21,18 @@ from tests.jobs.progress.test_show import terminal
 from tests.soak.fault_store import KEYS, Weather, s3_store
 
 
+def nothing_is_known() -> None:
+    """Forget which stores answer."""
+    contact._reached.clear()
+    contact._silent.clear()
+
+
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything takes a moment, and nothing is known of any store."""
     for name, seconds in {"GIVE_UP_SECONDS": 0.6, "ANSWER_SECONDS": 1.0, "MOST_SECONDS": 30.0, "_PAUSES": (0.1,)}.items():
         monkeypatch.setattr(contact, name, seconds)
-    for name in ("_reached", "_silent"):
-        monkeypatch.setattr(contact, name, type(getattr(contact, name))())
+    nothing_is_known()
     monkeypatch.setattr(waits, "WAIT_SECONDS", 0.2)
     monkeypatch.setattr(show, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(show, "QUIET_SECONDS", 0.0)
@@ -103,11 +108,11 @@ def test_a_store_that_answers_with_errors_is_there() -> None:
     with s3_store() as store:
         folder = open_folder(store.uri("out"))
         folder.write("a", "text")
-        contact._reached.clear()
+        nothing_is_known()
         for weather in (Weather(errors=1.0, seed=1), Weather(unanswered=1.0, seed=1)):
             store.weather = weather
             assert open_folder(store.uri("out")).root == folder.root
-            contact._reached.clear()
+            nothing_is_known()
         store.weather = Weather()
         for _ in range(3):
             open_folder(store.uri("out"))

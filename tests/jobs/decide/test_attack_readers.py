@@ -13,12 +13,11 @@ from fsspec.implementations.local import LocalFileSystem
 from pyarrow import fs as pafs
 from rich.console import Console
 
-from ragassay.jobs.cli import outputs
 from ragassay.jobs.decide.judged import ask_judge
 from ragassay.jobs.decide.labelled import fits_of_all, member_values_of, stats_of
 from ragassay.jobs.output import snapshot as snapshots
 from ragassay.jobs.output.lock import locked
-from ragassay.jobs.output.manifest import read_manifest, write_manifest
+from ragassay.jobs.output.manifest import existing_output, read_manifest, write_manifest
 from ragassay.jobs.output.partitions import partitions
 from ragassay.jobs.output.snapshot import VERDICTS_ID, Snapshot, read_snapshot, read_verdicts
 from ragassay.jobs.run import finalize_job
@@ -272,4 +271,4 @@ def test_a_judge_is_not_asked_where_its_answers_cannot_be_kept(scored: Path, mon
     judge = Judge(name="judge", model="m", base_url="http://127.0.0.1:1/v1")
     with pytest.raises(OutputError, match=r"judge/judge\.json"):
         ask_judge(judge, rows, Folder(fs, str(scored), str(scored)))
-    assert outputs.existing_output(str(scored)).read("judge/judge.json") is None
+    assert existing_output(str(scored)).read("judge/judge.json") is None

@@ -7,7 +7,7 @@ import pytest
 
 from ragassay.jobs.output import snapshot as snapshots
 from ragassay.jobs.output.lock import locked
-from ragassay.jobs.publish import run
+from ragassay.jobs.publish import rows, run
 from ragassay.jobs.publish.state import LOCK
 from ragassay.jobs.storage import open_folder
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
@@ -36,7 +36,7 @@ def test_attack_verdicts_that_a_run_replaces_while_they_are_sent_are_sent_again(
     output, there = write_output(tmp_path, {PLACE: [row("a", SUPPORTED), row("b", SUPPORTED)]}), Langfuse()
     tool = serve(there.tool())
     monkeypatch.setattr(snapshots, "PAUSE_SECONDS", 0.0)
-    read, times = run.read_rows, []
+    read, times = rows.read_rows, []
 
     def overtaken(*arguments: Any) -> Any:
         times.append(1)

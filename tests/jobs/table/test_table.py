@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import fs as pafs
 
+from ragassay.jobs.output import partitions
 from ragassay.jobs.output import snapshot as snapshots
 from ragassay.jobs.output.manifest import write_manifest
 from ragassay.jobs.output.snapshot import read_snapshot
@@ -151,13 +152,12 @@ def test_attack_a_partition_that_a_run_replaces_is_not_written_in_part(
     seen: list[str] = []
 
     def batches(fs: pafs.FileSystem, files: list[str]) -> Iterator[pa.RecordBatch]:
-        whole = list(parts.partitions_batches(fs, files))
+        whole = list(partitions.batches(fs, files))
         yield from whole[:1]
         if not seen:
             output.verdicts("dt=1", 20, threshold=0.9, run="run-2")
         seen.extend(files)
 
-    monkeypatch.setattr(parts, "partitions_batches", parts.batches, raising=False)
     monkeypatch.setattr(parts, "batches", batches)
     folder = open_folder(str(output.path))
     done = read_snapshot(
