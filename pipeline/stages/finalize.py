@@ -11,7 +11,7 @@ from ragassay.pipeline.calibration.probability import probabilities
 from ragassay.pipeline.contain import contain, fault_of
 from ragassay.pipeline.escalate.decide import by_ensemble
 from ragassay.pipeline.members import scores_of
-from ragassay.pipeline.verdict.rule import Rule, apply_rule
+from ragassay.pipeline.verdict.rule import Rule, apply_rule, flag_sentences
 from ragassay.pipeline.verdict.threshold import verdicts
 from ragassay.schemas.calibration import ProbabilityMap
 from ragassay.schemas.columns import SCORED_SENTENCE, Status
@@ -57,8 +57,7 @@ def _failed(row: pa.RecordBatch, schema: pa.Schema, settings: VerdictSettings, e
 def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSettings) -> pa.RecordBatch:
     """Rows of `scored/` from rows of `raw/`.
 
-    A sentence is flagged if it alone makes its response hallucinated (`apply_rule`); where the rule leaves that to the mean, if
-    a response of that sentence alone would be. Its `score` is the ensemble's (eq. 5), which keeps the order that a positivity
+    Sentences are flagged by `flag_sentences`. A sentence's `score` is the ensemble's (eq. 5), which keeps the order that a positivity
     policy may lose. A row of which no member that counts says anything has no score, and a status that says so: the job may
     have fewer members than the one that scored it.
     """
@@ -78,7 +77,7 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSe
     flags = np.zeros(len(of_ok_row), dtype=bool)
     unknown = np.isnan(sentence_score)
     tau = settings.threshold
-    flags[of_ok_row] = scores.ceiling <= (np.nan if tau is None else tau)
+    flags[of_ok_row] = flag_sentences(scores, counts, np.nan if tau is None else tau)
     flat = spans.flatten()
     structs = pa.StructArray.from_arrays(
         [

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ragassay.pipeline.arrays import Floats, Ints
+from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.verdict.aggregate import Mean, Positive, aggregate, make_positive
 from ragassay.pipeline.verdict.normalize import Fit, ensemble, lowest
 
@@ -39,11 +39,13 @@ class Scores:
     Attributes:
         response: One score a response; NaN where no sentence has one.
         sentence: Ensemble score (eq. 5) of every sentence, in one array; NaN where no member has a value for it.
-        ceiling: The most that its response may score, for every sentence; flagged where that is at or below the threshold.
+        positive: The same, made positive: what a response of that sentence alone would score by the mean.
+        ceiling: The most that its response may score, for every sentence.
     """
 
     response: Floats
     sentence: Floats
+    positive: Floats
     ceiling: Floats
 
 
@@ -64,7 +66,7 @@ def apply_rule(rule: Rule, values: Mapping[str, Floats], counts: Ints) -> Scores
     """
     if not len(counts):
         empty = np.array([])
-        return Scores(empty, empty, empty)
+        return Scores(empty, empty, empty, empty)
     sentence = ensemble(values, rule.fits, rule.weights)
     low = lowest(rule.fits, list(values), rule.weights)
     positive = make_positive(sentence, rule.positive, epsilon=rule.epsilon, low=low)
@@ -73,7 +75,27 @@ def apply_rule(rule: Rule, values: Mapping[str, Floats], counts: Ints) -> Scores
     sizes = np.bincount(owners[known], minlength=len(counts))
     response = aggregate(positive[known], sizes, rule.mean)
     if rule.sentence is None:
-        return Scores(response, sentence, positive)
+        return Scores(response, sentence, positive, positive)
     # Below 0 a fraction of the threshold would lie above it.
     ceiling = positive if rule.positive is Positive.NONE else positive / rule.sentence
-    return Scores(np.minimum(response, aggregate(ceiling[known], sizes, Mean.MIN)), sentence, ceiling)
+    return Scores(np.minimum(response, aggregate(ceiling[known], sizes, Mean.MIN)), sentence, positive, ceiling)
+
+
+def flag_sentences(scores: Scores, counts: Ints, threshold: float) -> Bools:
+    """Return whether each sentence is flagged.
+
+    A sentence is flagged if it decides (its ceiling is at or below the threshold). In a hallucinated response, each sentence
+    that would be hallucinated alone is flagged too, and the lowest one always. A mean is never below the lowest sentence, so a
+    response is hallucinated exactly if one of its sentences is flagged. Without `rule.sentence` a sentence decides nothing: it
+    is flagged if it would be hallucinated alone, in a supported response too.
+
+    Args:
+        scores: What `apply_rule` returned.
+        counts: Sentences per response, each at least 1.
+        threshold: tau; NaN flags nothing.
+    """
+    if not len(counts):
+        return np.zeros(0, dtype=bool)
+    lowest_of_response = np.fmin.reduceat(scores.positive, np.cumsum(counts) - counts)
+    limit = np.where(scores.response <= threshold, np.fmax(lowest_of_response, threshold), -np.inf)
+    return (scores.ceiling <= threshold) | (scores.positive <= np.repeat(limit, counts))

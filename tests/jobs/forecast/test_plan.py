@@ -122,7 +122,7 @@ def test_tokens_of_uncertainty_are_those_that_are_then_read(tiny_model: str, tmp
 def test_rows_that_can_not_be_scored_are_told(tmp_path: Path) -> None:
     rows = example_rows(8)
     rows[0]["context"] = None
-    rows[1]["response"] = "word " * 9000
+    rows[1]["question"] = "word " * 600
     write_logs(tmp_path / "a.parquet", rows)
     job = make_job({"slms": [{"name": "m", "max_model_len": 512}]})
     logs = find_logs(str(tmp_path))

@@ -124,7 +124,7 @@ def test_values_come_back(tables: Tables, tmp_path: Path) -> None:
     output.write(tables.to, tables.catalog)
     row = max(tables.rows(), key=lambda row: int(row["row_key"]))
     assert (row["at"], row["small"], row["nothing"], row["context"]) == (AT, 2, None, ["a", None])
-    assert row["sentences"] == [{"text": "It is.", "start": 0, "end": 6, "score": 0.25, "flagged": True}]
+    assert row["sentences"] == [{"text": "It is.", "start": 0, "end": 6, "repeats": None, "score": 0.25, "flagged": True}]
     assert (row["ragassay_output"], row["ragassay_partition"]) == ("audit", "")
 
 

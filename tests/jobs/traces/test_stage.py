@@ -2,8 +2,6 @@
 
 import gzip
 import json
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -368,35 +366,3 @@ def test_an_output_with_staged_traces_can_be_moved(tmp_path: Path) -> None:
     staged_file.write_bytes((places[1] / TRACES / "dt=2001-09-09" / "part-2.parquet").read_bytes())
     with pytest.raises(OutputError, match="of which output"):
         night(places[1])
-
-
-STAGE_MANY = """
-import resource, sys
-from pathlib import Path
-from ragassay.jobs.storage import open_folder
-from ragassay.jobs.traces.export import export_files
-from ragassay.jobs.traces.stage import stage
-resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
-print(stage(export_files(sys.argv[1]), open_folder(sys.argv[2]), "otel", 0, False)["traces"])
-"""
-
-
-def test_attack_an_export_of_5000_days_needs_no_more_than_256_files(tmp_path: Path) -> None:
-    write(tmp_path / "export" / "all.jsonl", *(otlp(f"t{i % 7}-{i}", 1e9 + i // 2 * DAY) for i in range(10_000)))
-    command = [sys.executable, "-c", STAGE_MANY, str(tmp_path / "export"), str(tmp_path / "out")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "10000\n"), done.stderr
-    files = [path.relative_to(tmp_path / "out" / TRACES) for path in (tmp_path / "out" / TRACES).glob("dt=*/*.parquet")]
-    assert len(files) == 5000 and set(ids(tmp_path / "out").values()) == {1}
-
-
-def test_attack_a_line_without_end_is_refused_before_it_fills_the_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ragassay.jobs.traces.export.LONGEST_LINE", 5000)
-    huge = otlp("t2", 1e9, text="A" * 20_000)
-    write(tmp_path / "export" / "1.jsonl", otlp("t1", 1e9), huge, otlp("t3", 1e9))
-    with pytest.raises(InputError, match=r"line 2"):
-        staging(tmp_path / "export", tmp_path / "out")
-    assert staging(tmp_path / "export", tmp_path / "out", keep_bad=True)["unreadable"] == 1
-    assert ids(tmp_path / "out") == {"t1": 1, "t3": 1}

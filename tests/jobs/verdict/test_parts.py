@@ -162,7 +162,7 @@ def scored_by_the_default_members(folder: Path) -> Path:
 def finalized(folder: Path, job: Job) -> tuple[Run, bytes]:
     with tasks_here():
         run = finalize_job(job, str(folder), Console(quiet=True))
-    table = pq.read_table(folder / "scored" / "part-0.parquet").drop_columns(["run_id"])
+    table = pq.read_table(folder / "scored" / "part-0.parquet").drop_columns(["run_id"]).replace_schema_metadata(None)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)

@@ -55,7 +55,7 @@ def test_a_row_that_met_a_server_in_trouble_is_counted_as_an_error(serve: Serve)
 def test_a_row_of_which_a_sentence_has_no_answer_says_so_and_the_others_go_on(serve: Serve) -> None:
     hat = Row("When?", ROW.context, "Wear a hat.", ["Wear a hat."])
     first, second = ask_rows([hat, ROW], slm(serve(by_statement)))
-    assert first.status is Status.NO_ANSWER and "likeliest is 'Maybe'" in (first.error or "") and second.status is Status.OK
+    assert first.status is Status.NO_ANSWER and "'Maybe'" in (first.error or "") and second.status is Status.OK
 
 
 def test_a_batch_comes_out_as_from_any_member(serve: Serve) -> None:

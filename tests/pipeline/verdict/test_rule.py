@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ragassay.pipeline.verdict.aggregate import Mean, Positive
 from ragassay.pipeline.verdict.moments import moments_of
 from ragassay.pipeline.verdict.normalize import Fit, ensemble, fit_detector
-from ragassay.pipeline.verdict.rule import Rule, apply_rule
+from ragassay.pipeline.verdict.rule import Rule, apply_rule, flag_sentences
 
 NAN = math.nan
 FITS = {"a": Fit(0.0, 1.0, 4, -9.0), "b": Fit(1.0, 2.0, 4, -9.0)}
@@ -64,6 +64,26 @@ def test_a_response_is_hallucinated_exactly_if_its_mean_or_a_sentence_is_at_its_
     flagged = np.array([part.any() for part in np.split(scores.ceiling <= tau, np.cumsum(counts)[:-1])])
     assert ((scores.response <= tau) == ((plain.response <= tau) | flagged)).all()
     assert (plain.ceiling == scores.ceiling * fraction).all() or np.allclose(plain.ceiling, scores.ceiling * fraction)
+
+
+@given(
+    values=st.lists(st.lists(st.floats(-4, 4) | st.just(NAN), min_size=1, max_size=6), min_size=1, max_size=5),
+    mean=st.sampled_from(Mean),
+    policy=st.sampled_from(POSITIVE),
+    fraction=st.floats(0.05, 1),
+    data=st.data(),
+)
+def test_a_response_is_hallucinated_exactly_if_one_of_its_sentences_is_flagged(
+    values: list[list[float]], mean: Mean, policy: Positive, fraction: float, data: st.DataObject
+) -> None:
+    flat, counts = np.array([x for response in values for x in response]), np.array(list(map(len, values)))
+    scores = apply_rule(Rule({"a": Fit(0.0, 1.0, 9, -4.0)}, mean, policy, 0.01, sentence=fraction), {"a": flat}, counts)
+    # A quantile is a response's own score: the mean of a single sentence may differ from it by a rounding error.
+    tau = data.draw(st.floats(0.01, 1) | st.sampled_from([x for x in scores.response if not math.isnan(x)] or [0.5]))
+    flags = flag_sentences(scores, counts, tau)
+    assert [part.any() for part in np.split(flags, np.cumsum(counts)[:-1])] == (scores.response <= tau).tolist()
+    assert not flags[np.isnan(flat)].any() and (flags >= (scores.ceiling <= tau)).all()
+    assert not flag_sentences(scores, counts, NAN).any()
 
 
 @given(
