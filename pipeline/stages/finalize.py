@@ -57,9 +57,9 @@ def _failed(row: pa.RecordBatch, schema: pa.Schema, settings: VerdictSettings, e
 def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSettings) -> pa.RecordBatch:
     """Rows of `scored/` from rows of `raw/`.
 
-    Sentences are flagged by `flag_sentences`. A sentence's `score` is the ensemble's (eq. 5), which keeps the order that a positivity
-    policy may lose. A row of which no member that counts says anything has no score, and a status that says so: the job may
-    have fewer members than the one that scored it.
+    `flag_sentences` says which sentences are flagged. A sentence's `score` is the ensemble's (eq. 5), which keeps the order
+    that a positivity policy may lose. A row of which no member that counts says anything has no score, and a status that says
+    so: the job may have fewer members than the one that scored it.
     """
     values, counts = scores_of(batch, settings.values)
     scores = apply_rule(settings.rule, values, counts)
