@@ -73,8 +73,8 @@ def refuse_pickles(model: str, folder: Path) -> None:
     pickles = sorted(path.name for suffix in PICKLES for path in folder.glob(f"*{suffix}"))
     if pickles and not any(folder.glob("*.safetensors")):
         raise ModelError(
-            f"model {model!r} has weights in {pickles[0]} and no .safetensors file. A pickle can run code, so only safetensors and "
-            "GGUF are loaded. If you trust it, load it with transformers and save it with `model.save_pretrained(FOLDER)`"
+            f"model {model!r} has weights in {pickles[0]} and no .safetensors file. A pickle can run code, so only safetensors "
+            "and GGUF are loaded. If you trust it, load it with transformers and save it with `model.save_pretrained(FOLDER)`"
         )
 
 
