@@ -161,8 +161,10 @@ def clean_items(items: Iterable[Item]) -> Iterator[Item]:
 def _clean_value(value: Any) -> Any:
     if isinstance(value, str):
         return without_secrets(value)
-    if isinstance(value, list | tuple) and type(value) in (list, tuple):
+    if type(value) in (list, tuple):  # others may hold more than their items
         return type(value)(map(_clean_value, value))
+    if type(value) is dict:
+        return {_clean_value(key): _clean_value(found) for key, found in value.items()}
     return value
 
 
