@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet as pq
 
+from ragassay.jobs.address import address_of
 from ragassay.jobs.decide.estimate_notes import SpokenOf, estimate_notes
 from ragassay.jobs.decide.labelled import as_text
 from ragassay.jobs.decide.labels import Drawn, Key, Label, LabelSource, Reviewed, read_reviewed, row_name, to_labels
@@ -98,7 +99,7 @@ def estimate(output: Folder, source: LabelSource, slices: Sequence[str] = ()) ->
     nights = by_part.pop(PARTITION)
     found = Estimate(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        source=source.file or source.column,
+        source=address_of(source.file) if source.file else source.column,
         level=LEVEL,
         where=dict(source.where),
         elsewhere=rows.elsewhere,

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from pyarrow import fs as pafs
 
-from ragassay.jobs.address import address_of
+from ragassay.jobs.address import address_of, path_in_uri
 from ragassay.jobs.input.arrow import SPLITS, without_caches
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.formats import FORMATS, look_at
@@ -168,7 +168,8 @@ def _log_file(info: pafs.FileInfo, roots: Sequence[str], uri: str, beside: Mappi
     above, _, folder = info.path.rpartition("/")[0].rpartition("/")
     if SPLITS in beside.get(above, ()):
         partition = (*partition, ("split", folder))
-    return LogFile(path, scheme + info.path, info.path, size, partition, mtime=info.mtime_ns)
+    address = scheme + path_in_uri(info.path) if scheme else info.path
+    return LogFile(path, address, info.path, size, partition, mtime=info.mtime_ns)
 
 
 def _stable_path(path: str, roots: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ragassay.jobs.address import without_secrets
 from ragassay.jobs.config import Job
 from ragassay.jobs.sections import Columns
 from ragassay.pipeline.errors import OutputError
@@ -99,5 +100,5 @@ def differences(then: Any, now: Any, where: str = "") -> list[tuple[str, Any, An
 
 def short(value: Any) -> str:
     """A part of a fingerprint as a message shows it."""
-    text = repr(value)
+    text = without_secrets(repr(value))
     return text if len(text) <= 80 else text[:77] + "…"

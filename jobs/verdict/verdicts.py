@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
+from ragassay.jobs.address import without_secrets
+from ragassay.jobs.clean_output import clean_task
 from ragassay.jobs.config import Job
 from ragassay.jobs.output.partitions import history, hive_path
 from ragassay.jobs.progress.task import advance, expect
@@ -122,7 +124,7 @@ def _fixed_threshold(job: Job, calibration: Calibration | None, tau: float | Non
     if calibration is not None and not job.threshold.is_given:
         return ThresholdRecord(tau, f"{name_of(calibration)}, made for {calibration.target}", calibration.calibration_id)
     measured_on = job.threshold.measured_on or "nothing it names"
-    return ThresholdRecord(tau, f"value in the job file, measured on {measured_on}")
+    return ThresholdRecord(tau, f"value in the job file, measured on {without_secrets(measured_on)}")
 
 
 def _with_moments(job: Job, parts: Parts, stats: Mapping[str, PartitionStats], chosen: Sequence[str]) -> Rule:
@@ -167,7 +169,7 @@ def quantile(
     import ray
 
     names = [*chosen, *(history(raw, chosen, job.history.partitions) if job.threshold.of == "history" else [])]
-    remote = ray.remote(num_cpus=DRIVER_CPUS)(score_cells)
+    remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(score_cells))
 
     def look(low: int, high: int) -> Iterator[Cells]:
         tasks = [remote.remote(output.fs, raw[p], settings, low, high) for p in sorted(names)]
@@ -218,7 +220,7 @@ def write_verdicts(
     """
     import ray
 
-    remote = ray.remote(num_cpus=DRIVER_CPUS)(finalize_partition)
+    remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(finalize_partition))
     target = {p: output.path("/".join(filter(None, ["scored", p, "part-0.parquet"]))) for p in chosen}
     judged = judged_partitions(output, manifest, chosen)
     tasks = {p: remote.remote(output.fs, raw[p], target[p], settings, judged[p]) for p in chosen}
