@@ -23,13 +23,18 @@ MIN_LETTERS = 10
 """A text with fewer letters, in words that begin with a small letter, has no language: `Ludwig von Nassau` is a name."""
 
 CLEAR = 0.9
-"""Probability of the language of a text, where no language is measured."""
+"""Probability of a sentence's language with which it counts against other sentences."""
+
+LIKELY = 0.5
+"""Probability of a text's language, where no language is measured."""
 
 FOREIGN, FOREIGN_LONG, LONG = 0.005, 0.02, 60
 """A text is in another language only if the measured languages together have less than this probability; FOREIGN_LONG holds for
 texts with LONG letters or more, whose probabilities are sharper."""
 
-_NO_LANGUAGE = "zxx"
+_NO_LANGUAGE = {"zxx", "la"}
+"""Text in no language; and Latin, in which species, diseases and terms of law are named in every language."""
+
 _ALIKE = {"nb": "no", "nn": "no"}
 _NO_PROSE = re.compile(
     r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]{1,200}`"  # code
@@ -98,10 +103,11 @@ def language_of_row(
         ISO 639-1 code; None where the texts give no clear evidence.
     """
     answer = response or ""
+    both = f"{(question or '')[:MAX_RAW_CHARS]}\n{answer}"
     found = language_of_text(answer, measured)
-    if found is None and question:
-        found = language_of_text(f"{question[:MAX_RAW_CHARS]}\n{answer}", measured)
     if found is None:
+        found = language_of_text(both, measured)
+    if found is None and (measured or _words(both).letters < MIN_LETTERS):
         found = language_of_text(_beginning(context or []), measured)
     return found
 
@@ -113,10 +119,10 @@ def language_of_text(text: str, measured: Collection[str] = ()) -> str | None:
         return None
     chances = _chances(words.text, words.script)
     best = max(chances, key=chances.__getitem__)
-    if best == _NO_LANGUAGE:
+    if best in _NO_LANGUAGE:
         return None
     if not measured:
-        return best if chances[best] >= CLEAR else None
+        return best if chances[best] >= LIKELY else None
     if best in measured:
         return best
     limit = FOREIGN_LONG if words.letters >= LONG else FOREIGN
@@ -208,5 +214,5 @@ def _identifier() -> Any:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     found = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-    found.set_languages([code for code in found.labels if len(code) == 2 or code == _NO_LANGUAGE])
+    found.set_languages([code for code in found.labels if len(code) == 2 or code in _NO_LANGUAGE])
     return found
