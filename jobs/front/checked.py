@@ -1,6 +1,7 @@
 """One judged answer, as it is looked at."""
 
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 from ragassay.pipeline.detectors.terms import content_terms, known_terms, new_words
@@ -114,7 +115,7 @@ class Checked:
 
 def _whole(number: float | None) -> int | None:
     """A whole number; pandas makes floats of those in a column with nulls, and NaN of the nulls."""
-    return None if number is None or number != number else int(number)
+    return None if number is None or isnan(number) else int(number)
 
 
 def _sentence(
