@@ -23,6 +23,7 @@ from ragassay.jobs.verdict.error_share import worst_share
 from ragassay.jobs.verdict.finalize import Finalized, finalize_partition, score_cells
 from ragassay.jobs.verdict.fit import fits_of
 from ragassay.jobs.verdict.judged import judged_partitions
+from ragassay.jobs.verdict.languages import languages_of
 from ragassay.jobs.verdict.parts import Parts, calibration_of, name_of, parts_of
 from ragassay.pipeline.errors import BalanceError
 from ragassay.pipeline.stages.finalize import VerdictSettings
@@ -101,7 +102,8 @@ def decide(job: Job, manifest: Manifest, run_id: str, stats: Mapping[str, Partit
     rule = _with_moments(job, parts, stats, chosen)
     source = name_of(calibration) if calibration is not None and not parts.own_moments else job.normalize.source or "run"
     fit = _fit_record(job, source, rule, calibrated=job.calibration_file is not None)
-    settings = VerdictSettings(job.values, rule, parts.tau, run_id, parts.probability)
+    languages = languages_of(job, manifest.fingerprint, calibration)
+    settings = VerdictSettings(job.values, rule, parts.tau, run_id, parts.probability, languages)
     return Decided(settings, fit, _fixed_threshold(job, calibration, parts.tau), parts.origins)
 
 

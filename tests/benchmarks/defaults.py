@@ -41,6 +41,8 @@ OF_LOGPROBS = [value for value in Value if value.of_logprobs]
 EPSILON = 0.01
 QUANTILE = 0.2
 SENTENCE_PRECISION = 0.9
+LANGUAGES = ("en",)
+"""Languages of the labelled sets."""
 """Of the sentences that are flagged so many are not supported, where as many are as are not; the mean of the sets."""
 MOST_LOST = 0.01
 """F1 of a set's hallucinated responses that the threshold of a sentence may cost, beside the mean alone."""
@@ -295,6 +297,7 @@ def bundled(mine: Mapping[str, Rows], chosen: Choice, fingerprint: dict[str, Any
         certificate=None,
         measured={},
         fingerprint=kept,
+        languages=LANGUAGES,
     )
 
 
