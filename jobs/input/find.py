@@ -161,7 +161,8 @@ def _log_file(info: pafs.FileInfo, roots: Sequence[str], uri: str, beside: Mappi
     """A file, before its footer is read."""
     path = _stable_path(info.path, roots)
     hive = [match.groups() for match in map(_HIVE.match, path.split("/")[:-1]) if match]
-    scheme = uri.partition("://")[0] + "://" if "://" in uri else ""
+    # A file of this machine has one address, whether its folder was named by a path or by a URI.
+    scheme = uri.partition("://")[0] + "://" if "://" in uri and not uri.startswith("file://") else ""
     size = info.size if info.type == pafs.FileType.File else 0  # a link can lead nowhere
     # A key stays as it is written: so it is written and read below OUTPUT too, where values alone are encoded.
     partition = tuple((key, unquote(value)) for key, value in hive)
