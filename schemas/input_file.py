@@ -23,9 +23,9 @@ class InputFile:
         partition: Hive path of its folder; empty where there is none.
         state: pending, scored, left or unreadable.
         error: Why it is unreadable.
-        digest: Of its Parquet footer; None where it can't be read, and in manifests that had none.
+        digest: Of its Parquet footer; None where it can't be read.
         judged: Whether a run has written verdicts of its rows and ended.
-        mtime: When it was last written, nanoseconds since 1970; None where its store does not tell, and in manifests without.
+        mtime: When it was last written, nanoseconds since 1970; None where its store does not tell.
         share: Share of its rows that are scored, chosen by a hash of their ids; 1 is all of them.
         sampled_out: Rows that were not chosen when it was last scored, and stand nowhere in the output.
     """

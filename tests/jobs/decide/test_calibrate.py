@@ -126,7 +126,7 @@ def test_it_does_not_go_among_the_outputs_own_data(scored_once: Path, precise: C
 
 def test_an_output_of_another_version_is_named(scored: Path) -> None:
     manifest = json.loads((scored / "manifest.json").read_text())
-    manifest["fingerprint"]["schema"] = 1
+    manifest["fingerprint"]["schema"] = 99
     (scored / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(OutputError, match="another version of this program"):
         read_manifest(open_folder(str(scored)))

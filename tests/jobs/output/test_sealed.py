@@ -1,6 +1,5 @@
 """Input files that are done with leave the manifest, and nothing that depends on them changes."""
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -171,16 +170,6 @@ def entries(folder: Folder, manifest: Manifest) -> dict[int, InputFile]:
     for shard in sealed._shards(folder, manifest):
         found |= sealed._entries(shard)
     return found
-
-
-def test_a_manifest_of_the_version_before_is_read() -> None:
-    file = InputFile("a.parquet", "/a.parquet", 1, 2, "", SCORED, judged=True)
-    manifest = Manifest({"schema": 1}, {0: file, 1: file})
-    assert Manifest.from_json(manifest.to_json()) == manifest
-    before = json.loads(manifest.to_json())
-    files = [{name: value for name, value in one.items() if name != "number"} for one in before["files"]]
-    del before["sealed"]
-    assert Manifest.from_json(json.dumps({**before, "version": 2, "files": files})) == manifest
 
 
 @pytest.mark.usefixtures("few")

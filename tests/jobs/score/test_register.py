@@ -86,19 +86,6 @@ def test_a_file_that_was_rewritten_with_the_same_size_is_refused(tmp_path: Path)
         night(path, tmp_path / "out")
 
 
-def test_a_manifest_without_digests_is_read_and_gets_them(tmp_path: Path) -> None:
-    path = write_logs(tmp_path / "a.parquet", example_rows(2))
-    night(path, tmp_path / "out")
-    manifest = tmp_path / "out" / "manifest.json"
-    digest = Manifest.from_json(manifest.read_text()).files[0].digest
-    assert digest
-    old = manifest.read_text().replace(f',\n   "digest": "{digest}"', "")
-    assert '"digest"' not in old
-    manifest.write_text(old)
-    assert night(path, tmp_path / "out") == []
-    assert Manifest.from_json(manifest.read_text()).files[0].digest == digest
-
-
 BIG = pa.array([2**53 + 1])
 
 
