@@ -11,7 +11,7 @@ LEFT = "left"
 """Of a file over which a budget ran out: what is committed of it stands in the checkpoint, and a later run goes on."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class InputFile:
     """An input file; its number is the upper half of its rows' `row_key`.
 

@@ -1,11 +1,13 @@
 """The manifest of an output folder: which input files it holds, how their rows ended, and which runs made it.
 
-It is the one record of state: a file that it calls scored is never scored again.
+It is the one record of state: a file that it calls scored is never scored again. The records are values: a step of a run
+makes new ones from what it did (`jobs.run.account`), and changes none.
 """
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ragassay.schemas.explained import Explained
@@ -177,7 +179,7 @@ class JudgeRecord:
     identity: dict[str, Any]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Escalation:
     """What a run of the cascade did.
 
@@ -216,7 +218,7 @@ class Escalation:
     seconds: float = 0.0
 
 
-@dataclass
+@dataclass(frozen=True)
 class Run:
     """One invocation of the job.
 
@@ -279,7 +281,7 @@ class Run:
     left: Left | None = None
 
 
-@dataclass
+@dataclass(frozen=True)
 class Verdicts:
     """The verdicts of a partition.
 
@@ -296,7 +298,7 @@ class Verdicts:
     flagged: int
 
 
-@dataclass
+@dataclass(frozen=True)
 class Manifest:
     """The state of an output folder.
 
@@ -342,11 +344,13 @@ class Manifest:
         """Of every input file ever registered, the share of its rows that `scored/` has; those that are sealed have all."""
         return [self.files[number].share_out if number in self.files else 1.0 for number in range(self.registered)]
 
-    def unseal(self, number: int, file: InputFile) -> None:
-        """Have an entry here again that was sealed: the one in the shard counts no more."""
-        self.sealed.files -= 1
-        self.sealed.rows[file.partition] -= file.rows or 0
-        self.files[number] = file
+    def with_unsealed(self, entries: Mapping[int, InputFile]) -> "Manifest":
+        """The manifest with entries that were sealed: those in the shards count no more."""
+        rows = Counter(self.sealed.rows)
+        for file in entries.values():
+            rows[file.partition] -= file.rows or 0
+        sealed = replace(self.sealed, files=self.sealed.files - len(entries), rows=dict(rows))
+        return replace(self, sealed=sealed, files={**self.files, **entries})
 
     @property
     def last_fit(self) -> FitRecord | None:

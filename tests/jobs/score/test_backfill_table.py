@@ -34,7 +34,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def night(table: Path, backfill: Backfill) -> Run:
-    return run_job(JOB, str(table), str(table.parent / "out"), Console(quiet=True), backfill)
+    return run_job(JOB, str(table), str(table.parent / "out"), Console(quiet=True), RunOptions(backfill))
 
 
 @pytest.mark.parametrize("first", [Backfill(rows=ROWS), Backfill(SECOND_DAY), Backfill(share=0.3), Backfill(hours=0.0)])
