@@ -147,9 +147,7 @@ def _with_columns(batch: pa.RecordBatch, passthrough: pa.Schema) -> pa.RecordBat
 
 
 def _with_ids(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch with ids of passages and languages: raw files of before there were any have none."""
-    if "language" not in batch.schema.names:
-        batch = batch.append_column("language", pa.nulls(batch.num_rows, pa.string()))
+    """A batch with ids of passages: raw files of before there were any have none."""
     if "passage_ids" not in batch.schema.names:
         batch = batch.append_column("passage_ids", pa.nulls(batch.num_rows, pa.list_(pa.string())))
     place = batch.schema.get_field_index("evidence")
