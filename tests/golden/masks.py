@@ -15,6 +15,9 @@ DURATION = re.compile(
 SNAPSHOT = re.compile(r"\b\d{17,19}\b")
 """Ids that Iceberg gives by chance."""
 
+MACHINE = re.compile(r"^(machine +).*", re.M)
+"""What `init` says of the machine it runs on."""
+
 SPACES = re.compile(r"(?<=\S) {2,}")
 REPO = str(Path(__file__).resolve().parents[2])
 
@@ -49,6 +52,6 @@ class Masks:
     def output(self, text: str) -> str:
         """Mask what a command printed: also moments, durations and the width of tables."""
         text = MOMENT.sub("<time>", self.record(text).replace(sys.executable, "python"))
-        text = DURATION.sub("<n>", SNAPSHOT.sub("<snapshot>", text))
+        text = DURATION.sub("<n>", SNAPSHOT.sub("<snapshot>", MACHINE.sub(r"\1<machine>", text)))
         lines = [SPACES.sub("  ", line).rstrip() for line in text.splitlines()]
         return "\n".join(lines).strip("\n") + "\n" if any(lines) else ""

@@ -19,7 +19,7 @@ SECONDS = {"engine_seconds", "idle_seconds", "seconds"}
 
 VOLATILE = SECONDS | {
     "started", "finished", "mtime", "size", "bytes", "digest", "host", "pid", "time", "taken_at", "created", "written", "spacy",
-    "versions", "ragassay_version", "at", "snapshot", "timestamp", "raw_files",
+    "versions", "ragassay_version", "at", "eventTime", "snapshot", "timestamp", "raw_files",
 }  # fmt: skip
 """Keys whose value depends on the clock, the machine or a library's version."""
 
