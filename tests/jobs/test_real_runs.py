@@ -200,7 +200,7 @@ def test_other_settings_need_no_model(
         rows = read_rows(output)
         assert {r["verdict"] for r in rows} == {"supported" if threshold < 0 else "hallucinated"}
         assert all(r["score"] == min(s["score"] for s in r["sentences"] if not s["repeats"]) for r in rows)
-    assert not (tmp_path / "no-models-here").exists()
+    assert not (tmp_path / "no-models-here" / "models").exists()
 
 
 def test_another_model_or_prompt_is_refused(handbook_day: tuple[Path, Path], tmp_path: Path) -> None:
