@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from ragassay.jobs.sections import DEFAULT_SENTENCE
 from tests.conftest import HANDBOOK, write_logs
 from tests.jobs.conftest import here, manifest, ragassay, read_rows, read_table, tiny, write_job
 
@@ -199,7 +200,7 @@ def test_other_settings_need_no_model(
         rows = read_rows(output)
         assert {r["verdict"] for r in rows} == {"supported" if threshold < 0 else "hallucinated"}
         assert all(r["score"] == min(s["score"] for s in r["sentences"] if not s["repeats"]) for r in rows)
-    assert not (tmp_path / "no-models-here").exists()
+    assert not (tmp_path / "no-models-here" / "models").exists()
 
 
 def test_another_model_or_prompt_is_refused(handbook_day: tuple[Path, Path], tmp_path: Path) -> None:
@@ -213,8 +214,7 @@ def test_another_model_or_prompt_is_refused(handbook_day: tuple[Path, Path], tmp
 
 
 def test_a_lock_keeps_a_second_run_out(handbook_day: tuple[Path, Path]) -> None:
-    from ragassay.jobs.sections import DEFAULT_SENTENCE
-from ragassay.jobs.output.lock import locked
+    from ragassay.jobs.output.lock import locked
     from ragassay.jobs.storage import open_folder
 
     output, config = handbook_day
