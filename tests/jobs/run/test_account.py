@@ -60,7 +60,7 @@ def scored_runs(draw: st.DrawFn) -> tuple[RunPlan, Scored]:
     registration = Registration({"schema": 1}, {n: entry(f) for n, f in chosen.items()}, {}, {}, selection, [], {})
     nothing = PlannedStep(False, (), "")
     plan = RunPlan(
-        JOB, OUTPUT, RunOptions(), manifest, registration, dict.fromkeys(chosen, Why.NEW), nothing, nothing, 1.0, 0.0
+        JOB, JOB, OUTPUT, RunOptions(), manifest, registration, dict.fromkeys(chosen, Why.NEW), nothing, nothing, 1.0, 0.0
     )
     whole = {**of["whole"], **empty}
     statuses = {}
