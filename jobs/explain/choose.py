@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet as pq
 
-from ragassay.jobs.decide.labelled import as_text
 from ragassay.jobs.output.partitions import hive_keys, partitions, read_group
+from ragassay.jobs.output.scored_dataset import as_text
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Floats, Ints
 from ragassay.pipeline.errors import InputError, OutputError

@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet as pq
 
-from ragassay.jobs.decide.labelled import as_text
 from ragassay.jobs.decide.labels import (
     PARTITION,
     SENTENCE_COLUMNS,
@@ -22,6 +21,7 @@ from ragassay.jobs.decide.labels import (
 )
 from ragassay.jobs.explain.written import explained_rows
 from ragassay.jobs.output.partitions import hive_path, partitions, read_group
+from ragassay.jobs.output.scored_dataset import as_text
 from ragassay.jobs.storage import Folder, open_file, read_table
 from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.pipeline.explain.strategy import Strategy

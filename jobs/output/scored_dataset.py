@@ -12,7 +12,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
@@ -293,6 +295,26 @@ class ScoredDataset:
                         for row in table.to_pylist():
                             yield next(left), row
 
+    def repeated_ids(self, *, is_counted: bool = True) -> dict[str, pa.Array]:
+        """Ids that several rows of a partition have, by its hive path as on disk: labels that name one could mean any of them.
+
+        Memory grows by 8 bytes a row of the largest partition.
+        """
+        return {place: self.only([place])._repeated(is_counted=is_counted) for place in self.partitions}
+
+    def _repeated(self, *, is_counted: bool) -> pa.Array:
+        parts = self.batches(["row_id"], is_counted=is_counted)
+        hashes = pl.concat([pl.Series(dtype=pl.UInt64), *(_hashes(part.table["row_id"]) for part in parts)])
+        several = hashes.filter(hashes.is_duplicated()).unique()
+        if not len(several):
+            return pa.array([], pa.string())
+        ids = [
+            part.table["row_id"].filter(_hashes(part.table["row_id"]).is_in(several.implode()).to_arrow())
+            for part in self.batches(["row_id"], is_counted=False)
+        ]
+        counts = pc.value_counts(pa.chunked_array([chunk for column in ids for chunk in column.chunks], pa.string()))
+        return counts.field("values").filter(pc.greater(counts.field("counts"), 1))  # hashes of different ids may be equal
+
     @cached_property
     def _footers(self) -> dict[str, Footer]:
         """Path -> footer of each file; those that the snapshot has not read are read now."""
@@ -319,7 +341,7 @@ def open_scored(output: Folder) -> ScoredDataset:
 
 def read_file(fs: pafs.FileSystem, file: DataFile, columns: Sequence[str]) -> Iterator[Rows]:
     """The rows of one file in batches, where the dataset is not at hand: in a Ray task."""
-    return ScoredDataset(fs, "", (file,)).batches(columns)
+    return ScoredDataset(fs, "", (file,)).batches(columns, is_counted=False)
 
 
 def batches(
@@ -348,6 +370,10 @@ def as_text(value: Any) -> str:
     return value.date().isoformat() if hasattr(value, "date") else str(value)
 
 
+def _hashes(ids: pa.ChunkedArray) -> pl.Series:
+    return pl.Series(ids).cast(pl.String).hash()
+
+
 def _reversed(items: Iterable[Any]) -> Iterable[Any]:
     return list(items)[::-1]
 
@@ -357,7 +383,7 @@ def _readable(path: str) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as error:
-        raise OutputError(f"{path} can't be read: {error}. `ragassay finalize` writes it anew") from error
+        raise OutputError(f"{path} can't be read: {error}. `ragassay finalize` writes scored/ anew") from error
 
 
 @contextmanager

@@ -176,6 +176,13 @@ def test_texts_take_little_memory_however_large_the_file_is(tmp_path: Path) -> N
     assert most < 16 << 20
 
 
+def test_ids_that_several_rows_of_a_partition_have(output: Path) -> None:
+    twins = [scored_row(3, status="error", score=None), scored_row(100), scored_row(24)]
+    write_file(output / "scored" / PLACES[0] / "c.parquet", twins)
+    found = {place: sorted(ids.to_pylist()) for place, ids in dataset(output).repeated_ids().items()}
+    assert found == {PLACES[0]: ["r24", "r3"], PLACES[1]: []}
+
+
 def test_a_file_that_cannot_be_read_is_named(output: Path) -> None:
     broken = output / "scored" / PLACES[0] / "b.parquet"
     broken.write_bytes(broken.read_bytes()[:-9])
