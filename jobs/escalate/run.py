@@ -14,7 +14,8 @@ from ragassay.jobs.escalate.candidates import Candidates, before, candidates, ch
 from ragassay.jobs.escalate.written import Outcomes, drop_superseded, outcomes, spent
 from ragassay.jobs.output.fingerprint import differences, short
 from ragassay.jobs.output.manifest import write_manifest
-from ragassay.jobs.output.partitions import hive_keys, hive_path, partitions
+from ragassay.jobs.output.partitions import hive_path
+from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, open_scored
 from ragassay.jobs.output.snapshot import judged_id
 from ragassay.jobs.plan import Sink, Stage, run_plan
 from ragassay.jobs.progress.task import advance, expect, task
@@ -23,7 +24,7 @@ from ragassay.jobs.score.checkpoint import clear_pending
 from ragassay.jobs.score.progress import progress
 from ragassay.jobs.score.register import check_slm
 from ragassay.jobs.score.stages import slm_stage
-from ragassay.jobs.scored_rows import Place, by_file, chosen_rows
+from ragassay.jobs.scored_rows import by_file, chosen_rows
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.judged import judged_partitions
 from ragassay.pipeline.arrays import Ints
@@ -76,12 +77,13 @@ def escalate_output(job: Job, output: Folder, manifest: Manifest, run: Run, cons
     clear_pending(output, CHECKPOINT, ESCALATED)
     output.delete(CHECKPOINT)
     drop_superseded(output)
+    finalized = _finalized(output, manifest)
     pending = not_escalated(output, manifest, escalate if anew else None)
-    found = candidates(output, pending, escalate, job.values)
+    found = candidates(finalized.only(pending), escalate, job.values)
     known = outcomes(output)
     _refuse_other_verdicts(output, found, known)
-    earlier = {p: files for p, files in _finalized(output, manifest).items() if p not in pending}
-    chosen = choose(found, escalate, _history(output, earlier, job, escalate))
+    earlier = finalized.only(place for place in finalized.partitions if place not in pending)
+    chosen = choose(found, escalate, before(earlier, escalate, job.values) if escalate.threshold else Segment())
     asked_before = known.keys[np.isin(known.keys, found.keys) | known.failed]
     keys = np.union1d(found.keys[chosen], asked_before)
     wanted = wanted_rows(found, chosen, known, earlier)
@@ -90,7 +92,7 @@ def escalate_output(job: Job, output: Folder, manifest: Manifest, run: Run, cons
         write_manifest(output, manifest)
         _ask(job, escalate, output, manifest, run.run_id, wanted, console)
         drop_superseded(output)
-    touched = [*pending, *{place for place, _ in wanted if place not in pending}]
+    touched = list(dict.fromkeys([*pending, *(file.partition for file in wanted)]))
     record = _account(output, manifest, escalate, judge, keys)
     record.partitions, record.scored = sorted(map(hive_path, pending)), len(found.keys)
     with task(console, "deciding", "escalated", unit="partitions"):
@@ -102,10 +104,10 @@ def escalate_output(job: Job, output: Folder, manifest: Manifest, run: Run, cons
     run.escalation, run.seconds["escalate"] = record, record.seconds
     write_manifest(output, manifest)
     output.delete(CHECKPOINT)
-    return Escalated(list(pending), done.rise)
+    return Escalated(pending, done.rise)
 
 
-def not_escalated(output: Folder, manifest: Manifest, under: Escalate | None = None) -> dict[str, list[str]]:
+def not_escalated(output: Folder, manifest: Manifest, under: Escalate | None = None) -> list[str]:
     """Partitions of `scored/` that have verdicts and were not escalated; all, where `escalated/` was moved away.
 
     Args:
@@ -119,11 +121,12 @@ def not_escalated(output: Folder, manifest: Manifest, under: Escalate | None = N
         records = {run.run_id: run.escalation for run in manifest.runs}
         ways = {run_id: (record.when, record.share) for run_id, record in records.items() if record is not None}
         done = {place: run_id for place, run_id in done.items() if ways.get(run_id) == (under.when, under.share)}
-    return {p: files for p, files in _finalized(output, manifest).items() if hive_path(p) not in done}
+    return [place for place in _finalized(output, manifest).partitions if hive_path(place) not in done]
 
 
-def _finalized(output: Folder, manifest: Manifest) -> dict[str, list[str]]:
-    return {p: files for p, files in partitions(output, "scored").items() if hive_path(p) in manifest.finalized}
+def _finalized(output: Folder, manifest: Manifest) -> ScoredDataset:
+    scored = open_scored(output)
+    return scored.only(place for place in scored.partitions if hive_path(place) in manifest.finalized)
 
 
 def judge_stages(job: Job, escalate: Escalate, run_id: str = "") -> list[Stage]:
@@ -163,19 +166,15 @@ def _refuse_other_verdicts(output: Folder, found: Candidates, known: Outcomes) -
         )
 
 
-def _history(output: Folder, earlier: Mapping[str, Sequence[str]], job: Job, escalate: Escalate) -> Segment:
-    return before(output, earlier, escalate, job.values) if escalate.threshold else Segment()
-
-
-def wanted_rows(found: Candidates, chosen: Ints, known: Outcomes, earlier: Mapping[str, Sequence[str]]) -> dict[Place, Ints]:
+def wanted_rows(found: Candidates, chosen: Ints, known: Outcomes, earlier: ScoredDataset) -> dict[DataFile, Ints]:
     """The rows to ask about, by their files: those chosen that have no outcome, and errors of any night."""
     asked = np.isin(found.keys, known.keys[known.failed])
     asked[chosen] |= ~np.isin(found.keys[chosen], known.keys)
-    wanted = by_file(found.paths, found.files[asked], found.keys[asked])
-    for place, paths in earlier.items():
+    wanted = by_file(found.files, found.file_numbers[asked], found.keys[asked])
+    for place, files in earlier.partitions.items():
         again = known.keys[known.failed & known.of(hive_path(escalated_place(place)))]
         if len(again):
-            wanted |= {(place, path): again for path in paths}
+            wanted |= dict.fromkeys(files, again)
     return wanted
 
 
@@ -185,14 +184,14 @@ def _ask(
     output: Folder,
     manifest: Manifest,
     run_id: str,
-    wanted: Mapping[Place, Ints],
+    wanted: Mapping[DataFile, Ints],
     console: Console,
 ) -> None:
     if not escalate.to.engine.SERVED:
         check_slm(escalate.to)
     rows = sum(map(len, wanted.values()))
     console.print(f"{rows} responses to put to the judge")
-    names = {key: escalated_key(key) for place, _ in wanted for key in hive_keys(place)}
+    names = {key: escalated_key(key) for file in wanted for key in file.keys}
     output.fs.create_dir(output.path(ESCALATED), recursive=True)
     sink = Sink(output, ESCALATED, list(names.values()), escalated_schema(names.values()), CHECKPOINT)
     block_mib = min(job.block_mib, SERVED_BLOCK_MIB) if escalate.to.engine.SERVED else job.block_mib
@@ -228,9 +227,9 @@ def _apply(output: Folder, manifest: Manifest, places: Sequence[str], keys: Ints
     import ray
 
     remote = ray.remote(num_cpus=DRIVER_CPUS)(apply_file)
-    scored, judged = partitions(output, "scored"), judged_partitions(output, manifest, places)
+    scored, judged = open_scored(output).partitions, judged_partitions(output, manifest, places)
     tasks = {
-        p: [remote.remote(output.fs, path, judged[p], keys, verdicts_id) for path in scored[p]]
+        p: [remote.remote(output.fs, file.path, judged[p], keys, verdicts_id) for file in scored[p]]
         for p in places
         if judged[p].files
     }

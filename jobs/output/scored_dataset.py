@@ -355,6 +355,14 @@ def batches(
                 advance(batch.num_rows, "rows")
 
 
+def first_key(fs: pafs.FileSystem, path: str) -> int:
+    """The lowest `row_key` of a file, by its statistics."""
+    metadata = pq.read_metadata(path, filesystem=fs)
+    column = next(number for number in range(metadata.num_columns) if metadata.schema.column(number).path == "row_key")
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    return min(int(group.column(column).statistics.min) for group in groups)
+
+
 def as_batch(table: pa.Table) -> pa.RecordBatch:
     """A table that fits in memory as one batch."""
     parts = table.combine_chunks().to_batches()

@@ -12,7 +12,8 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 
 from ragassay.jobs.config import Job
-from ragassay.jobs.output.partitions import batches, history, hive_path, partitions
+from ragassay.jobs.output.partitions import history, hive_path, partitions
+from ragassay.jobs.output.scored_dataset import batches
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.resources import DRIVER_CPUS
 from ragassay.jobs.sections import Normalize
