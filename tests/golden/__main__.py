@@ -6,6 +6,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.golden import record
 from tests.golden.cases import CASES
 from tests.golden.command import shared_ray
 from tests.golden.compare import check, update
@@ -22,7 +23,11 @@ def main() -> int:
     parser.add_argument("--update", action="store_true", help="write the expected files anew")
     parser.add_argument("-k", dest="name", default="", help="only cases whose name contains this")
     parser.add_argument("--keep", metavar="FOLDER", help="work in this folder, and keep what the cases write")
+    parser.add_argument("--record", action="store_true", help="record the bundled verifier's values anew; needs vLLM")
     options = parser.parse_args()
+    if options.record:
+        record.main()
+        return 0
     wanted = [case for case in CASES if options.name in case.name]
     failed = []
     with tempfile.TemporaryDirectory() as scratch, serve() as servers, shared_ray():

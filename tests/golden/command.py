@@ -14,7 +14,7 @@ import yaml
 from typer.testing import CliRunner
 
 REPO = Path(__file__).resolve().parents[2]
-QUIET = {"init", "demo-logs", "--version"}
+QUIET = {"init", "demo-logs", "--version", "check"}
 """Commands that show no progress and take no `--log-format`."""
 
 UNSET = (

@@ -50,6 +50,8 @@ def make(case: Case, folder: Path, servers: Servers) -> dict[str, str]:
     folder = folder.resolve()
     scene = Scene(folder, servers, Masks(folder))
     servers.faulty.clear()
+    servers.faults.clear()
+    servers.tools.requests.clear()
     case.prepare(scene)
     for step in case.steps:
         scene.do(step)

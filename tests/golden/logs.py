@@ -53,6 +53,13 @@ def with_traces(rows: Sequence[Row]) -> list[Row]:
     return [{**row, "trace_id": f"{i + 1:032x}", "span_id": f"{i + 1:016x}"} for i, row in enumerate(rows)]
 
 
+def hide_names(text: str) -> str:
+    """Redact the managers' names, as a function of the user's own would."""
+    for name in MANAGERS:
+        text = text.replace(name, "NAME")
+    return text
+
+
 def write(path: Path, rows: Sequence[Row] | pa.Table, **options: Any) -> Path:
     """Write rows as Parquet; folders are made."""
     path.parent.mkdir(parents=True, exist_ok=True)

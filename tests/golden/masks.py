@@ -12,7 +12,6 @@ DURATION = re.compile(
     r"\b\d[\d,]*(\.\d+)?(?= ?(s|seconds|engine seconds|rows/s|sentences/s|minutes?|hours?|min|h|ms|tokens/s)\b)"
     r"|(?<=\()\d+%(?= busy\))"
 )
-SPACES = re.compile(r"(?<=\S) {2,}")
 REPO = str(Path(__file__).resolve().parents[2])
 
 
@@ -44,8 +43,8 @@ class Masks:
         return UUID.sub("<uuid>", self.value(text))
 
     def output(self, text: str) -> str:
-        """Mask what a command printed: also moments, durations and the width of tables."""
+        """Mask what a command printed: also moments, durations and spaces at the end of lines."""
         text = MOMENT.sub("<time>", self.record(text).replace(sys.executable, "python"))
         text = DURATION.sub("<n>", text)
-        lines = [SPACES.sub("  ", line).rstrip() for line in text.splitlines()]
+        lines = [line.rstrip() for line in text.splitlines()]
         return "\n".join(lines).strip("\n") + "\n" if any(lines) else ""

@@ -74,6 +74,15 @@ class Scene:
         """Write a job file."""
         return write_job(self.folder / name, settings)
 
+    def write_requests(self, name: str) -> None:
+        """Write the requests that the tools were sent, in a stable order, and forget them."""
+        requests = sorted(
+            ({"path": path, "body": body} for path, body in self.servers.tools.requests),
+            key=lambda request: self.masks.record(json.dumps(request, sort_keys=True)),
+        )
+        (self.folder / name).write_text(json.dumps(requests))
+        self.servers.tools.requests.clear()
+
     def arguments(self, line: str) -> list[str]:
         """Arguments of a command, places filled in."""
         places: Mapping[str, Any] = {

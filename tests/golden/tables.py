@@ -1,6 +1,9 @@
-"""Parquet data as text: a line a value, rows in a stable order, columns of `scored/` that repeat `raw/` left out."""
+"""Parquet data as text: a line a value, rows in a stable order, values of `scored/` that repeat `raw/` left out.
 
-from collections.abc import Iterable, Mapping
+A field that a line of a nested value does not name is null.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,7 +42,11 @@ class Rows:
 
 def schema_text(schema: pa.Schema) -> str:
     """Columns and types of a schema, a line each."""
-    return "".join(f"  {f.name}: {f.type}{'' if f.nullable else ' not null'}\n" for f in schema)
+    return "".join(f"  {f.name}: {_type_text(f.type)}{'' if f.nullable else ' not null'}\n" for f in schema)
+
+
+def _type_text(kind: pa.DataType) -> str:
+    return str(kind).replace("list<element: ", "list<").replace("list<item: ", "list<")
 
 
 def read_dataset(folder: Path) -> Rows:
@@ -58,35 +65,73 @@ def rows_text(rows: Rows, mask: Mask, base: Rows | None = None) -> str:
     Args:
         rows: The rows.
         mask: Replaces machine-dependent parts of strings.
-        base: Rows of which a column that is equal in every row is not repeated; known by `row_key`.
+        base: Rows whose values are not repeated, where a column, or a field of a list of structs, is equal in every row.
 
     Returns:
-        Schema, the names of the columns left out, and the rows.
+        Schema, the names of what is left out, and the rows.
     """
-    known = {row["row_key"]: row for row in base.rows} if base else {}
-    names = list(dict.fromkeys(name for row in rows.rows for name in row))
-    repeated = [n for n in names if n not in KEYS and known and all(_same(row, known, n) for row in rows.rows)]
-    head = "".join(f"schema\n{schema}" for schema in rows.schemas)
-    if repeated:
-        head += f"as in raw: {' '.join(repeated)}\n"
+    pairs = list(zip(rows.rows, _partners(rows, base), strict=True))
+    names = [name for name in dict.fromkeys(name for row in rows.rows for name in row) if name not in KEYS]
+    repeated = {name for name in names if pairs and all(name in old and _same(row[name], old[name]) for row, old in pairs)}
+    fields = {name: _repeated_fields(name, pairs) for name in names if name not in repeated}
+    head = _head(rows, base)
+    left_out = [name for name in names if name in repeated]
+    left_out += [f"{name}.{inner}" for name, inners in fields.items() for inner in inners]
+    if left_out:
+        head += f"as in raw: {' '.join(left_out)}\n"
     texts = sorted(
-        (_order(row, place), _row_text(row, place, repeated, mask))
+        (_order(row, place), _row_text(_without(row, repeated, fields), place, mask))
         for row, place in zip(rows.rows, rows.partitions, strict=True)
     )
     return f"{head}rows {len(texts)}\n" + "".join(text for _, text in texts)
 
 
-def _same(row: Mapping[str, Any], known: Mapping[Any, Mapping[str, Any]], name: str) -> bool:
-    other = known.get(row.get("row_key"))
-    return other is not None and name in other and repr(other[name]) == repr(row[name])
+def _head(rows: Rows, base: Rows | None) -> str:
+    """The schemas; lines that the base's schema has are not repeated, but for their order."""
+    known = {line for schema in base.schemas for line in schema.splitlines()} if base else set()
+    text = ""
+    for schema in rows.schemas:
+        lines = [f"{line.partition(':')[0]}: as in raw" if line in known else line for line in schema.splitlines()]
+        text += "schema\n" + "".join(f"{line}\n" for line in lines)
+    return text
+
+
+def _partners(rows: Rows, base: Rows | None) -> list[Mapping[str, Any]]:
+    known = {row["row_key"]: row for row in base.rows} if base else {}
+    return [known.get(row.get("row_key"), {}) for row in rows.rows]
+
+
+def _same(value: Any, other: Any) -> bool:
+    return repr(value) == repr(other)
+
+
+def _is_structs(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
+
+
+def _repeated_fields(name: str, pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> list[str]:
+    """Fields of the structs of a column that are equal in the base, in every row."""
+    both = [(row[name], old.get(name) or []) for row, old in pairs if _is_structs(row[name])]
+    if not both or not all(_is_structs(old) and len(old) == len(new) for new, old in both):
+        return []
+    items = [pair for new, old in both for pair in zip(new, old, strict=True)]
+    return [key for key in items[0][0] if all(key in old and _same(new[key], old[key]) for new, old in items)]
+
+
+def _without(row: Mapping[str, Any], names: Iterable[str], fields: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    kept = {name: value for name, value in row.items() if name not in names}
+    for name, inners in fields.items():
+        if inners and _is_structs(kept[name]):
+            kept[name] = [{key: value for key, value in item.items() if key not in inners} for item in kept[name]]
+    return kept
 
 
 def _order(row: Mapping[str, Any], partition: str) -> tuple[str, int, str]:
     return partition, row.get("row_key") or 0, str(row.get("row_id"))
 
 
-def _row_text(row: Mapping[str, Any], partition: str, left_out: Iterable[str], mask: Mask) -> str:
-    names = [name for name in row if name not in KEYS and name not in left_out]
+def _row_text(row: Mapping[str, Any], partition: str, mask: Mask) -> str:
+    names = [name for name in row if name not in KEYS]
     first = " ".join(f"{key} {compact(plain(row[key], mask))}" for key in KEYS if key in row)
     lines = [f"- {first}{f' in {partition}' if partition else ''}"]
     for name in names:
@@ -107,6 +152,4 @@ def _cell_lines(name: str, value: Any) -> list[str]:
 def _struct(item: Any) -> str:
     if not isinstance(item, dict):
         return compact(item)
-    nulls = [key for key, value in item.items() if value is None]
-    text = " ".join(f"{key} {compact(value)}" for key, value in item.items() if value is not None)
-    return text + (f" null: {' '.join(nulls)}" if nulls else "")
+    return " ".join(f"{key} {compact(value)}" for key, value in item.items() if value is not None)

@@ -18,8 +18,8 @@ SECONDS = {"engine_seconds", "idle_seconds", "seconds"}
 """Keys of durations, also of mappings of durations."""
 
 VOLATILE = SECONDS | {
-    "started", "finished", "mtime", "size", "bytes", "digest", "host", "pid", "time", "taken_at", "created", "written", "spacy",
-    "versions", "ragassay_version", "at", "snapshot", "timestamp", "raw_files",
+    "started", "finished", "mtime", "size", "bytes", "digest", "host", "pid", "time", "taken_at", "created", "written",
+    "spacy", "versions", "ragassay_version", "at", "eventTime", "_producer", "snapshot", "timestamp", "raw_files",
 }  # fmt: skip
 """Keys whose value depends on the clock, the machine or a library's version."""
 
@@ -81,7 +81,7 @@ def compact(data: Any) -> str:
     return json.dumps(data, separators=(", ", ": "))
 
 
-def pretty(data: Any, indent: int = 0, width: int = 118) -> str:
+def pretty(data: Any, indent: int = 0, width: int = 160) -> str:
     """Plain data as JSON in which everything short stands on one line; keys are sorted."""
     line = json.dumps(data, sort_keys=True)
     if len(line) + indent <= width or not isinstance(data, dict | list) or not data:
