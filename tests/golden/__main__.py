@@ -21,14 +21,14 @@ def main() -> int:
     """
     parser = argparse.ArgumentParser(prog="python -m tests.golden", description=__doc__)
     parser.add_argument("--update", action="store_true", help="write the expected files anew")
-    parser.add_argument("-k", dest="name", default="", help="only cases whose name contains this")
+    parser.add_argument("-k", dest="name", default="", help="only cases whose name contains one of these, separated by commas")
     parser.add_argument("--keep", metavar="FOLDER", help="work in this folder, and keep what the cases write")
     parser.add_argument("--record", action="store_true", help="record the bundled verifier's values anew; needs vLLM")
     options = parser.parse_args()
     if options.record:
         record.main()
         return 0
-    wanted = [case for case in CASES if options.name in case.name]
+    wanted = [case for case in CASES if any(part in case.name for part in options.name.split(","))]
     failed = []
     with tempfile.TemporaryDirectory() as scratch, serve() as servers, shared_ray():
         for case in wanted:

@@ -121,13 +121,13 @@ def _events(scene: Scene) -> None:
 
 
 CASES = (
-    Case("demo_detectors", _demo_detectors, (RUN, RUN, "evaluate {out} --label label --slice part --resamples 20 --all")),
+    Case("demo_detectors", _demo_detectors, (RUN, RUN)),
     Case("demo_recorded", _demo_recorded, (RUN, verdicts, "finalize {out} --config {dir}/job-frozen.yaml")),
     Case("served_members", _served, (RUN, "compare {out} --last 6 --label label --config {job}")),
     Case("served_trouble", _trouble, (Command(RUN, 1), _no_trouble, Command(RUN, 1))),
     Case("steps", _steps, ("score {logs} {out} --config {job}", "fit {out} --config {job}", FINALIZE,
                            "finalize {out} --config {dir}/job-other.yaml", _without_last_run, FINALIZE)),
-    Case("rules", _rules, _rule_steps()),
+    Case("rules", _rules, _rule_steps(), ("out/raw.txt", "out/scored.txt", "out/stats.json", "out/frequencies.parquet.txt")),
     Case("budget", _days, (f"{RUN} --budget-rows 8", f"{RUN} --budget-rows 8", RUN)),
     Case("sample", _days, (f"{RUN} --sample 0.5", verdicts, RUN)),
     Case("backfill", _days, (f'{RUN} --partitions "dt>=2026-11-02" --order newest --budget-rows 6', f"{RUN} --order newest")),

@@ -57,7 +57,8 @@ def make(case: Case, folder: Path, servers: Servers) -> dict[str, str]:
         scene.do(step)
     if servers.faulty:
         raise AssertionError(f"{len(servers.faulty)} prompts are not recorded, such as {servers.faulty[0]!r}: run --record")
-    return {STDOUT: "\n".join(scene.transcript), **normalize(folder, scene.masks)}
+    texts = {STDOUT: "\n".join(scene.transcript), **normalize(folder, scene.masks)}
+    return {name: text for name, text in texts.items() if name not in case.left_out}
 
 
 def expected_texts(name: str, root: Path = EXPECTED) -> dict[str, str]:

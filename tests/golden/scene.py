@@ -37,11 +37,13 @@ class Case:
         name: Its name, also of its folder in `expected/`.
         prepare: Writes logs and job files.
         steps: What is done, in order.
+        left_out: Names of expected files that are not kept, since other cases have their like.
     """
 
     name: str
     prepare: Callable[["Scene"], Any]
     steps: tuple[Step, ...]
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass
