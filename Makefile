@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 export RAY_USAGE_STATS_ENABLED = 0
 
-.PHONY: setup browser demo test soak bench docs site lint lock clean
+.PHONY: setup browser demo test soak attack bench docs site lint lock clean
 
 setup: $(STAMP)
 
@@ -47,6 +47,10 @@ test: lint browser
 soak: setup
 	$(BIN)/python -m pytest tests/soak -m soak -p no:cacheprovider $(ONLY)
 	$(BIN)/python -m tests.soak.results
+
+# Regression tests of attacks: secrets in messages, evasion, locks, file handles, endless templates and others.
+attack: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests tests/soak -k attack -p no:cacheprovider
 
 # This job beside bare vLLM, Ray's own processor and transformers, in turns: BENCH="--logs LOG.parquet --contexts 12 --rounds 3".
 BENCH ?=

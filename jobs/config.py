@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from ragassay.jobs.job_text import faults, parse
 from ragassay.jobs.sections import (
@@ -29,9 +29,15 @@ from ragassay.pipeline.slm.config import Replicas, Slm
 from ragassay.pipeline.slm.prompt import check_template, needs_question
 from ragassay.pipeline.uncertainty.config import ReadingModel, Rerank, Uncertainty
 from ragassay.pipeline.uncertainty.prompt import check_answer_prompt
+from ragassay.pipeline.written_language import code_of
+
+LanguageCode = Annotated[str, Field(pattern=r"^[a-z]{2}$"), AfterValidator(code_of)]
 
 BUNDLED, NONE = "bundled", "none"
 """What `calibration` may be other than a file."""
+
+ANY: Literal["any"] = "any"
+"""`languages` of a job that judges rows in every language."""
 
 
 def default_members() -> dict[str, Any]:
@@ -54,6 +60,8 @@ class Job(Section):
         redact: A function of one's own, `module:function`, that question, passages and response go through as they are read.
         drop_text: Which columns of text OUTPUT may hold, where it is to hold no other text; None drops nothing.
         splitter: How responses are split into sentences.
+        languages: ISO 639-1 codes of the languages in which rows are judged; ANY judges all. None takes the languages that the
+            members were measured in, where a calibration states them, and otherwise ANY.
         slms: The SLMs of the ensemble; a row goes through them in this order. Without one, detectors alone decide.
         uncertainty: Scores of how sure a model is of the responses, such as AttenHScore; beside the ensemble unless they say
             otherwise.
@@ -89,6 +97,7 @@ class Job(Section):
     redact: str | None = Field(None, pattern=r"^[\w.]+:\w+$")
     drop_text: DropText | None = None
     splitter: Splitter = Splitter()
+    languages: Literal["any"] | Annotated[tuple[LanguageCode, ...], Field(min_length=1)] | None = None
     slms: tuple[Slm, ...] = ()
     uncertainty: tuple[Uncertainty, ...] = ()
     rerank: Rerank | None = None

@@ -1,13 +1,14 @@
 """Actors that are looked after: one that hangs ends itself, and a run says which stage could not go on, and why."""
 
 import re
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from secrets import token_hex
 from typing import Any
 
 import pyarrow as pa
 
+from ragassay.jobs.clean_output import clean_errors, clean_process_output
 from ragassay.jobs.endings import behind
 from ragassay.jobs.watchdog import Watchdog
 from ragassay.pipeline.errors import ModelError
@@ -29,6 +30,7 @@ class GuardedActor:
             place: Where it says why it ends.
             minutes: See `Replicas.hang_minutes`.
         """
+        clean_process_output()
         self._watchdog = None
         if minutes is not None:
             hung = f"its engine had given no answer for {minutes:g} minutes (replicas.hang_minutes)"
@@ -43,8 +45,10 @@ class GuardedActor:
             done: pa.Table = self._actor(table)
             return done
 
-    def _working(self) -> AbstractContextManager[None]:
-        return nullcontext() if self._watchdog is None else self._watchdog.working()
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        with clean_errors(), nullcontext() if self._watchdog is None else self._watchdog.working():
+            yield
 
 
 class Guard:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ragassay.jobs.clean_output import clean_task
 from ragassay.jobs.guard import Guard
 from ragassay.jobs.progress.meter import CountedActor, count_batch
 from ragassay.jobs.resources import LEAST_LIGHT_CPUS, LIGHT_AT_ONCE, light_cpus
@@ -162,7 +163,7 @@ def how(stage: Stage, light: float = LEAST_LIGHT_CPUS, guard: Guard | None = Non
 
     whole_blocks = {"batch_size": None, "batch_format": "pyarrow", "zero_copy_batch": True}
     if stage.replicas is None:
-        return {"fn": stage.call, "fn_kwargs": dict(stage.arguments), "num_cpus": light, **whole_blocks}
+        return {"fn": clean_task(stage.call), "fn_kwargs": dict(stage.arguments), "num_cpus": light, **whole_blocks}
     pool = ActorPoolStrategy(
         min_size=stage.replicas.min,
         max_size=stage.replicas.max,

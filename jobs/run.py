@@ -44,6 +44,7 @@ from ragassay.jobs.traces.source import logs_of
 from ragassay.jobs.verdict.drift import check_drift
 from ragassay.jobs.verdict.error_share import worst_share
 from ragassay.jobs.verdict.fit import fit_output, fits_of
+from ragassay.jobs.verdict.languages import refuse_more_languages, settle_languages
 from ragassay.jobs.verdict.verdicts import check_parts, count_rows, decide, quantile, without_verdict, write_verdicts
 from ragassay.pipeline.errors import BalanceError, ConfigError, OutputError
 from ragassay.pipeline.verdict.normalize import Fit
@@ -124,7 +125,7 @@ def _job(
     backfill: Backfill = WHOLE_INPUT,
 ) -> Run:
     began = time.time()
-    job = with_dtypes(job)
+    job = scoring = with_dtypes(job)
     output = open_folder(output_uri) if input_uri is not None else existing_output(output_uri)
     before = output.read(MANIFEST)
     logs: Logs | None = None
@@ -150,13 +151,14 @@ def _job(
                 found = _register(job, logs, output, manifest, run, backfill)
                 if finalize:
                     check_parts(job, manifest)
+                scoring = settle_languages(job, manifest.fingerprint)
         pending = bool(found and found.to_score)
         to_finalize = finalize and (logs is None or pending or bool(without_verdict(partitions(output, "raw"), manifest)))
         to_escalate = escalate and _escalates(job, output, manifest, logs, coming=pending or to_finalize)
         needed = _needed(job, to_score=pending, to_escalate=to_escalate)
         with _ray(job, needed, console, wanted=pending or to_finalize or to_escalate):
             deadline = None if backfill.hours is None else began + 3600 * backfill.hours
-            scored = _score(job, logs, found, output, manifest, run, console, deadline) if logs and found else None
+            scored = _score(scoring, logs, found, output, manifest, run, console, deadline) if logs and found else None
             stats, tonight = _finalize(job, output, manifest, run, scored, console) if to_finalize else ({}, [])
             numbers = None if scored is None else scored.files
             escalated = _escalate(job, output, manifest, run, numbers, console) if to_escalate else []
@@ -322,6 +324,7 @@ def _finalize(
         return {}, []
     with task(console, "deciding", "moments", unit="partitions"):
         stats = fit_output(job, output, waiting)
+    refuse_more_languages(job, manifest, stats)
     decided = decide(job, manifest, run.run_id, stats, chosen)
     run.fit, run.origins = decided.fit, decided.origins
     run.seconds["fit"] = round(time.perf_counter() - started, 3)

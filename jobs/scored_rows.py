@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import fs as pafs
 
+from ragassay.jobs.clean_output import clean_items
 from ragassay.jobs.output.scored_dataset import DataFile, read_file
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Ints
@@ -42,7 +43,7 @@ def chosen_rows(output: Folder, wanted: Mapping[DataFile, Ints], partition_keys:
 
     def read_task(file: DataFile, keys: Any, count: int, limit: int | None) -> Any:
         def read() -> Iterator[pa.Table]:
-            return _tables(fs, file, ray.get(keys), partition_keys)
+            return clean_items(_tables(fs, file, ray.get(keys), partition_keys))
 
         metadata = BlockMetadata(num_rows=count, size_bytes=None, input_files=[file.path], exec_stats=None)
         return ReadTask(read, metadata, per_task_row_limit=limit)

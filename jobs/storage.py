@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
-from ragassay.jobs.address import address_of, without_secrets
+from ragassay.jobs.address import address_of, is_ambiguous, path_in_uri
 from ragassay.jobs.contact import reach
 from ragassay.jobs.object_store import patient
 from ragassay.pipeline.errors import InputError, OutputError
@@ -57,7 +57,7 @@ class Folder:
 
     def address_of(self, name: str) -> str:
         """Where a file below it is, as it may be shown and stored."""
-        return f"{self.address}/{name}"
+        return f"{self.address}/{path_in_uri(name) if '://' in self.uri else name}"
 
     def uri_of(self, name: str) -> str:
         """URI of a file below it; a query stays behind the name."""
@@ -173,19 +173,23 @@ def open_folder(uri: str) -> Folder:
     """Open a folder by path or URI, whether or not it exists.
 
     Raises:
-        InputError: The URI's scheme or bucket is unknown, or the object store does not answer.
+        InputError: The URI's scheme or bucket is unknown, it can be read in two ways, or the object store does not answer.
     """
     if "://" not in uri:
         absolute = Path(uri).expanduser().absolute()
         path = os.path.realpath(absolute) if ".." in absolute.parts else str(absolute)
         return Folder(pafs.LocalFileSystem(), path, path)
+    if is_ambiguous(uri):
+        raise InputError(
+            f"{uri} has an @ in its path, and a user or a password before it: write every @ of these, and of the path, as %40"
+        )
     try:
         fs, root = pafs.FileSystem.from_uri(uri)
         fs = patient(fs)
     except (ValueError, OSError) as error:
-        raise InputError(without_secrets(f"{uri!r} is no path or URI that can be opened: {error}")) from None
+        raise InputError(f"{uri!r} is no path or URI that can be opened: {error}") from None
     reach(fs, root, address_of(uri))
-    return Folder(fs, root.rstrip("/"), uri.rstrip("/"))
+    return Folder(fs, root.rstrip("/"), uri.partition("#")[0].rstrip("/"))  # what is behind a # opened nothing
 
 
 def file_of(folder: Folder, name: str) -> Folder:

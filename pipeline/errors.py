@@ -13,9 +13,26 @@ RagassayError              exit code 1; its text names the thing and the way out
 └── BalanceError           rows in are not rows out: never expected, always fatal
 """
 
+from ragassay.pipeline.address import without_secrets
+
 
 class RagassayError(Exception):
-    """Root of the tree. Holds one message, so that it survives pickling between processes."""
+    """Root of the tree. Holds one message, so that it survives pickling between processes.
+
+    Whatever it quotes, of a URI it holds the scheme, host and path alone: in its text, its arguments, and when it is pickled.
+    """
+
+    def __init__(self, *parts: object) -> None:
+        """Keep the parts without secrets.
+
+        Args:
+            parts: A message, and what else a class keeps.
+        """
+        super().__init__(*(without_secrets(str(part)) if isinstance(part, str | BaseException) else part for part in parts))
+
+    def __str__(self) -> str:
+        """The message; also of parts that were set later."""
+        return without_secrets(super().__str__())
 
 
 class ConfigError(RagassayError):
@@ -40,7 +57,7 @@ class OutputInUse(OutputError):
     def __init__(self, message: str, holder: str = "") -> None:
         """Keep both, so that it survives pickling."""
         super().__init__(message, holder)
-        self.holder = holder
+        self.holder = self.args[1]
 
     def __str__(self) -> str:
         """The message alone."""
@@ -57,8 +74,9 @@ class OutputRewritten(OutputError):
 
     def __init__(self, output: str, partition: str) -> None:
         """Name the partition."""
-        super().__init__(output, partition)
-        self.output, self.partition = output, partition
+        super().__init__(output)
+        self.args = (*self.args, partition)  # names of partitions are compared: they stay as they are
+        self.output, self.partition = self.args
 
     def __str__(self) -> str:
         """What is wrong, where, and what to do."""

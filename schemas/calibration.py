@@ -94,6 +94,7 @@ class Calibration:
         certificate: What is certified; null where nothing was asked to be.
         measured: Figures, by name: of the labelled rows themselves, and `held_out_…` of folds that nothing was fitted to.
         fingerprint: Of the scores it was fitted to; scores under another one can't use it.
+        languages: ISO 639-1 codes of the languages that it was measured in, sorted; null where it makes no statement.
     """
 
     __pydantic_config__ = RECORD
@@ -114,6 +115,7 @@ class Calibration:
     certificate: Certificate | None
     measured: dict[str, float | None]
     fingerprint: dict[str, Any]
+    languages: tuple[str, ...] | None = None
 
     def to_json(self) -> str:
         """JSON text; floats are written so that they read back bit for bit."""

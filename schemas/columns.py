@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 
 METHOD_VERSION = 4
@@ -25,6 +25,7 @@ class Status(StrEnum):
     TOO_LONG = "too_long"
     UNREADABLE = "unreadable"
     NOT_JUDGED = "not_judged"
+    LANGUAGE_NOT_MEASURED = "language_not_measured"
     NO_ANSWER = "no_answer"
     ERROR = "error"
 
@@ -96,6 +97,7 @@ RAW_FIELDS = [
     pa.field("usage", pa.list_(USAGE)),
     pa.field("context_windows", pa.int32()),
     pa.field("passage_order", pa.list_(pa.int32())),  # numbers of the passages, from 0, best first; null where not re-ranked
+    pa.field("language", pa.string()),  # ISO 639-1 code; null where the texts give no clear evidence
 ]
 
 SCORED_SENTENCE = pa.struct([*SPAN, ("score", pa.float64()), ("flagged", pa.bool_())])
@@ -111,6 +113,7 @@ SCORED_FIELDS = [  # probability: P(supported) by a calibration, null where none
     pa.field("flagged_sentences", pa.int32()),
     pa.field("members", pa.list_(MEMBER)),
     pa.field("evidence", pa.list_(EVIDENCE)),
+    pa.field("language", pa.string()),
     pa.field("status", pa.string(), nullable=False),
     pa.field("error", pa.string()),
     pa.field("run_id", pa.string(), nullable=False),

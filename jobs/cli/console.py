@@ -11,12 +11,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from ragassay.jobs.address import without_secrets
 from ragassay.jobs.endings import Terminated, end_at_sigterm, full_message, interruption, is_full, sigterm_restored
 from ragassay.jobs.object_store import gave_way, gave_way_message
 from ragassay.jobs.progress.show import LogFormat, log_as
 from ragassay.jobs.progress.task import task
-from ragassay.jobs.visible import VisibleText
+from ragassay.jobs.visible import CleanText, VisibleText
 from ragassay.pipeline.errors import RagassayError
 
 DRIFT_EXIT = 3
@@ -61,20 +60,24 @@ def our_errors() -> Iterator[Console]:
             said.print("stopped; the same command goes on where it stopped")
             sys.exit(128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT))
         if isinstance(error, OSError) and is_full(error):
-            said.print(f"error: {without_secrets(full_message(error))}")
+            said.print(f"error: {full_message(error)}")
             sys.exit(1)
         if gave_way(error):
-            said.print(f"error: {without_secrets(gave_way_message(error))}")
+            said.print(f"error: {gave_way_message(error)}")
             sys.exit(1)
         if isinstance(error, RagassayError):
-            said.print(f"error: {without_secrets(str(error))}")
+            said.print(f"error: {error}")
             sys.exit(1)
         raise
 
 
 def new_console(*, stderr: bool = False, width: int | None = None) -> Console:
-    """A console to which everything is text: neither markup nor emoji codes nor escape sequences of a log mean anything."""
+    """A console to which everything is text: neither markup nor emoji codes nor escape sequences of a log mean anything.
+
+    Lines show no secret of a URI (`print_lines` and `Bar` see to tables and bars).
+    """
     console = Console(stderr=stderr, soft_wrap=True, width=width, emoji=False, markup=not stderr, highlight=not stderr)
+    console.push_render_hook(CleanText())
     console.push_render_hook(VisibleText())
     return console
 

@@ -154,7 +154,9 @@ def calibrate(
                 )
 
         found = read_output(output, fit, console)
-        print_calibration(found, write_calibration(found, written_to), output, console)
+        with writable(to):
+            address = write_calibration(found, written_to)
+        print_calibration(found, address, output, console)
 
 
 @app.command()

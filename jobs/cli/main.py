@@ -11,6 +11,7 @@ import typer
 from ragassay.jobs.cli.check import app as check
 from ragassay.jobs.cli.console import DRIFT_EXIT, Log, doing, our_errors
 from ragassay.jobs.cli.decide import app as decide
+from ragassay.jobs.cli.entry import CleanGroup, CommandLine
 from ragassay.jobs.cli.estimate import app as estimate
 from ragassay.jobs.cli.explain import app as explain
 from ragassay.jobs.cli.init import app as init
@@ -37,7 +38,8 @@ from ragassay.jobs.config import Job, load_job
 from ragassay.jobs.progress.show import LogFormat
 from ragassay.jobs.score.backfill import Order
 
-app = typer.Typer(
+app = CommandLine(
+    cls=CleanGroup,
     help="Say of every sentence of every logged RAG answer whether its context supports it.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

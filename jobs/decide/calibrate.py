@@ -15,6 +15,7 @@ from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.finalize import score_cells, score_moments
+from ragassay.jobs.verdict.languages import languages_of_members
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.certify import certify, rows_needed
 from ragassay.pipeline.calibration.probability import calibration_error, fit_probability, probabilities
@@ -28,6 +29,9 @@ from ragassay.pipeline.verdict.rule import Rule, apply_rule
 from ragassay.schemas.calibration import CalibratedMember, Calibration, Certificate
 from ragassay.schemas.columns import SUPPORTED
 from ragassay.schemas.manifest import Manifest
+
+MIN_ROWS_OF_A_LANGUAGE = 20
+"""A language with fewer labelled rows has no figure of its own."""
 
 
 def calibrate(
@@ -114,6 +118,7 @@ def calibrate(
         rows=dict(Counter(label.value for label in rows.labels)),
         probability=fit_probability(scores[fitting], rows.good[fitting]) if _both(rows.good[fitting]) else None,
         certificate=certificate,
+        languages=_measured_in(rows) or calibration.languages,
     )
 
 
@@ -156,7 +161,13 @@ def _calibration(
         certificate=None,
         measured=measured,
         fingerprint=manifest.fingerprint,
+        languages=languages_of_members(values, manifest.fingerprint),
     )
+
+
+def _measured_in(rows: Labelled) -> tuple[str, ...]:
+    """The languages of which there are enough labelled rows for a figure."""
+    return tuple(sorted(code for code, count in rows.languages.items() if count >= MIN_ROWS_OF_A_LANGUAGE))
 
 
 def _both(good: Bools) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ragassay.jobs.address import address_of
 from ragassay.jobs.decide.estimate_notes import SpokenOf, estimate_notes
 from ragassay.jobs.decide.labels import Drawn, Key, Label, LabelSource, Reviewed, read_reviewed, row_name, to_labels
 from ragassay.jobs.decide.reviewed_rows import labels_of_rows, refuse_repeated
@@ -96,7 +97,7 @@ def estimate(output: Folder, source: LabelSource, slices: Sequence[str] = ()) ->
     nights = by_part.pop(PARTITION)
     found = Estimate(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        source=source.file or source.column,
+        source=address_of(source.file) if source.file else source.column,
         level=LEVEL,
         where=dict(source.where),
         elsewhere=rows.elsewhere,

@@ -256,6 +256,19 @@ def evaluate(
     return found
 
 
+def histogram_edges(score: Floats) -> Floats:
+    """Return the edges of HISTOGRAM_BINS bins from the 0.5 % to the 99.5 % quantile of scores; scores that are all alike, or
+    differ by rounding alone, get bins around them.
+
+    Args:
+        score: Scores, at least one, none NaN.
+    """
+    low, high = np.quantile(score, [0.005, 0.995])
+    if high - low < 1e-9 * max(1.0, abs(low), abs(high)):
+        low, high = low - 0.5, high + 0.5
+    return np.linspace(low, high, HISTOGRAM_BINS + 1)
+
+
 def _histograms(rows: Labelled, scores: Mapping[str, Floats], policy: Positive) -> list[Histogram]:
     whole = [name for name in scores if name.endswith(", whole response")]
     policy = Positive.CLIP if policy is Positive.NONE else policy
@@ -267,7 +280,7 @@ def _histograms(rows: Labelled, scores: Mapping[str, Floats], policy: Positive) 
         if not there.any():
             continue
         score = scores[name][there]
-        edges = np.histogram_bin_edges(score, bins=HISTOGRAM_BINS, range=tuple(np.quantile(score, [0.005, 0.995])))
+        edges = histogram_edges(score)
         inside = np.clip(score, edges[0], edges[-1])
         counts = {
             label.value: np.histogram(inside[labels[there] == label], edges)[0].tolist() for label in Label if label in labels

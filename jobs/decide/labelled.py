@@ -39,12 +39,9 @@ from ragassay.schemas.stats import PartitionStats
 
 READ = (
     "row_key", "row_id", "status", "score", "threshold", "verdict", "judge_score", "question", "context", "response",
-    "sentences", "members",
+    "sentences", "members", "language",
 )  # fmt: skip
-
-
-UNEVEN = "drawn unevenly"
-"""Said beside the labels' column where their rows had different chances to be labelled."""
+UNEVEN = "drawn unevenly"  # said beside the labels' column where their rows had different chances to be labelled
 
 
 @dataclass
@@ -77,6 +74,7 @@ class Labelled:
         unmatched: Labels of a file that belong to no row of the output.
         weak: Which model said it, where no person did; else None.
         uneven: Whether the labelled rows were drawn with different inclusion probabilities, or some say none.
+        languages: Labelled rows by language, those of an undecided one left out.
     """
 
     labels: list[Label]
@@ -104,6 +102,7 @@ class Labelled:
     unmatched: int
     weak: str | None
     uneven: bool
+    languages: Counter[str]
 
     def named(self, column: str) -> str:
         """The column of the labels, who said them if no person did, and whether they were drawn unevenly."""
@@ -238,6 +237,7 @@ def load_labelled(
         unmatched=len((reviewed.responses.keys() | reviewed.by_sentences) - parts.met.keys()) if reviewed else 0,
         weak=reviewed.weak if reviewed else None,
         uneven=len(parts.probabilities) > 1,
+        languages=Counter(filter(None, parts.columns["language"])),
     )
 
 
@@ -307,6 +307,7 @@ def _gather(
         parts.add_array(f"value {name}", array)
     parts.add_array("count", counts)
     _gather_members(parts, batch, values, counts)
+    parts.add("language", table["language"].to_pylist())
     parts.add_array("score", table["score"].to_numpy())
     parts.add_array("threshold", table["threshold"].to_numpy())
     parts.add_array("passed", pc.equal(table["verdict"], SUPPORTED).to_numpy().astype(np.float64))

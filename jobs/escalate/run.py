@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 from rich.console import Console
 
+from ragassay.jobs.clean_output import clean_task
 from ragassay.jobs.config import Job
 from ragassay.jobs.escalate.apply import Applied, apply_file
 from ragassay.jobs.escalate.candidates import Candidates, before, candidates, choose
@@ -226,7 +227,7 @@ def _apply(output: Folder, manifest: Manifest, places: Sequence[str], keys: Ints
     """Put the decisions into partitions of `scored/`, and their shares of flagged responses into the manifest."""
     import ray
 
-    remote = ray.remote(num_cpus=DRIVER_CPUS)(apply_file)
+    remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(apply_file))
     scored, judged = open_scored(output).partitions, judged_partitions(output, manifest, places)
     tasks = {
         p: [remote.remote(output.fs, file.path, judged[p], keys, verdicts_id) for file in scored[p]]

@@ -17,12 +17,14 @@ from ragassay.jobs.forecast.tokens import count_stretches
 from ragassay.jobs.forecast.trial import Trial, try_engines
 from ragassay.jobs.input import Logs, check_types
 from ragassay.jobs.lines import print_lines
+from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.jobs.progress.bar import duration
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.score.frequencies import table_frequencies
 from ragassay.jobs.score.register import check_input, check_models
 from ragassay.jobs.score.stages import detect_stage, split_stage
 from ragassay.jobs.traces.source import logs_to_look_at
+from ragassay.jobs.verdict.languages import settle_languages
 from ragassay.pipeline.engines.prepare import prepare_slm
 from ragassay.pipeline.redact import redacted, redaction_of
 from ragassay.schemas.columns import passthrough_name
@@ -103,7 +105,8 @@ def _plan(
         stretches = read_sample(logs, job.columns, sample, carried=language)
         started = time.process_time()
         redaction = redaction_of(job.redact)
-        split = [split_stage(job).step(redacted(table, redaction)) for table in stretches]
+        step = split_stage(settle_languages(job, fingerprint(job))).step
+        split = [step(redacted(table, redaction)) for table in stretches]
         if job.detectors:
             _detect(job, split)
         other_seconds = time.process_time() - started

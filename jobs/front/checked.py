@@ -1,6 +1,7 @@
 """One judged answer, as it is looked at."""
 
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 from ragassay.pipeline.detectors.terms import content_terms, known_terms, new_words
@@ -112,14 +113,19 @@ class Checked:
         return text_of([self])
 
 
+def _whole(number: float | None) -> int | None:
+    """A whole number; pandas makes floats of those in a column with nulls, and NaN of the nulls."""
+    return None if number is None or isnan(number) else int(number)
+
+
 def _sentence(
     span: dict[str, Any], evidence: dict[str, Any] | None, context: list[str | None], known: set[str] | None, language: str
 ) -> Sentence:
     missing = [(m["kind"], m["text"]) for m in evidence["missing"] or []] if evidence else []
     named = set(content_terms(" ".join(text for _, text in missing), language))
     new = [] if known is None else new_words(span["text"], known | named, language)
-    at = evidence["passage"] if evidence else None
-    piece = (context[at] or "")[evidence["start"] : evidence["end"]] if evidence and at is not None else None
+    at, start, end = (_whole(evidence[name]) if evidence else None for name in ("passage", "start", "end"))
+    piece = None if at is None else (context[at] or "")[start:end]
     return Sentence(
         span["text"], span["start"], span["end"], span["score"], span["flagged"], at, piece,
         (*missing, *((WORD, word) for word in new)), tuple(evidence["notes"] or ()) if evidence else (),

@@ -18,6 +18,7 @@ from ragassay.jobs.score.register import check_input
 from ragassay.jobs.score.stages import stages
 from ragassay.jobs.verdict.finalize import response_scores
 from ragassay.jobs.verdict.fit import stats_of
+from ragassay.jobs.verdict.languages import settle_languages
 from ragassay.jobs.verdict.verdicts import decide, share_threshold
 from ragassay.pipeline.redact import redaction_of
 from ragassay.pipeline.stages.finalize import VerdictSettings
@@ -51,7 +52,8 @@ def judge_table(job: Job, table: pa.Table, progress: Progress) -> pa.Table:
     if job.detectors:
         progress.tell("counting words")
         frequencies = table_frequencies([rows], job.splitter, SAMPLE_ROWS)
-    steps = load(stages(job, lambda: known) if (known := frequencies) else stages(job), progress.tell)
+    scoring = settle_languages(job, fingerprint(job))
+    steps = load(stages(scoring, lambda: known) if (known := frequencies) else stages(scoring), progress.tell)
     raw = pa.concat_tables(_scored(steps, rows, progress))
     progress.tell("deciding")
     return with_verdicts(raw, _settings(job, raw))

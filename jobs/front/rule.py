@@ -18,6 +18,7 @@ from ragassay.jobs.verdict.bundled_calibration import (
     values_depend_on,
 )
 from ragassay.jobs.verdict.fit import fits_of
+from ragassay.jobs.verdict.languages import languages_of
 from ragassay.jobs.verdict.parts import name_of, parts_of
 from ragassay.pipeline.detectors.frequencies import Frequencies
 from ragassay.pipeline.errors import ConfigError, OutputError
@@ -25,7 +26,7 @@ from ragassay.pipeline.stages.finalize import VerdictSettings
 from ragassay.pipeline.verdict.aggregate import Mean, Positive
 from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.pipeline.verdict.rule import Rule
-from ragassay.schemas.calibration import Calibration, ProbabilityMap
+from ragassay.schemas.calibration import Calibration
 from ragassay.schemas.manifest import Manifest, Run
 from ragassay.schemas.origins import Origins
 
@@ -95,7 +96,7 @@ def _by_file(job: Job, uri: str, known: dict[str, Any]) -> Judging:
     calibration = read_calibration(uri)
     members = calibration.members
     refuse_other_scores(uri, calibration, _differences(calibration.fingerprint, known, members), job.values)
-    return _by_parts(job, calibration, f"{name_of(calibration)}, made for {calibration.target}")
+    return _by_parts(job, calibration, f"{name_of(calibration)}, made for {calibration.target}", known)
 
 
 def _by_output(job: Job, output: Folder, manifest: Manifest) -> Judging:
@@ -107,7 +108,10 @@ def _by_output(job: Job, output: Folder, manifest: Manifest) -> Judging:
         raise ConfigError(f"output {output.uri} was judged by {_members(values)}, and the job has {_members(job.values)}")
     fits = {name: Fit(m.mu, m.sigma, m.count, m.low) for name, m in fit.members.items()}
     rule = Rule(fits, Mean(fit.mean), Positive(fit.positive), fit.epsilon, fit.weights, fit.sentence)
-    settings = VerdictSettings(values, rule, tau.value, RUN_ID, _curve(output, run.origins))
+    used = _calibration_of(output, run.origins)
+    curve = used.probability if used and run.origins and run.origins.probability is not None else None
+    languages = languages_of(job, manifest.fingerprint, used)
+    settings = VerdictSettings(values, rule, tau.value, RUN_ID, curve, languages)
     return Judging(settings, f"the last verdicts of {output.uri} (fit: {fit.source}; threshold: {tau.source})")
 
 
@@ -116,11 +120,11 @@ def _by_itself(job: Job, known: dict[str, Any]) -> Judging:
         if is_fitted_for(calibration, job, known):
             rows, sets = sum(calibration.rows.values()), ", ".join(calibration.rows)
             source = f"bundled statistics, measured on {rows:,} labelled answers of public sets ({sets}), not on yours"
-            return _by_parts(job, calibration, source)
-    return _by_parts(job, None, "")
+            return _by_parts(job, calibration, source, known)
+    return _by_parts(job, None, "", known)
 
 
-def _by_parts(job: Job, calibration: Calibration | None, source: str) -> Judging:
+def _by_parts(job: Job, calibration: Calibration | None, source: str, known: dict[str, Any]) -> Judging:
     """By a calibration, the job's own parts, or both; `source` names the calibration. A run's own parts are not at hand."""
     parts = parts_of(job, calibration)
     if (parts.own_moments and job.normalize.source != "frozen") or parts.tau is None:
@@ -138,21 +142,22 @@ def _by_parts(job: Job, calibration: Calibration | None, source: str) -> Judging
         source += f"; threshold: {parts.origins.threshold}"
     if job.threshold.measured_on:
         source += f", measured on {job.threshold.measured_on}"
-    return Judging(VerdictSettings(values, rule, parts.tau, RUN_ID, parts.probability), source)
+    languages = languages_of(job, known, calibration)
+    return Judging(VerdictSettings(values, rule, parts.tau, RUN_ID, parts.probability, languages), source)
 
 
-def _curve(output: Folder, origins: Origins | None) -> ProbabilityMap | None:
-    """The map to a probability that an output's verdicts were made with, where it can be read."""
-    if origins is None or origins.probability is None:
+def _calibration_of(output: Folder, origins: Origins | None) -> Calibration | None:
+    """The calibration that an output's verdicts were made with, where it can be read."""
+    if origins is None or origins.calibration is None:
         return None
     if origins.calibration == bundled_calibration().calibration_id:
-        return bundled_calibration().probability
+        return bundled_calibration()
     text = output.read("calibration.json")
     try:
         found = Calibration.from_json(text) if text else None
     except (ValueError, KeyError, TypeError):
         return None
-    return found.probability if found and found.calibration_id == origins.calibration else None
+    return found if found and found.calibration_id == origins.calibration else None
 
 
 def _refuse_others(uri: str, then: dict[str, Any], now: dict[str, Any], values: Mapping[str, str]) -> None:

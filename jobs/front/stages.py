@@ -10,6 +10,7 @@ from ragassay.jobs.front.rule import Judging
 from ragassay.jobs.plan import Stage
 from ragassay.jobs.score.frequencies import context_frequencies
 from ragassay.jobs.score.stages import detect_counted, stages
+from ragassay.jobs.verdict.languages import with_languages
 from ragassay.pipeline.detectors.config import Detector
 from ragassay.pipeline.detectors.frequencies import Frequencies
 from ragassay.pipeline.language import row_languages
@@ -24,7 +25,8 @@ def row_stages(job: Job, by: Judging) -> list[Stage]:
         job: The job.
         by: How its rows are judged.
     """
-    return [*scoring_stages(job, by.frequencies), Stage("verdict", with_verdicts, {"settings": by.settings})]
+    scoring = with_languages(job, by.settings.languages)
+    return [*scoring_stages(scoring, by.frequencies), Stage("verdict", with_verdicts, {"settings": by.settings})]
 
 
 def scoring_stages(job: Job, frequencies: Frequencies | None) -> list[Stage]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from ragassay.jobs.address import address_of
 from ragassay.jobs.init.columns import Taken, guess
 from ragassay.jobs.init.names import Role
 from ragassay.jobs.init.others import LabelColumn, ids_of, labels_of, slices_of, unread
@@ -112,7 +113,7 @@ def look(uri: str) -> tuple[Logs, Found]:
     used = mine | {label.name for label in labels} | {row_id or ""}
     asked = texts.get(Role.QUESTION, [])
     found = Found(
-        uri=uri,
+        uri=address_of(uri),
         rows=rows,
         files=len(logs.files),
         unreadable=len(logs.unreadable),

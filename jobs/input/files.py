@@ -10,7 +10,7 @@ from typing import Protocol
 import pyarrow as pa
 from pyarrow import fs as pafs
 
-from ragassay.jobs.address import address_of
+from ragassay.jobs.address import address_of, without_secrets
 from ragassay.schemas.source import Source
 
 FAULT = "\0fault"
@@ -49,6 +49,11 @@ class LogFile:
     error: str | None = None
     mtime: int | None = None
     view: "View | None" = None
+
+    def __post_init__(self) -> None:
+        """The error is a library's, and goes into the manifest: it may quote a URI whole."""
+        if self.error is not None:
+            object.__setattr__(self, "error", without_secrets(self.error))
 
     @property
     def partition_path(self) -> str:

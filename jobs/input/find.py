@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from pyarrow import fs as pafs
 
-from ragassay.jobs.address import address_of
+from ragassay.jobs.address import address_of, path_in_uri
 from ragassay.jobs.input.arrow import SPLITS, without_caches
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.formats import FORMATS, look_at
@@ -161,14 +161,16 @@ def _log_file(info: pafs.FileInfo, roots: Sequence[str], uri: str, beside: Mappi
     """A file, before its footer is read."""
     path = _stable_path(info.path, roots)
     hive = [match.groups() for match in map(_HIVE.match, path.split("/")[:-1]) if match]
-    scheme = uri.partition("://")[0] + "://" if "://" in uri else ""
+    # A file of this machine has one address, whether its folder was named by a path or by a URI.
+    scheme = uri.partition("://")[0] + "://" if "://" in uri and not uri.startswith("file://") else ""
     size = info.size if info.type == pafs.FileType.File else 0  # a link can lead nowhere
     # A key stays as it is written: so it is written and read below OUTPUT too, where values alone are encoded.
     partition = tuple((key, unquote(value)) for key, value in hive)
     above, _, folder = info.path.rpartition("/")[0].rpartition("/")
     if SPLITS in beside.get(above, ()):
         partition = (*partition, ("split", folder))
-    return LogFile(path, scheme + info.path, info.path, size, partition, mtime=info.mtime_ns)
+    address = scheme + path_in_uri(info.path) if scheme else info.path
+    return LogFile(path, address, info.path, size, partition, mtime=info.mtime_ns)
 
 
 def _stable_path(path: str, roots: Sequence[str]) -> str:

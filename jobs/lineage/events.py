@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 from rich.console import Console
 
-from ragassay.jobs.address import server_of, without_secrets
+from ragassay.jobs.address import address_of, server_of, without_secrets
 from ragassay.jobs.input.files import Logs
 from ragassay.jobs.input.tables.places import library
 from ragassay.jobs.output.scored_dataset import open_scored
@@ -51,7 +51,7 @@ def told(settings: OpenLineage, step: str, logs: Logs | None, output: Folder, ru
         yield
     except BaseException as error:
         # Other errors may quote the logs.
-        teller.tell("FAIL", without_secrets(str(error)) if isinstance(error, RagassayError) else type(error).__name__)
+        teller.tell("FAIL", str(error) if isinstance(error, RagassayError) else type(error).__name__)
         raise
     teller.tell("COMPLETE")
 
@@ -94,10 +94,10 @@ class _Teller:
         self._client = client.OpenLineageClient(config={"transport": transport})
         self._server, self._logs, self._output, self._run, self._console = server, logs, output, run, console
         name = settings.job or f"ragassay.{PurePosixPath(output.root).name}"
-        self._job = self._events.Job(settings.namespace, f"{name}.{step}")
+        self._job = self._events.Job(without_secrets(settings.namespace), without_secrets(f"{name}.{step}"))
         self._silent = False
         ids = library("openlineage.client.uuid", _WHAT)
-        self._id = str(ids.generate_static_uuid(datetime.fromisoformat(run.started), f"{output.uri}#{run.run_id}".encode()))
+        self._id = str(ids.generate_static_uuid(datetime.fromisoformat(run.started), f"{output.address}#{run.run_id}".encode()))
 
     def tell(self, state: str, error: str | None = None) -> None:
         """Send an event; say so, once, where nobody takes it."""
@@ -166,14 +166,14 @@ def _table(logs: Logs) -> tuple[str, str] | None:
     """Namespace and name of a table that a catalog knows."""
     if logs.source is None or "://" not in logs.source.table:
         return None
-    scheme, _, rest = logs.source.table.partition("://")
-    place, _, name = rest.partition("?")[0].partition("/")
+    scheme, _, rest = address_of(logs.source.table).partition("://")
+    place, _, name = rest.partition("/")
     return f"{scheme}://{place}", name or place
 
 
 def _place(address: str) -> tuple[str, str]:
     """Namespace and name of files, as OpenLineage calls them: file and a path, or s3://bucket and a key."""
-    scheme, sign, rest = address.partition("://")
+    scheme, sign, rest = address_of(address).partition("://")
     if not sign or scheme == "file":
         return "file", open_folder(address).root
     bucket, _, key = rest.partition("/")

@@ -46,7 +46,11 @@ def load_calibration(uri: str, manifest: Manifest, values: dict[str, str]) -> Ca
         ConfigError: It can't be read, or it belongs to other scores.
     """
     calibration = read_calibration(uri)
-    refuse_other_scores(uri, calibration, differences(calibration.fingerprint, manifest.fingerprint), values)
+    then, now = (
+        {part: value for part, value in known.items() if part != "languages"}  # no score depends on them
+        for known in (calibration.fingerprint, manifest.fingerprint)
+    )
+    refuse_other_scores(uri, calibration, differences(then, now), values)
     return calibration
 
 

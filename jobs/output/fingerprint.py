@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from ragassay.jobs.config import Job
+from ragassay.jobs.address import without_secrets
+from ragassay.jobs.config import ANY, Job
 from ragassay.jobs.sections import Columns
 from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.redact import identity
@@ -35,6 +36,7 @@ def fingerprint(job: Job) -> dict[str, Any]:
         "detectors": {detector.name: detector.identity() for detector in job.detectors},
         # Folders of earlier versions know of none of these.
         **({"redact": identity(job.redact)} if job.redact else {}),
+        **({"languages": sorted(job.languages) if job.languages != ANY else ANY} if job.languages is not None else {}),
         **({"drop_text": job.drop_text.model_dump(mode="json")} if job.drop_text else {}),
         **({"uncertainty": uncertainty} if uncertainty else {}),
         **({"rerank": _model(job.rerank)} if job.rerank else {}),
@@ -99,5 +101,5 @@ def differences(then: Any, now: Any, where: str = "") -> list[tuple[str, Any, An
 
 def short(value: Any) -> str:
     """A part of a fingerprint as a message shows it."""
-    text = repr(value)
+    text = without_secrets(repr(value))
     return text if len(text) <= 80 else text[:77] + "…"

@@ -3,6 +3,8 @@
 from collections import deque
 from dataclasses import dataclass
 
+from ragassay.jobs.address import without_secrets
+
 WINDOW_SECONDS = 60.0
 """Speeds are those of the last minute, or of the last leap where that took longer."""
 
@@ -30,6 +32,11 @@ class Bar:
     about: bool = False
     tokens_per_second: float | None = None
     seconds_left: float | None = None
+
+    def __post_init__(self) -> None:
+        """Whatever is shown of it shows no secret of a URI."""
+        for name in ("phase", "stage"):
+            object.__setattr__(self, name, without_secrets(getattr(self, name)))
 
     @property
     def title(self) -> str:

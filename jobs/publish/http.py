@@ -13,6 +13,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from ragassay.jobs.address import without_secrets
 from ragassay.pipeline.errors import ConfigError, PublishError
 
 TIMEOUT = 60.0  # seconds, of one request
@@ -64,7 +65,7 @@ class Answer:
     @property
     def reason(self) -> str:
         """Why not, in a line: the tool's words without what it may quote of the request."""
-        return f"{self.status}: {words(self.body)}"[:300].rstrip(": ")
+        return without_secrets(f"{self.status}: {words(self.body)}")[:300].rstrip(": ")
 
 
 class TryAgainError(Exception):
@@ -184,7 +185,7 @@ class Http:
         if answer.status in {401, 403}:
             raise PublishError(f"{self.connection.url} refuses the key ({answer.reason}): see {self.connection.keys}")
         if answer.status in REDIRECTS:
-            where = str(found.headers.get("Location", "elsewhere"))
+            where = without_secrets(str(found.headers.get("Location", "elsewhere")))
             raise PublishError(f"{self.connection.url} sends us on to {where[:200]}: name that address, if it is right")
         if answer.ok and isinstance(said, str) and said.lstrip().startswith("<"):
             raise PublishError(

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC
 from typing import Any
 
+from ragassay.jobs.address import without_secrets
 from ragassay.jobs.publish.http import Answer, Connection, Http, TryAgainError, words
 from ragassay.jobs.publish.target import (
     SENT,
@@ -104,7 +105,7 @@ def _note(body: dict[str, Any], said: dict[str, Outcome]) -> str:
         said[one["id"]] = SENT
     again = ""
     for one in body.get("errors") or []:
-        status, why = int(one.get("status") or 0), f"{one.get('status')}: {words(one)}"[:300]
+        status, why = int(one.get("status") or 0), without_secrets(f"{one.get('status')}: {words(one)}")[:300]
         if status == 429 or status >= 500:
             again = f" ({why})"
         else:

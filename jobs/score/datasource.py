@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ragassay.jobs.clean_output import clean_items
 from ragassay.jobs.config import Job
 from ragassay.jobs.input import LogFile, Logs, read_logs
 from ragassay.jobs.score.checkpoint import without_committed
@@ -82,7 +83,7 @@ def open_rows(
                 tables = until(tables, deadline)
             if redaction is not None:
                 tables = (redacted(table, redaction) for table in tables)
-            return cluster_by_context(tables, job.cluster_mib) if job.cluster_mib else tables
+            return clean_items(cluster_by_context(tables, job.cluster_mib) if job.cluster_mib else tables)
 
         metadata = BlockMetadata(num_rows=None, size_bytes=file.size, input_files=[file.uri], exec_stats=None)
         return ReadTask(read, metadata, per_task_row_limit=limit)

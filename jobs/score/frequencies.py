@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
+from ragassay.jobs.clean_output import clean_task
 from ragassay.jobs.config import Job
 from ragassay.jobs.input import LogFile, Logs, read_logs
 from ragassay.jobs.resources import LEAST_LIGHT_CPUS
@@ -52,12 +53,13 @@ def ensure_frequencies(job: Job, logs: Logs, files: Mapping[int, LogFile], outpu
     if known is not None:
         return _getter(ray.put(known))
     share = max(1, SAMPLE_ROWS // max(1, len(files)))
-    in_file, merged = ray.remote(num_cpus=LEAST_LIGHT_CPUS)(file_frequencies), ray.remote(num_cpus=LEAST_LIGHT_CPUS)(_merged)
+    remote = ray.remote(num_cpus=LEAST_LIGHT_CPUS)
+    in_file, merged = remote(clean_task(file_frequencies)), remote(clean_task(_merged))
     redaction = redaction_of(job.redact)  # here, since it looks in the working folder
     counted = [in_file.remote(logs.fs, file, number, job, share, redaction) for number, file in files.items()]
     while len(counted) > MERGED_AT_ONCE:
         counted = [merged.remote(*counted[at : at + MERGED_AT_ONCE]) for at in range(0, len(counted), MERGED_AT_ONCE)]
-    return _getter(ray.remote(num_cpus=LEAST_LIGHT_CPUS)(_keep).remote(output, *counted))
+    return _getter(remote(clean_task(_keep)).remote(output, *counted))
 
 
 def _getter(reference: Any) -> Callable[[], Frequencies]:

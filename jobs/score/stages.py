@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.config import Job
+from ragassay.jobs.config import ANY, Job
 from ragassay.jobs.input import Logs
 from ragassay.jobs.input.types import may_hold_text
 from ragassay.jobs.plan import Stage
@@ -43,9 +43,10 @@ def stages(job: Job, frequencies: Callable[[], Frequencies] | None = None) -> li
 
 
 def split_stage(job: Job) -> Stage:
-    """Responses to sentences."""
+    """Responses to sentences, and each row's language; `languages` of the job are settled, see `verdict.languages`."""
     splitter = (job.splitter.name, job.splitter.language)
-    arguments = {"splitter": splitter, "question_needed": job.question_needed, **_language_column(job)}
+    languages = None if job.languages == ANY else job.languages
+    arguments = {"splitter": splitter, "question_needed": job.question_needed, "languages": languages, **_language_column(job)}
     return Stage("split", split_batch, arguments, judges=False)
 
 

@@ -5,7 +5,7 @@ a few rows, and a fifth of it would be flagged whether it is good or bad. `pytho
 docs/method.md tells what it is worth.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from functools import lru_cache
 from math import isclose
 from pathlib import Path
@@ -49,7 +49,23 @@ def is_fitted_for(calibration: Calibration, job: Job, fingerprint: dict[str, Any
     return same and values_depend_on(calibration.fingerprint, ensemble) == values_depend_on(fingerprint, ensemble)
 
 
-def values_depend_on(fingerprint: dict[str, Any], ensemble: Container[str]) -> dict[str, Any]:
+def is_of_members(calibration: Calibration, values: Mapping[str, str], fingerprint: Mapping[str, Any]) -> bool:
+    """Return whether members are those of a bundled calibration, whatever their weights and however responses are split.
+
+    Args:
+        calibration: The calibration.
+        values: Member of the ensemble -> which of its numbers is used.
+        fingerprint: Of the scores.
+    """
+    if {name: member.value for name, member in calibration.members.items()} != dict(values):
+        return False
+    if not {"slms", "detectors", "splitter", "method"} <= fingerprint.keys():
+        return False
+    then, now = values_depend_on(calibration.fingerprint, values), values_depend_on(fingerprint, values)
+    return all(then[part] == now[part] for part in ("slms", "detectors"))
+
+
+def values_depend_on(fingerprint: Mapping[str, Any], ensemble: Container[str]) -> dict[str, Any]:
     """What the values of an ensemble's members depend on, but for how and where they are computed.
 
     Args:

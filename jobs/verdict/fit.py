@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import fs as pafs
 
+from ragassay.jobs.clean_output import clean_task
 from ragassay.jobs.config import Job
 from ragassay.jobs.output.partitions import history, hive_path, partitions
 from ragassay.jobs.output.scored_dataset import batches
@@ -47,7 +48,7 @@ def fit_output(job: Job, output: Folder, without: Collection[str] = ()) -> dict[
     values = job.values
     stats: dict[str, PartitionStats] = {}
     tasks: dict[str, Any] = {}
-    remote = ray.remote(num_cpus=DRIVER_CPUS)(partition_stats)
+    remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(partition_stats))
     for partition, files in raw.items():
         known = known_stats(output, partition)
         if known and known.values == values and known.raw_files == _names(files):

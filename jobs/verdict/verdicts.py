@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
+from ragassay.jobs.address import without_secrets
+from ragassay.jobs.clean_output import clean_task
 from ragassay.jobs.config import Job
 from ragassay.jobs.output.partitions import history, hive_path
 from ragassay.jobs.progress.task import advance, expect
@@ -21,6 +23,7 @@ from ragassay.jobs.verdict.error_share import worst_share
 from ragassay.jobs.verdict.finalize import Finalized, finalize_partition, score_cells
 from ragassay.jobs.verdict.fit import fits_of
 from ragassay.jobs.verdict.judged import judged_partitions
+from ragassay.jobs.verdict.languages import languages_of
 from ragassay.jobs.verdict.parts import Parts, calibration_of, name_of, parts_of
 from ragassay.pipeline.errors import BalanceError
 from ragassay.pipeline.stages.finalize import VerdictSettings
@@ -99,7 +102,8 @@ def decide(job: Job, manifest: Manifest, run_id: str, stats: Mapping[str, Partit
     rule = _with_moments(job, parts, stats, chosen)
     source = name_of(calibration) if calibration is not None and not parts.own_moments else job.normalize.source or "run"
     fit = _fit_record(job, source, rule, calibrated=job.calibration_file is not None)
-    settings = VerdictSettings(job.values, rule, parts.tau, run_id, parts.probability)
+    languages = languages_of(job, manifest.fingerprint, calibration)
+    settings = VerdictSettings(job.values, rule, parts.tau, run_id, parts.probability, languages)
     return Decided(settings, fit, _fixed_threshold(job, calibration, parts.tau), parts.origins)
 
 
@@ -122,7 +126,7 @@ def _fixed_threshold(job: Job, calibration: Calibration | None, tau: float | Non
     if calibration is not None and not job.threshold.is_given:
         return ThresholdRecord(tau, f"{name_of(calibration)}, made for {calibration.target}", calibration.calibration_id)
     measured_on = job.threshold.measured_on or "nothing it names"
-    return ThresholdRecord(tau, f"value in the job file, measured on {measured_on}")
+    return ThresholdRecord(tau, f"value in the job file, measured on {without_secrets(measured_on)}")
 
 
 def _with_moments(job: Job, parts: Parts, stats: Mapping[str, PartitionStats], chosen: Sequence[str]) -> Rule:
@@ -167,7 +171,7 @@ def quantile(
     import ray
 
     names = [*chosen, *(history(raw, chosen, job.history.partitions) if job.threshold.of == "history" else [])]
-    remote = ray.remote(num_cpus=DRIVER_CPUS)(score_cells)
+    remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(score_cells))
 
     def look(low: int, high: int) -> Iterator[Cells]:
         tasks = [remote.remote(output.fs, raw[p], settings, low, high) for p in sorted(names)]
@@ -218,7 +222,7 @@ def write_verdicts(
     """
     import ray
 
-    remote = ray.remote(num_cpus=DRIVER_CPUS)(finalize_partition)
+    remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(finalize_partition))
     target = {p: output.path("/".join(filter(None, ["scored", p, "part-0.parquet"]))) for p in chosen}
     judged = judged_partitions(output, manifest, chosen)
     tasks = {p: remote.remote(output.fs, raw[p], target[p], settings, judged[p]) for p in chosen}

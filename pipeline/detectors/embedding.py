@@ -58,7 +58,7 @@ class Encoder:
         folder = model_folder(model)
         try:
             self._tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-            self._model: Any = AutoModel.from_pretrained(folder).eval()
+            self._model: Any = AutoModel.from_pretrained(folder, use_safetensors=True).eval()
         except Exception as error:
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise ModelError(

@@ -30,6 +30,7 @@ def load_causal_lm(model: Model, folder: str, dtype: Dtype, gpus: float, attenti
             attn_implementation=attention,
             revision=model.revision,
             trust_remote_code=model.trust_remote_code,
+            use_safetensors=True,  # a pickle can run code
         ).eval()
     except Exception as error:
         raise ModelError(f"SLM {model.name!r}: transformers can't load model {model.model!r}: {error}") from error

@@ -109,7 +109,7 @@ def _merge(slm: Model, model: str, adapter: Path, folder: Path) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     options = {"revision": slm.revision, "trust_remote_code": slm.trust_remote_code}
-    base = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32, **options)
+    base = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32, use_safetensors=True, **options)
     merged = PeftModel.from_pretrained(base, str(adapter)).merge_and_unload()
     merged.to(torch.bfloat16).save_pretrained(folder)
     AutoTokenizer.from_pretrained(model, **options).save_pretrained(folder)

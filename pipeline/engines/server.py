@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
+from ragassay.pipeline.address import without_secrets
 from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.settings import EngineSettings
 from ragassay.pipeline.engines.text import Messages, TextEngine
@@ -290,13 +291,13 @@ def _fault_of(caller: Caller, error: "APIStatusError") -> Exception:
     where, status = caller.where, error.status_code
     if status in ROW_FAULTS:
         said = error.body.get("message") if isinstance(error.body, dict) else error.message
-        reason = " ".join(str(said).split())[:300]
+        reason = without_secrets(" ".join(str(said).split()))[:300]
         if error.param in REQUEST_SETTINGS:
             way = ". Without structured output: structured: false" if error.param == "response_format" else ""
             return ModelError(f"{where} does not take `{error.param}` (HTTP {status}): {reason}{way}")
         return _RefusedError(f"the server refuses the row (HTTP {status}){SAID}{reason}")
     if status in {408, 409, 429} or status >= 500:
-        return _TroubleError(f"HTTP {status}{f' ({error.code[:40]})' if error.code else ''}")
+        return _TroubleError(f"HTTP {status}{f' ({without_secrets(error.code)[:40]})' if error.code else ''}")
     if status in {401, 403}:
         name = caller.server.api_key_env
         place = f"in environment variable {name}" if name else "that api_key_env: names"

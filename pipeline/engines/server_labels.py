@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from ragassay.pipeline.address import without_secrets
 from ragassay.pipeline.engines.server import SAID, Caller, Form, exchange
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.listener import answered
@@ -130,4 +131,4 @@ def _by_word(asker: Asker, word: str, tokens: int) -> Answer:
 
 
 def _without(asker: Asker, error: str, tokens: int = 0) -> Answer:
-    return Answer(None, None, -math.inf, f"{asker.who}: {error}", tokens)
+    return Answer(None, None, -math.inf, without_secrets(f"{asker.who}: {error}"), tokens)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ragassay.pipeline.address import without_secrets
 from ragassay.schemas.explanations import Outcome
 
 Messages = Sequence[Mapping[str, str]]
@@ -27,6 +28,11 @@ class Completion:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     error: str | None = None
+
+    def __post_init__(self) -> None:
+        """The error goes into rows: what a server said may quote a URI whole."""
+        if self.error is not None:
+            object.__setattr__(self, "error", without_secrets(self.error))
 
 
 def legal(text: str) -> str:

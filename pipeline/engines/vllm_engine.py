@@ -107,6 +107,7 @@ def engine_args(slm: Model, settings: Vllm, model: str, *, cpu: bool, window: in
     args: dict[str, Any] = {
         "model": model,
         "revision": slm.revision,
+        "load_format": "safetensors",  # a pickle can run code
         "trust_remote_code": slm.trust_remote_code,
         "dtype": dtype_of(settings.dtype, gpus),
         "quantization": settings.quantization,

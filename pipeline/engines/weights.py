@@ -12,6 +12,9 @@ from pathlib import Path
 
 from ragassay.pipeline.errors import ModelError
 
+PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+"""Suffixes of weights that are pickles."""
+
 EMBEDDED = "embedded"
 MAX_WINDOW = 8192
 """Longest window taken from a model's own config: a longer one only costs memory, since one prompt holds one sentence."""
@@ -43,6 +46,7 @@ def locate(model: str) -> Path | str:
     if path.is_dir():
         if not (path / "config.json").exists():
             raise ModelError(f"model {model!r} is a folder without config.json, so no Hugging Face model")
+        refuse_pickles(model, path)
         return path
     if path.is_file():
         if path.suffix != ".gguf":
@@ -54,6 +58,24 @@ def locate(model: str) -> Path | str:
             f"{EMBEDDED!r} is the one that comes with the package"
         )
     return model
+
+
+def refuse_pickles(model: str, folder: Path) -> None:
+    """Refuse a folder whose weights are pickles alone, which can run code when they are loaded.
+
+    Args:
+        model: As it was named, for the message.
+        folder: Its folder.
+
+    Raises:
+        ModelError: It has pickles, and no safetensors.
+    """
+    pickles = sorted(path.name for suffix in PICKLES for path in folder.glob(f"*{suffix}"))
+    if pickles and not any(folder.glob("*.safetensors")):
+        raise ModelError(
+            f"model {model!r} has weights in {pickles[0]} and no .safetensors file. A pickle can run code, so only safetensors "
+            "and GGUF are loaded. If you trust it, load it with transformers and save it with `model.save_pretrained(FOLDER)`"
+        )
 
 
 def prepare(model: str) -> str:

@@ -6,10 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragassay.pipeline.arrays import Floats
+from ragassay.pipeline.arrays import Bools, Floats
 from ragassay.pipeline.calibration.probability import probabilities
 from ragassay.pipeline.contain import contain, fault_of
 from ragassay.pipeline.escalate.decide import by_ensemble
+from ragassay.pipeline.measured_language import is_other, not_measured
 from ragassay.pipeline.members import scores_of
 from ragassay.pipeline.verdict.rule import Rule, apply_rule, flag_sentences
 from ragassay.pipeline.verdict.threshold import verdicts
@@ -27,6 +28,7 @@ class VerdictSettings:
         threshold: tau; None while it is being found, and where no row has a score.
         run_id: Written into every row.
         probability: From response scores to P(supported); None without a calibration.
+        languages: ISO 639-1 codes of the languages in which a row gets a verdict; None is every language.
     """
 
     values: dict[str, str]
@@ -34,6 +36,7 @@ class VerdictSettings:
     threshold: float | None
     run_id: str
     probability: ProbabilityMap | None = None
+    languages: tuple[str, ...] | None = None
 
 
 def finalize_rows(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSettings) -> pa.RecordBatch:
@@ -68,12 +71,15 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSe
     score = np.full(size, np.nan)
     score[ok] = scores.response
     unjudged = ok & np.isnan(score)
+    others = _in_other_languages(batch["language"], ok, settings.languages)
+    score[others] = np.nan
 
     spans = batch["sentences"]
     lengths = pc.fill_null(pc.list_value_length(spans), 0).to_numpy().astype(np.int64)
     of_ok_row = np.repeat(ok, lengths)
     sentence_score = np.full(len(of_ok_row), np.nan)
     sentence_score[of_ok_row] = scores.sentence
+    sentence_score[np.repeat(others, lengths)] = np.nan
     flags = np.zeros(len(of_ok_row), dtype=bool)
     unknown = np.isnan(sentence_score)
     tau = settings.threshold
@@ -104,11 +110,24 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSe
         "judge_score": pa.nulls(size, pa.float64()),
         "sentences": pa.ListArray.from_arrays(pa.array(offsets), structs, mask=pc.is_null(spans)),
         "flagged_sentences": pa.array(flagged, mask=np.isnan(score)),
-        "status": pc.if_else(unjudged, Status.NOT_JUDGED.value, batch["status"]),
-        "error": pc.if_else(unjudged, _nobody(settings), batch["error"]),
+        "status": _replaced(batch["status"], unjudged, Status.NOT_JUDGED.value, others, Status.LANGUAGE_NOT_MEASURED.value),
+        "error": _replaced(batch["error"], unjudged, _nobody(settings), others, _language_errors(batch, settings)),
         "run_id": pa.array([settings.run_id] * size),
     }
     return pa.RecordBatch.from_arrays([columns[f.name] if f.name in columns else batch[f.name] for f in schema], schema=schema)
+
+
+def _in_other_languages(languages: pa.Array, ok: Bools, measured: tuple[str, ...] | None) -> Bools:
+    """Which scored rows are in a language that is not measured: those scored when more languages were."""
+    return np.array([known and is_other(code, measured) for known, code in zip(ok, languages.to_pylist(), strict=True)], bool)
+
+
+def _language_errors(batch: pa.RecordBatch, settings: VerdictSettings) -> pa.Array:
+    return pa.array([not_measured(code, settings.languages or ()) for code in batch["language"].to_pylist()], pa.string())
+
+
+def _replaced(column: pa.Array, unjudged: Bools, first: str, others: Bools, second: str | pa.Array) -> pa.Array:
+    return pc.if_else(pa.array(others), second, pc.if_else(pa.array(unjudged), first, column))
 
 
 def _nobody(settings: VerdictSettings) -> str:

@@ -1,6 +1,6 @@
 """Split: each row gets its sentences, or the status that says why it has none."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from ragassay.pipeline.contain import contain, fault_of
 from ragassay.pipeline.language import by_language, row_languages
+from ragassay.pipeline.measured_language import add_languages
 from ragassay.pipeline.repeats import repeated
 from ragassay.pipeline.sentence_ends import Span
 from ragassay.pipeline.split import load_splitter, split
@@ -18,16 +19,21 @@ _Split = tuple[list[dict[str, Any]] | None, str, str | None]
 
 
 def split_batch(
-    table: pa.Table, splitter: tuple[str, str], question_needed: bool, language_column: str | None = None
+    table: pa.Table,
+    splitter: tuple[str, str],
+    question_needed: bool,
+    language_column: str | None = None,
+    languages: Collection[str] | None = None,
 ) -> pa.Table:
-    """Give each row its sentences, or the status that says why it has none; empty members and usage are added, and
-    further columns of `raw/`, which later stages fill, as nulls.
+    """Give each row its sentences and its language, or the status that says why it has none; empty members and usage are
+    added, and further columns of `raw/`, which later stages fill, as nulls.
 
     Args:
         table: Rows of the schema `logs`.
         splitter: Name and language of the splitter.
         question_needed: Whether a row without a question can't be scored.
         language_column: Column with each row's language, in the place of the splitter's; None where there is none.
+        languages: ISO 639-1 codes of the languages in which rows are scored; None scores rows in every language.
     """
     rows = table.select(["question", "context", "response", "status", "error"]).to_pylist()
     found: list[_Split] = [(None, Status.ERROR.value, None)] * len(rows)
@@ -48,7 +54,7 @@ def split_batch(
         ("error", errors, pa.string()),
     ):
         table = table.append_column(name, pa.array(values, type=kind))
-    return table
+    return add_languages(table, language_column, languages)
 
 
 def _contained(rows: Sequence[Mapping[str, Any]], nlp: Any, question_needed: bool) -> list[list[_Split]]:

@@ -3,7 +3,7 @@ OUTPUT [--slm facts] [--write jobs/verdict/bundled_calibration.json]`.
 
 OUTPUT is a finalised output of `tests.benchmarks.dev_sets`. Members, weight of the SLM, its value, mean and policy are those
 with the highest mean AUROC (of responses, and of sentences where they have labels) over the other sets. Then the thresholds,
-of a sentence by its precision, and with it that of a response by its balanced accuracy: the run's own moments with a fifth
+of a response by its balanced accuracy, and of a sentence by its precision and what it costs: the run's own moments with a fifth
 flagged, beside moments, thresholds and probabilities of the other sets. --write makes the bundled calibration, of all sets.
 """
 
@@ -41,7 +41,11 @@ OF_LOGPROBS = [value for value in Value if value.of_logprobs]
 EPSILON = 0.01
 QUANTILE = 0.2
 SENTENCE_PRECISION = 0.9
+LANGUAGES = ("en",)
+"""Languages of the labelled sets."""
 """Of the sentences that are flagged so many are not supported, where as many are as are not; the mean of the sets."""
+MOST_LOST = 0.01
+"""F1 of a set's hallucinated responses that the threshold of a sentence may cost, beside the mean alone."""
 SENTENCE_CUTS = np.linspace(0.02, 0.6, 59)
 DRAWN = 120
 """Responses a set that map and threshold are fitted to: each set counts the same."""
@@ -126,11 +130,32 @@ def precision_at(rows: Rows, choice: Choice, fits: dict[str, Fit]) -> Floats | N
     return np.asarray(caught / np.maximum(caught + wrong, 1e-12))
 
 
-def sentence_cut(parts: Sequence[Rows], choice: Choice, fits: dict[str, Fit]) -> float:
-    """The highest threshold of a sentence that has SENTENCE_PRECISION."""
-    found = [part for rows in parts if (part := precision_at(rows, choice, fits)) is not None]
-    enough = np.flatnonzero(np.mean(found, axis=0) >= SENTENCE_PRECISION)
-    return float(SENTENCE_CUTS[enough[-1]] if len(enough) else SENTENCE_CUTS[0])
+def response_threshold(parts: Sequence[Rows], choice: Choice, fits: dict[str, Fit]) -> float:
+    """The threshold of the mean alone with the best balanced accuracy over all rows, of which each set's weigh the same."""
+    found = np.concatenate([scores(rows, choice, fits) for rows in parts])
+    good = np.concatenate([rows.good for rows in parts])
+    weights = np.concatenate([np.full(len(rows.labels), 1 / len(rows.labels)) for rows in parts])
+    tried = np.quantile(found, np.linspace(0.02, 0.9, 200))
+    return float(max(tried, key=lambda tau: balanced_accuracy_score(good, found > tau, sample_weight=weights)))
+
+
+def sentence_cut(parts: Sequence[Rows], choice: Choice, fits: dict[str, Fit], tau: float) -> float:
+    """The highest threshold of a sentence that has SENTENCE_PRECISION, and costs no set more than MOST_LOST of its F1.
+
+    Args:
+        parts: Labelled sets.
+        choice: Members and mean.
+        fits: Their moments.
+        tau: Threshold of a response by its mean.
+    """
+    precision = np.mean([part for rows in parts if (part := precision_at(rows, choice, fits)) is not None], axis=0)
+    before = [f1_score(~rows.good, scores(rows, choice, fits) <= tau) for rows in parts]
+    for place in np.flatnonzero((precision >= SENTENCE_PRECISION) & (tau >= SENTENCE_CUTS))[::-1]:
+        cut = float(SENTENCE_CUTS[place])
+        after = [f1_score(~rows.good, scores(rows, choice, fits, cut / tau) <= tau) for rows in parts]
+        if max(np.subtract(before, after)) <= MOST_LOST:
+            return cut
+    return float(SENTENCE_CUTS[0])
 
 
 def worth(rows: Labelled, choice: Choice, sentences: Floats, there: Bools, fits: dict[str, Fit]) -> float:
@@ -178,7 +203,7 @@ class Fitted:
 def calibrated(parts: Sequence[Rows], choice: Choice) -> Fitted:
     """Moments, thresholds and map to a probability of several sets; each counts the same.
 
-    The threshold of a sentence comes first; that of a response has the best balanced accuracy beside it.
+    The threshold of a response has the best balanced accuracy by the mean alone; that of a sentence follows it.
     """
     fits = pooled([fits_in(rows.values) for rows in parts])
     rng = np.random.default_rng(0)
@@ -189,9 +214,8 @@ def calibrated(parts: Sequence[Rows], choice: Choice) -> Fitted:
         return np.concatenate([scores(rows, choice, fits, sentence)[some] for rows, some in of_sets])
 
     good = np.concatenate([rows.good[some] for rows, some in zip(parts, drawn, strict=True)])
-    cut = sentence_cut(parts, choice, fits)
-    tried = [tau for tau in np.quantile(of_drawn(None), np.linspace(0.02, 0.9, 200)) if tau >= cut]
-    tau = float(max(tried, key=lambda tau: balanced_accuracy_score(good, of_drawn(cut / tau) > tau)))
+    tau = response_threshold(parts, choice, fits)
+    cut = sentence_cut(parts, choice, fits, tau)
     return Fitted(fits, fit_probability(of_drawn(cut / tau), good), tau, cut / tau)
 
 
@@ -273,6 +297,7 @@ def bundled(mine: Mapping[str, Rows], chosen: Choice, fingerprint: dict[str, Any
         certificate=None,
         measured={},
         fingerprint=kept,
+        languages=LANGUAGES,
     )
 
 

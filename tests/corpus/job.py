@@ -9,4 +9,4 @@ AGGREGATE = {"positive": "cdf"}
 
 
 def without_slm(**settings: Any) -> Any:
-    return make_job({"slms": [], "detectors": DETECTORS, "aggregate": AGGREGATE, **settings})
+    return make_job({"slms": [], "detectors": DETECTORS, "aggregate": AGGREGATE, "languages": "any", **settings})

@@ -69,7 +69,8 @@ def night(tmp_path_factory: pytest.TempPathFactory, tiny_model: str) -> Night:
     for layout in BESIDE:
         layout.write(logs / f"layout={layout.place}")
     slms = [tiny_slm("facts", tiny_model)]
-    job = write_job(folder / "job.yaml", slms=slms, detectors=DETECTORS, aggregate=AGGREGATE, on_bad_file="skip")
+    settings = {"aggregate": AGGREGATE, "on_bad_file": "skip", "languages": "any"}
+    job = write_job(folder / "job.yaml", slms=slms, detectors=DETECTORS, **settings)
     done = ragassay("run", logs, output, "--config", job)
     assert done.returncode == 0, done.stderr
     tried = sum(map(len, odd.ROWS.values())) + sum(layout.rows for layout in BESIDE)

@@ -43,7 +43,7 @@ def test_rows_that_cannot_be_scored_stay(tiny_model: str, tmp_path: Path) -> Non
     for name, row in out.items():
         assert row["status"] == name.split()[0], row
         if row["status"] == "ok":
-            assert all(s["score"] is not None for s in row["sentences"])
+            assert all((s["score"] is None) == s["repeats"] for s in row["sentences"])
         else:
             assert row["score"] is None and row["verdict"] is None and row["flagged_sentences"] is None and row["error"]
     raw = {r["row_id"]: r for r in read_rows(tmp_path / "out", "raw")}

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from ragassay.pipeline.detectors.terms import stop_words
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.split import MAX_SENTENCE_CHARS, load_splitter, split
+from ragassay.pipeline.visible import visible
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +174,8 @@ FENCE = re.compile(r"(?:```|~~~)\s*[\w+#.-]*")
 
 def to_be_split(text: str) -> str:
     """A text with spaces for its fence lines; a claim on the same line makes it none."""
-    return "".join(" " * len(line) if FENCE.fullmatch(line.strip()) else line for line in text.splitlines(keepends=True))
+    lines = text.splitlines(keepends=True)
+    return "".join(" " * len(line) if FENCE.fullmatch(visible(line)[0].strip()) else line for line in lines)
 
 
 @given(st.lists(texts, max_size=5))

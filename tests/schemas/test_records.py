@@ -66,6 +66,7 @@ def test_calibration_reads_back_bit_for_bit(
     calibration = Calibration(
         "id", "2026-11-20T00:00:00+00:00", "f1", "supported", "label", {"correct": 2}, members, "harmonic", "clip", 0.01,
         threshold, 0.5, probability, certificate, {"ece_before": None, "ece_after": 0.1}, {"schema": 1},
+        ("de", "en"),
     )  # fmt: skip
     assert Calibration.from_json(calibration.to_json()) == calibration
     with pytest.raises(ValueError, match="version 99"):

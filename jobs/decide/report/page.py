@@ -10,6 +10,7 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from ragassay.jobs.address import address_of
 from ragassay.jobs.decide.cascade import Cascade, shares_of
 from ragassay.jobs.decide.compare import Compared
 from ragassay.jobs.decide.content_policy import policy_of
@@ -66,7 +67,7 @@ def render(
     return fill(
         "page.html",
         "page.js",
-        output=output,
+        output=address_of(output),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         run=run,
         calibration=run.threshold.calibration if run.threshold else None,

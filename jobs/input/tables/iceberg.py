@@ -106,7 +106,7 @@ def find_iceberg(uri: str, source: Input, runs: Runs) -> Logs:
         InputError: The table can't be read as it stands: deletes by equality, a rewrite, a snapshot that is gone.
     """
     table = _table(uri, source.catalog)
-    name = uri.partition("?")[0].rstrip("/") if uri.startswith(SCHEME) else str(table.location())
+    name = address_of(uri if uri.startswith(SCHEME) else str(table.location())).rstrip("/")
     snapshot = _snapshot(table, name, source.version)
     if snapshot is None:
         return Logs(address_of(uri), pafs.LocalFileSystem(), [], source=Source("iceberg", name, None))

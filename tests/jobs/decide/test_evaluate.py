@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from ragassay.jobs.decide.evaluate import Evaluation, evaluate
+from ragassay.jobs.decide.evaluate import HISTOGRAM_BINS, Evaluation, evaluate, histogram_edges
 from ragassay.jobs.decide.labels import LabelSource
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.scored_dataset import as_text
@@ -184,3 +184,12 @@ def test_on_the_command_line(scored: Path) -> None:
 
 def test_values_as_text() -> None:
     assert [as_text(v) for v in (True, 3, None, datetime(2026, 11, 21, 9, tzinfo=UTC))] == ["true", "3", "(none)", "2026-11-21"]
+
+
+@pytest.mark.parametrize(
+    "score", [[0.3], [0.3, 0.3], [0.8413447460685429, 0.841344746068543], [0.0, 1e-300], [1e12, 1e12 + 1e-3]]
+)
+def test_scores_that_differ_by_rounding_alone_have_a_histogram(score: list[float]) -> None:
+    edges = histogram_edges(np.array(score))
+    assert len(edges) == HISTOGRAM_BINS + 1 and (np.diff(edges) > 0).all()
+    assert np.histogram(score, edges)[0].sum() == len(score)

@@ -26,8 +26,12 @@ ODD: dict[str, dict[str, Any]] = {
     "ok null passage": {"context": [None, "Shop 0 opens at 7 a.m.", ""]},
     "ok one word": {"response": "Seven"},
     "ok long": {"context": ["The shop is open on every day but Sunday. " * 2500]},
-    "ok German": {"context": ["Der Laden öffnet um 7 Uhr."], "response": "Der Laden öffnet um 8 Uhr. Er schließt um 20 Uhr."},
-    "not_judged": {"context": ["店は七時に開きます。"], "response": "店は八時に開きます。"},
+    "language_not_measured German": {
+        "context": ["Der Laden öffnet um 7 Uhr."],
+        "response": "Der Laden öffnet um 8 Uhr. Er schließt um 20 Uhr.",
+    },
+    "language_not_measured Japanese": {"context": ["店は七時に開きます。"], "response": "店は八時に開きます。"},
+    "not_judged": {"response": "It is so."},
     "ok hostile": {"response": "<script>alert(1)</script> \x1b[31mred\x1b[0m Shop 0 opens at 9 a.m."},
 }
 

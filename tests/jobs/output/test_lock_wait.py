@@ -117,7 +117,11 @@ def test_a_command_that_waits_ends_at_a_signal(tmp_path: Path, monkeypatch: pyte
     write_manifest(folder, Manifest())
     with locked(folder, "run"):
         pauses = when_it_waits(monkeypatch, lambda: os.kill(os.getpid(), number))
-        done = here("fit", tmp_path)
+        handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+        try:
+            done = here("fit", tmp_path)
+        finally:
+            signal.signal(signal.SIGINT, handler)
         assert done.returncode == code and len(pauses) == 1
         assert folder.read(LOCK) is not None
 

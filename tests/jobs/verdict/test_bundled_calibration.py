@@ -85,7 +85,7 @@ def test_a_job_that_says_nothing_of_its_verdicts_is_judged_by_it(tmp_path: Path,
     told, run, rows = runs["plain"]
     assert run["fit"]["source"] == "bundled calibration" and run["threshold"]["value"] == 0.4
     assert run["fit"]["weights"] == {"entities": 0.25, "novelty": 0.75}
-    assert "bundled calibration, made for the best balanced accuracy" in told
+    assert run["origins"]["threshold"] == "bundled calibration"
     curve = Calibration.from_json(calibrated.read_text()).probability
     assert curve is not None
     expected = probabilities(curve, np.array([row["score"] for row in rows]))

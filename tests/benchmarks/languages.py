@@ -1,0 +1,73 @@
+"""Which language are rows taken for? `python -m tests.benchmarks.languages DATA` with the folder of labelled English sets.
+
+Prints Markdown tables: by set, English rows taken for another language; by language, what answers over English passages are
+taken for (written ones, and spaCy's example sentences); and the time a row takes.
+"""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from ragassay.pipeline.written_language import language_of_row
+from tests.corpus.answers_by_language import BY_LANGUAGE, KINDS, PASSAGES
+
+HANDBOOK = Path(__file__).parents[2] / "jobs" / "handbook"
+COLUMNS = ["question", "context", "response"]
+MEASURED = frozenset({"en"})
+ALIKE = {"no": {"no", "da"}, "id": {"id", "ms"}, "hr": {"hr", "sr", "bs"}}
+"""Languages that are taken for each other: of none of them is there a measured figure."""
+
+
+def main(data: Path) -> None:
+    """Print the tables."""
+    print("| set | rows | taken for another language | share | by rows without a question | languages |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    seconds, total = 0.0, 0
+    for name, rows in english_sets(data):
+        started = time.perf_counter()
+        found = [language_of_row(row["question"], row["context"], row["response"], MEASURED) for row in rows]
+        seconds, total = seconds + time.perf_counter() - started, total + len(rows)
+        codes = Counter(code for code in found if code not in (None, "en"))
+        bare = sum(code not in (None, "en") for code in (language_of_row(None, None, r["response"], MEASURED) for r in rows))
+        named = ", ".join(f"{code} {count}" for code, count in codes.most_common(5))
+        share = f"{codes.total() / len(rows):.2%}"
+        print(f"| {name} | {len(rows):,} | {codes.total()} | {share} | {bare / len(rows):.2%} | {named} |")
+    print(f"\n{total:,} rows, {1e6 * seconds / total:.0f} microseconds a row\n")
+    print("| language | " + " | ".join(KINDS) + " | sentence without a question | spaCy's examples: another language | right |")
+    print("| --- |" + " --- |" * (len(KINDS) + 3))
+    for code, answers in BY_LANGUAGE.items():
+        own = [language_of_row(question, PASSAGES, answer, MEASURED) for question, answer in answers]
+        bare_sentence = language_of_row(None, PASSAGES, answers[1][1], MEASURED)
+        examples = [language_of_row(None, PASSAGES, text, MEASURED) for text in spacy_examples(code)]
+        right = sum(found in ALIKE.get(code, {code}) for found in examples)
+        other = sum(found not in (None, "en") for found in examples)
+        shown = f"{other} of {len(examples)} | {right}" if examples else "– | –"
+        print(f"| {code} | {' | '.join(map(str, own))} | {bare_sentence} | {shown} |")
+
+
+def english_sets(data: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Sets of English rows: name, rows with question, context and response; rows of statements are a row a statement."""
+    for path in sorted([*data.glob("*.parquet"), *(data / "written").glob("*.parquet")]):
+        yield path.stem, pq.read_table(path, columns=COLUMNS).to_pylist()
+    for folder in ("demo", "logs"):
+        files = sorted((HANDBOOK / folder).glob("*/*.parquet"))
+        yield f"handbook {folder}", [row for file in files for row in pq.ParquetFile(file).read(columns=COLUMNS).to_pylist()]
+
+
+def spacy_examples(code: str) -> list[str]:
+    """Sentences of a language that come with spaCy; empty where it has none."""
+    try:
+        found: list[str] = import_module(f"spacy.lang.{'nb' if code == 'no' else code}.examples").sentences
+    except ImportError:
+        return []
+    return found
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,53 @@
+"""`python -m tests.golden`: make every case and compare it with the expected files."""
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.golden.cases import CASES
+from tests.golden.command import shared_ray
+from tests.golden.compare import check, update
+from tests.golden.record import record
+from tests.golden.servers import serve
+
+
+def main() -> int:
+    """Run the command.
+
+    Returns:
+        Its exit code: 1 where something differs.
+    """
+    parser = argparse.ArgumentParser(prog="python -m tests.golden", description=__doc__)
+    parser.add_argument("--update", action="store_true", help="write the expected files anew")
+    parser.add_argument("-k", dest="name", default="", help="only cases whose name contains this")
+    parser.add_argument("--keep", metavar="FOLDER", help="work in this folder, and keep what the cases write")
+    parser.add_argument("--record", action="store_true", help="record the bundled verifier's answers anew (needs vLLM)")
+    options = parser.parse_args()
+    if options.record:
+        with tempfile.TemporaryDirectory() as scratch:
+            print(f"{record(Path(scratch))} prompts recorded")
+        return 0
+    wanted = [case for case in CASES if options.name in case.name]
+    failed = []
+    with tempfile.TemporaryDirectory() as scratch, serve() as servers, shared_ray():
+        for case in wanted:
+            folder = Path(options.keep or scratch) / case.name
+            folder.mkdir(parents=True)
+            started = time.monotonic()
+            outcome = check(case, folder, servers)
+            if options.update and not outcome.fault and outcome.diff:
+                update(case.name, outcome.texts)
+            differs = "updated" if options.update else "differs"
+            state = "fault" if outcome.fault else differs if outcome.diff else "same"
+            print(f"{case.name}: {state} ({time.monotonic() - started:.1f} s)", flush=True)
+            if state in {"fault", "differs"}:
+                failed.append(case.name)
+                print(outcome.fault or outcome.diff, flush=True)
+    print(f"{len(wanted) - len(failed)} of {len(wanted)} cases as expected" + (f"; not: {', '.join(failed)}" if failed else ""))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""The program as a user meets it. The only place of the corpus that names a module of the product."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from typer.testing import CliRunner
+
+REPO = Path(__file__).resolve().parents[2]
+QUIET = {"init", "demo-logs", "--version", "check"}
+"""Commands that show no progress and take no `--log-format`."""
+
+UNSET = (
+    "LANGFUSE_HOST", "LANGFUSE_BASE_URL", "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_ENDPOINT", "PHOENIX_API_KEY",
+    "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "PHOENIX_COLLECTOR_ENDPOINT", "MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_URI",
+    "MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD", "OPENLINEAGE_URL", "OPENLINEAGE_API_KEY",
+)  # fmt: skip
+SETTINGS = {
+    "COLUMNS": "400",
+    "LANGFUSE_PUBLIC_KEY": "pk-lf-test",
+    "LANGFUSE_SECRET_KEY": "sk-lf-test",
+    "HF_HUB_OFFLINE": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a command ended.
+
+    Attributes:
+        exit_code: Its exit code.
+        stdout: What it printed; progress goes to stderr as JSON.
+        error: Its message of an error, if any, and other text of stderr.
+    """
+
+    exit_code: int
+    stdout: str
+    error: str
+
+
+def run_here(arguments: Sequence[str]) -> Finished:
+    """Run a command in this process, which joins the Ray that runs here.
+
+    Raises:
+        AssertionError: It ended with an exception that is no error message of its own.
+    """
+    from ragassay.jobs.cli.main import app
+
+    env: Mapping[str, str | None] = {**SETTINGS, **dict.fromkeys(UNSET)}
+    result = CliRunner(env=env).invoke(app, _with_log_format(arguments))
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise AssertionError(f"{' '.join(arguments)} raised {result.exception!r}") from result.exception
+    return Finished(result.exit_code, result.stdout, _messages(result.stderr))
+
+
+def start(arguments: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+    """Start a command in a process of its own, with its own Ray."""
+    env = {name: value for name, value in os.environ.items() if name not in UNSET}
+    return subprocess.Popen(
+        [sys.executable, "-m", "ragassay", *_with_log_format(arguments)],
+        stdout=log.open("wb"),
+        stderr=subprocess.STDOUT,
+        env={**env, **SETTINGS},
+        cwd=REPO,
+        start_new_session=True,
+    )
+
+
+def _with_log_format(arguments: Sequence[str]) -> list[str]:
+    return list(arguments) if arguments[0] in QUIET else [*arguments, "--log-format", "json"]
+
+
+def _messages(stderr: str) -> str:
+    """Text of stderr without JSON progress, and without what Ray and libraries log there."""
+    noise = re.compile(r'^(\{"time"|\(raylet\)|\(pid=|\[20|20\d\d-\d\d-\d\d |WARNING:|.*Warning: |  warnings\.warn)')
+    return "".join(f"{line}\n" for line in stderr.splitlines() if line.strip() and not noise.match(line))
+
+
+@contextmanager
+def shared_ray() -> Iterator[None]:
+    """Start one Ray for all commands of this process."""
+    from ragassay.jobs.ray_session import set_ray_environment
+    from ragassay.jobs.ray_start import start_here
+
+    set_ray_environment()
+    import ray
+
+    started = not ray.is_initialized()
+    if started:
+        start_here(2)
+    try:
+        yield
+    finally:
+        if started:
+            ray.shutdown()
+
+
+def write_job(path: Path, settings: Mapping[str, Any]) -> Path:
+    """Write a job file."""
+    path.write_text(yaml.safe_dump(dict(settings), sort_keys=False))
+    return path

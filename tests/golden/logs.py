@@ -1,0 +1,85 @@
+"""Logs of the cases: few rows, short texts, nothing by chance."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from tests.golden.command import run_here
+
+Row = dict[str, Any]
+
+CITIES = ["Ulm", "Bath", "Graz", "Tallinn", "Porto"]
+MANAGERS = ["Ada Brandt", "Owen Tully", "Mira Kovac", "Jon Weir"]
+INVENTED = "Refunds are paid by Dr. Quentin Marlow within 14 days."
+
+
+def shop_rows(count: int, start: int = 0) -> list[Row]:
+    """Responses about shops: of four, two are correct, one has a wrong number, and one an invented sentence."""
+    return [_shop(i) for i in range(start, start + count)]
+
+
+def _shop(i: int) -> Row:
+    city, manager = f"{CITIES[i % 5]} {i}", MANAGERS[i % 4]
+    opens, closes, price = 6 + i % 5, 3 + i % 6, 10 + 3 * i
+    first = f"The shop in {city} opens at {opens + 2 * (i % 4 == 1)} a.m."
+    second = INVENTED if i % 4 == 2 else f"Its manager is {manager}."
+    third = f" A cabin suitcase costs {price} euros." if i % 3 == 0 else ""
+    response = f"{first} {second}{third}"
+    wrong = {1: 0, 2: 1}.get(i % 4)
+    ends = [len(first), len(first) + 1 + len(second), len(response)]
+    starts = [0, len(first) + 1, ends[1] + 1]
+    return {
+        "row_id": f"shop-{i}",
+        "question": f"When does the shop in {city} open, and who runs it?",
+        "context": [
+            f"The shop in {city} opens at {opens} a.m. and closes at {closes} p.m. on weekdays.",
+            f"{manager} has been its manager since {1990 + i}. A cabin suitcase costs {price} euros there.",
+        ],
+        "response": response,
+        "tenant": f"tenant-{i % 3}",
+        "label": "correct" if wrong is None else "wrong" if wrong == 0 else "partial",
+        "sentence_labels": [
+            {"start": a, "end": b, "supported": n != wrong} for n, (a, b) in enumerate(zip(starts, ends, strict=True)) if a < b
+        ],
+    }
+
+
+def with_traces(rows: Sequence[Row]) -> list[Row]:
+    """Rows with ids of traces and spans."""
+    return [{**row, "trace_id": f"{i + 1:032x}", "span_id": f"{i + 1:016x}"} for i, row in enumerate(rows)]
+
+
+def hide_names(text: str) -> str:
+    """Redact the managers' names, as a function of the user's own would."""
+    for name in MANAGERS:
+        text = text.replace(name, "NAME")
+    return text
+
+
+def write(path: Path, rows: Sequence[Row] | pa.Table, **options: Any) -> Path:
+    """Write rows as Parquet; folders are made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(list(rows)), path, **options)
+    return path
+
+
+def write_days(root: Path, days: int, rows: int, start: int = 0) -> None:
+    """Write so many days of so many rows each."""
+    for day in range(days):
+        write(root / f"dt=2026-11-{day + 1:02d}" / "a.parquet", shop_rows(rows, start + day * rows))
+
+
+def demo_days(rows: int) -> dict[str, pa.Table]:
+    """The first rows of each day of the bundled logs."""
+    folder = Path(run_here(["demo-logs"]).stdout.strip())
+    return {path.parent.name: ds.dataset(path).to_table().slice(0, rows) for path in sorted(folder.glob("*/*.parquet"))}
+
+
+def write_demo(root: Path, rows: int) -> None:
+    """Write the first rows of each day of the bundled logs."""
+    for day, table in demo_days(rows).items():
+        write(root / day / "part-0.parquet", table)

@@ -1,0 +1,57 @@
+"""Replace what differs from run to run, or from machine to machine, by placeholders."""
+
+import re
+import sys
+from pathlib import Path
+
+RUN_ID = re.compile(r"\b\d{8}T\d{6}Z-[0-9a-f]{6}\b")
+UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+SERVER = re.compile(r"\b127\.0\.0\.1:\d+")
+MOMENT = re.compile(r"\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?( ?(Z|UTC|[+-]\d\d:\d\d))?")
+DURATION = re.compile(
+    r"\b\d[\d,]*(\.\d+)?(?= ?(s|seconds|engine seconds|rows/s|sentences/s|minutes?|hours?|min|h|ms|tokens/s)\b)"
+    r"|(?<=\()\d+%(?= busy\))"
+)
+SNAPSHOT = re.compile(r"\b\d{17,19}\b")
+"""Ids that Iceberg gives by chance."""
+
+MACHINE = re.compile(r"^(machine +).*", re.M)
+"""What `init` says of the machine it runs on."""
+
+SPACES = re.compile(r"(?<=\S) {2,}")
+REPO = str(Path(__file__).resolve().parents[2])
+
+
+class Masks:
+    """Masks of one case: its folder, and the ids of the runs in the order in which they appeared."""
+
+    def __init__(self, folder: Path) -> None:
+        """Begin without any run.
+
+        Args:
+            folder: Folder of the case.
+        """
+        self._folder = str(folder)
+        self._runs: dict[str, str] = {}
+
+    def learn(self, text: str) -> None:
+        """Number the run ids of a text that are not known yet."""
+        for found in RUN_ID.findall(text):
+            self._runs.setdefault(found, f"<run-{len(self._runs) + 1}>")
+
+    def value(self, text: str) -> str:
+        """Mask a value of a row: paths, servers and run ids. Times and ids there come from the logs."""
+        text = text.replace(self._folder, "<dir>").replace(REPO, "<repo>")
+        text = RUN_ID.sub(lambda found: self._runs.get(found[0], "<run>"), text)
+        return SERVER.sub("<server>", text)
+
+    def record(self, text: str) -> str:
+        """Mask a string of a record such as the manifest."""
+        return UUID.sub("<uuid>", self.value(text))
+
+    def output(self, text: str) -> str:
+        """Mask what a command printed: also moments, durations and the width of tables."""
+        text = MOMENT.sub("<time>", self.record(text).replace(sys.executable, "python"))
+        text = DURATION.sub("<n>", SNAPSHOT.sub("<snapshot>", MACHINE.sub(r"\1<machine>", text)))
+        lines = [SPACES.sub("  ", line).rstrip() for line in text.splitlines()]
+        return "\n".join(lines).strip("\n") + "\n" if any(lines) else ""

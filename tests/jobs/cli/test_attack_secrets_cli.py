@@ -1,0 +1,70 @@
+"""What commands print as processes of their own: not even a wrong command line or an unforeseen error shows a secret."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.jobs.conftest import environment
+
+SECRET = "hUsH7xq"
+URI = f"foo://KEY:{SECRET}@bkt/a?region=eu&sig={SECRET}#{SECRET}"
+BROKEN = f"""
+import logging, sys, threading, warnings
+from ragassay.jobs.cli import main
+
+URI = {URI!r}
+
+def fail(path):
+    warnings.warn("see " + URI)
+    logging.getLogger("a.library").error("at %s", URI)
+    thread = threading.Thread(target=lambda: [].index(URI))
+    thread.start()
+    thread.join()
+    try:
+        raise OSError("GET " + URI)
+    except OSError as error:
+        raise ValueError(URI) from error
+
+main.load_job = fail
+sys.argv = ["ragassay", "prepare"]
+main.app()
+"""
+
+
+def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, *map(str, command)], capture_output=True, text=True, timeout=300, env=environment(), check=False
+    )
+    assert SECRET not in done.stdout + done.stderr
+    return done
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["report", URI], 1),
+        (["run", URI, "out"], 1),
+        (["evaluate", "out", URI], 2),
+        (["run", "logs", "out", "--on-bad-file", URI], 2),
+        ([URI], 2),
+        ([f"--{URI}"], 2),
+    ],
+    ids=["output", "input", "argument too many", "value of an option", "command", "option"],
+)
+def test_attack_no_error_of_a_command_shows_a_secret(arguments: list[str], code: int, tmp_path: Path) -> None:
+    done = run("-m", "ragassay", *(str(tmp_path / one) if one == "out" else one for one in arguments))
+    assert done.returncode == code, done.stderr
+    assert "foo://" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_attack_no_unforeseen_error_shows_a_secret(tmp_path: Path) -> None:
+    script = tmp_path / "broken.py"
+    script.write_text(BROKEN)
+    done = run(script)
+    assert done.returncode == 1
+    heard = done.stderr
+    assert "UserWarning: see foo://bkt/a" in heard and "ERROR:a.library:at foo://bkt/a" in heard
+    assert "OSError: GET foo://bkt/a" in heard and "ValueError: foo://bkt/a" in heard
+    assert heard.count("Traceback (most recent call last)") == 3 and "Exception in thread" in heard

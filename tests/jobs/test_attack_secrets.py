@@ -1,0 +1,257 @@
+"""No place that prints, logs or records shows a secret of a URI, whoever quotes the URI."""
+
+import io
+import json
+import logging
+import pickle
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx2
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from openai import BadRequestError
+from pyarrow import fs as pafs
+from rich.console import Console
+
+from ragassay.jobs.address import address_of
+from ragassay.jobs.clean_output import RayDataFormatter, clean_error, clean_process_output, clean_task, traceback_text
+from ragassay.jobs.cli.console import new_console, our_errors
+from ragassay.jobs.input.files import LogFile, Logs
+from ragassay.jobs.input.read import read_logs
+from ragassay.jobs.lineage.events import told
+from ragassay.jobs.lines import print_lines
+from ragassay.jobs.output.fingerprint import short
+from ragassay.jobs.progress.bar import Bar
+from ragassay.jobs.progress.show import json_line, say_line
+from ragassay.jobs.publish.http import Answer
+from ragassay.jobs.ray_session import our_error
+from ragassay.jobs.score import register
+from ragassay.jobs.sections import Columns, OpenLineage
+from ragassay.jobs.storage import Folder, open_folder
+from ragassay.pipeline.engines.server import Caller, Server, _fault_of
+from ragassay.pipeline.engines.server_labels import Asker, _without
+from ragassay.pipeline.engines.text import Completion
+from ragassay.pipeline.errors import InputError, OutputError
+from ragassay.schemas.explanations import Outcome
+from ragassay.schemas.manifest import Manifest, Run
+from ragassay.schemas.source import Source
+from tests.uris import SECRET, SecretUri, uris
+
+BROKEN = SecretUri(f"s3://K:{SECRET}@bkt/a?sig={SECRET}#{SECRET}", "s3://bkt/a", is_plain=True)
+
+
+@pytest.fixture(autouse=True)
+def hooks() -> Iterator[None]:
+    """Those of a process of ours; afterwards the test run has its own again."""
+    before = sys.excepthook, sys.unraisablehook, threading.excepthook, warnings.formatwarning, logging.getLogRecordFactory()
+    clean_process_output()
+    yield
+    sys.excepthook, sys.unraisablehook, threading.excepthook, warnings.formatwarning, records = before
+    logging.setLogRecordFactory(records)
+
+
+def raised(uri: SecretUri) -> OSError:
+    """An error of a library, as it was raised, with another behind it."""
+    try:
+        try:
+            raise ValueError({"url": uri.text}, uri.text)
+        except ValueError as error:
+            raise OSError(2, f"GET '{uri.text}' failed", uri.text) from error
+    except OSError as error:
+        return error
+
+
+def console_text(work: Callable[[Console], None], width: int = 60) -> str:
+    with redirect_stdout(io.StringIO()) as heard:
+        work(new_console(width=width))
+    return heard.getvalue()
+
+
+def ended_with(error: Exception) -> str:
+    """What a command says that ends with an error."""
+    with redirect_stderr(io.StringIO()) as heard, suppress(SystemExit), our_errors():
+        raise error
+    return heard.getvalue()
+
+
+def logged(log: Callable[[logging.Logger], None]) -> str:
+    heard = io.StringIO()
+    handler = logging.StreamHandler(heard)
+    logger = logging.getLogger("ragassay.test_attack_secrets")
+    logger.addHandler(handler)
+    try:
+        log(logger)
+    finally:
+        logger.removeHandler(handler)
+    return heard.getvalue()
+
+
+def stderr_of(work: Callable[[], None]) -> str:
+    with redirect_stderr(io.StringIO()) as heard:
+        work()
+    return heard.getvalue()
+
+
+def in_thread(uri: SecretUri) -> None:
+    def fail() -> None:
+        raise raised(uri)
+
+    thread = threading.Thread(target=fail)
+    thread.start()
+    thread.join()
+
+
+def warned(uri: SecretUri) -> str:
+    return warnings.formatwarning(UserWarning(f"see {uri.text}"), UserWarning, "a.py", 1, f"x = '{uri.text}'")
+
+
+def manifest_text(uri: SecretUri) -> str:
+    file = LogFile("a.parquet", address_of(uri.text), "a.parquet", 1, (), error=f"can't open '{uri.text}': no")
+    run = Run("r", "2026-11-01T00:00:00+00:00", files_skipped={file.uri: file.error or ""})
+    run.source = Source("iceberg", address_of(uri.text), 1)
+    return Manifest(files={0: register._entry(file)}, runs=[run]).to_json()
+
+
+def row_errors(uri: SecretUri) -> Iterator[str]:
+    """What the `error` column of raw/ and of sidecars gets."""
+    caller = Caller("judge", "m", Server(base_url="http://h:1/v1"))
+    answer = httpx2.Response(
+        400, request=httpx2.Request("POST", uri.text if uri.is_plain and "[" not in uri.place else "http://h")
+    )
+    refusal = _fault_of(caller, BadRequestError("no", response=answer, body={"message": f"fetching '{uri.text}' failed"}))
+    yield _without(Asker("judge", "m", caller.server), str(refusal)).error or ""
+    yield Completion(Outcome.REFUSED, error=f"judge: '{uri.text}' failed").error or ""
+    yield _unreadable(uri)
+    yield Answer(503, {"message": f"proxy to '{uri.text}' failed"}).reason
+
+
+def _unreadable(uri: SecretUri) -> str:
+    def broken(*_: Any) -> Iterator[pa.RecordBatch]:
+        raise OSError(f"reading '{uri.text}' failed")
+        yield
+
+    class Opened:
+        sizes = (1,)
+        batches = broken
+
+        def __enter__(self) -> "Opened":
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+    file = LogFile("a.x", "a.x", "a.x", 1, (), rows=1, view=SimpleNamespace(open=lambda *_: Opened()))
+    columns = Columns(question="q", context="c", response="r")
+    (table,) = read_logs(pafs.LocalFileSystem(), file, 0, [0], columns, pa.schema([]), keep_bad=True)
+    return str(table["error"][0].as_py())
+
+
+def from_worker(uri: SecretUri) -> str:
+    """An error of a library behind a task of Ray's: as it is pickled, and as it is written there."""
+
+    def work() -> None:
+        raise raised(uri)
+
+    try:
+        clean_task(work)()
+    except OSError as error:
+        return f"{error} {error!r} {vars(error)} {error.__cause__} {pickle.loads(pickle.dumps(error))}"
+    raise AssertionError("it raises")
+
+
+PLACES: dict[str, Callable[[SecretUri], str]] = {
+    "error of ours": lambda uri: ended_with(InputError(f"input {uri.text!r} is bad")),
+    "error of a store": lambda uri: ended_with(OSError(f"AWS Error NETWORK at '{uri.text}': no")),
+    "error of a full disk": lambda uri: ended_with(OSError(28, "no room", uri.text)),
+    "error of a library passed on": lambda uri: ended_with(OutputError(f"it can't be written: {raised(uri)}")),
+    "error of a worker": lambda uri: str(our_error(OutputError(f"output '{uri.text}' is bad"))),
+    "traceback": lambda uri: traceback_text(raised(uri)),
+    "traceback of a thread": lambda uri: stderr_of(lambda: in_thread(uri)),
+    "traceback of the process": lambda uri: stderr_of(lambda: sys.excepthook(OSError, raised(uri), None)),
+    "log record": lambda uri: logged(lambda log: log.error("at '%s': %d", uri.text, 1)),
+    "log record that does not fit": lambda uri: logged(lambda log: log.error("at %d", f"'{uri.text}'")),
+    "log record with an error": lambda uri: logged(lambda log: log.error("no", exc_info=raised(uri))),
+    "log of Ray Data": lambda uri: RayDataFormatter().format(
+        logging.LogRecord("ray.data", 40, "a.py", 1, "no", (), (OSError, raised(uri), None))
+    ),
+    "warning": warned,
+    "line of a console": lambda uri: console_text(lambda console: console.print(f"report  {uri.text}", markup=False), 200),
+    "line of a table": lambda uri: console_text(lambda console: print_lines([("output", f"{uri.text} (a)")], console), 200),
+    "line of progress": lambda uri: console_text(lambda console: say_line([Bar("waiting", uri.text)], 1.0, console), 200),
+    "progress as JSON": lambda uri: str(json.loads(json_line(Bar(uri.text, uri.text), "now"))),
+    "manifest": lambda uri: json.dumps(json.loads(manifest_text(uri)), ensure_ascii=False),
+    "pickled error": lambda uri: str(pickle.dumps(InputError(f"input '{uri.text}' is bad"))),
+    "error that leaves a worker": from_worker,
+    "setting of a fingerprint": lambda uri: short([uri.text]),
+}  # fmt: skip
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("place", PLACES)
+@given(uri=uris)
+def test_attack_no_place_shows_a_secret(place: str, uri: SecretUri) -> None:
+    shown = PLACES[place](uri)
+    assert SECRET not in shown
+    if uri.is_plain:
+        assert uri.place in shown
+
+
+@settings(max_examples=60)
+@given(uri=uris)
+def test_attack_no_error_of_a_row_holds_a_secret(uri: SecretUri) -> None:
+    for error in row_errors(uri):
+        assert SECRET not in error
+        assert uri.place in error or not uri.is_plain
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(uri=uris)
+def test_attack_no_event_holds_a_secret(uri: SecretUri, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from openlineage.client import OpenLineageClient
+    from openlineage.client.serde import Serde
+
+    events: list[str] = []
+    monkeypatch.setattr(OpenLineageClient, "emit", lambda _, event: events.append(Serde.to_json(event)))
+    output = Folder(pafs.LocalFileSystem(), str(tmp_path), uri.text)
+    logs = Logs(address_of(uri.text), pafs.LocalFileSystem(), [], source=Source("iceberg", uri.text, 1))
+    job = OpenLineage(url="http://h:1", namespace=uri.text, job=uri.text)
+    run = Run("r", "2026-11-01T00:00:00+00:00")
+    with pytest.raises(InputError), told(job, "run", logs, output, run, Console(quiet=True)):
+        raise InputError(f"input '{uri.text}' is bad")
+    assert [json.loads(event)["eventType"] for event in events] == ["START", "FAIL"]
+    assert not any(SECRET in event for event in events)
+    message = json.loads(events[1])["run"]["facets"]["errorMessage"]["message"]
+    assert uri.place in message or not uri.is_plain
+
+
+def test_attack_a_uri_that_no_store_takes_is_quoted_without_secrets() -> None:
+    with pytest.raises(InputError) as error:
+        open_folder(f"foo://{SECRET}@bkt/a?sig={SECRET}")
+    assert SECRET not in str(error.value) and "foo://bkt/a" in str(error.value)
+    assert SECRET not in "".join(traceback.format_exception(error.value))
+
+
+def test_an_error_keeps_its_class_and_what_tells_of_it() -> None:
+    error = raised(BROKEN)
+    clean_error(error)
+    assert error.errno == 2 and error.filename == BROKEN.place and BROKEN.place in str(error)
+    assert isinstance(error.__cause__, ValueError) and error.__cause__.args == ({"url": BROKEN.place}, BROKEN.place)
+
+
+def test_hooks_are_set_once() -> None:
+    before = sys.excepthook, warnings.formatwarning, logging.getLogRecordFactory()
+    clean_process_output()
+    assert before == (sys.excepthook, warnings.formatwarning, logging.getLogRecordFactory())
+
+
+def test_a_record_without_a_uri_keeps_its_arguments() -> None:
+    record = logging.getLogRecordFactory()("n", 30, "a.py", 1, "%s of %d", ("a", 3), None)
+    assert record.args == ("a", 3) and record.getMessage() == "a of 3"

@@ -1,0 +1,219 @@
+"""Rows in a language without a measured figure: no verdict, and they are counted wherever rows are."""
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+import ragassay
+from ragassay.jobs.cli.summary import print_summary
+from ragassay.jobs.config import Job, make_job
+from ragassay.jobs.decide.calibrate import MIN_ROWS_OF_A_LANGUAGE, calibrate
+from ragassay.jobs.decide.labels import LabelSource
+from ragassay.jobs.decide.report.gather import gather
+from ragassay.jobs.front.rule import judging
+from ragassay.jobs.output.fingerprint import fingerprint
+from ragassay.jobs.output.manifest import read_manifest
+from ragassay.jobs.run import finalize_job, run_job
+from ragassay.jobs.score.stages import split_stage
+from ragassay.jobs.storage import open_folder
+from ragassay.jobs.verdict.bundled_calibration import bundled_calibration, bundled_detectors
+from ragassay.jobs.verdict.languages import settle_languages
+from ragassay.pipeline.calibration.target import parse_target
+from ragassay.pipeline.errors import ConfigError, OutputError
+from ragassay.schemas.columns import Status, logs_schema
+from ragassay.schemas.manifest import Run
+from tests.conftest import example_rows
+from tests.corpus.answers_by_language import BY_LANGUAGE, KINDS, PASSAGES
+from tests.jobs.conftest import read_rows
+from tests.jobs.escalate.conftest import plan_here  # noqa: F401  (a fixture)
+
+pytestmark = pytest.mark.usefixtures("without_ray", "plan_here")
+
+DETECTORS = [{"name": name, "kind": name} for name in ("entities", "attribution", "novelty")]
+ALONE: dict[str, Any] = {"slms": [], "detectors": DETECTORS, "threshold": {"quantile": 0.3}}
+OWN: dict[str, Any] = {"slms": [], "detectors": DETECTORS[2:], "threshold": {"quantile": 0.3}}
+OTHER = Status.LANGUAGE_NOT_MEASURED.value
+ENGLISH_ROWS = 30
+
+
+def rows_in(*codes: str) -> list[dict[str, Any]]:
+    """Three rows a language: answers over the same English passages."""
+    return [
+        {"row_id": f"{code} {kind}", "question": question, "context": list(PASSAGES), "response": answer}
+        for code in codes
+        for kind, (question, answer) in zip(KINDS, BY_LANGUAGE[code], strict=True)
+    ]
+
+
+def mixed_rows(*codes: str) -> list[dict[str, Any]]:
+    names = ("question", "context", "response")
+    english = [{"row_id": f"en {i}", **{n: row[n] for n in names}} for i, row in enumerate(example_rows(ENGLISH_ROWS))]
+    return [*english, *rows_in(*codes)]
+
+
+def ran(folder: Path, rows: list[dict[str, Any]], job: dict[str, Any], name: str = "a") -> tuple[Path, Run]:
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows), folder / f"{name}.parquet")
+    run = run_job(make_job(job), str(folder / f"{name}.parquet"), str(folder / "out"), Console(quiet=True))
+    return folder / "out", run
+
+
+def by_id(output: Path, dataset: str = "scored") -> dict[str, dict[str, Any]]:
+    return {row["row_id"]: row for row in read_rows(output, dataset)}
+
+
+def shown(run: Run, output: Path) -> str:
+    console = Console(width=200, record=True, file=StringIO())
+    print_summary(run, str(output), console)
+    return console.export_text()
+
+
+def split_by(job: Job) -> list[dict[str, Any]]:
+    """German and English rows behind the split stage of a job."""
+    rows = [{**row, "row_key": i, "status": "ok"} for i, row in enumerate(rows_in("de", "en"))]
+    found: list[dict[str, Any]] = split_stage(job).step(pa.Table.from_pylist(rows, logs_schema(pa.schema([])))).to_pylist()
+    return found
+
+
+def test_attack_german_rows_of_the_default_job_get_no_verdict_and_cost_no_token() -> None:
+    job = Job()
+    found = split_by(settle_languages(job, fingerprint(job)))
+    assert [row["status"] for row in found] == [OTHER] * 3 + ["ok"] * 3
+    assert [row["language"] for row in found] == ["de"] * 3 + ["en"] * 3
+    for row in found[:3]:
+        assert row["members"] is None and "de" in row["error"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "languages"),
+    [
+        ({}, ("en",)),
+        ({"calibration": "none"}, ("en",)),
+        ({"threshold": {"quantile": 0.1}}, ("en",)),
+        ({"weights": {"facts": 1, "entities": 1, "attribution": 1, "novelty": 1}}, ("en",)),
+        ({"splitter": {"language": "de"}}, ("en",)),
+        ({"slms": [], "detectors": DETECTORS}, ("en",)),
+        ({"slms": [], "detectors": DETECTORS[:1]}, "any"),
+        ({"languages": "any"}, "any"),
+        ({"languages": ["de", "nb"]}, ("de", "no")),
+        ({"slms": [], "detectors": DETECTORS[:1], "languages": ["fr"]}, ("fr",)),
+    ],
+)
+def test_a_job_has_the_languages_that_it_names_or_that_its_members_were_measured_in(
+    settings: dict[str, Any], languages: Any
+) -> None:
+    job = make_job(settings)
+    assert settle_languages(job, fingerprint(job)).languages == languages
+
+
+@pytest.mark.parametrize("wrong", ["en", "all", [], ["German"], ["EN"], ["deu"], 1])
+def test_languages_are_codes(wrong: Any) -> None:
+    with pytest.raises(ConfigError, match="languages"):
+        make_job({"languages": wrong})
+
+
+def test_both_bundled_calibrations_state_english() -> None:
+    assert bundled_calibration().languages == bundled_detectors().languages == ("en",)
+
+
+def test_rows_are_counted_in_manifest_summary_and_report(tmp_path: Path) -> None:
+    output, run = ran(tmp_path, mixed_rows("de", "fr", "ja"), ALONE)
+    assert run.rows == {"in": ENGLISH_ROWS + 9, "scored": ENGLISH_ROWS, "failed": 9, "skipped": 0}
+    assert run.statuses == {"ok": ENGLISH_ROWS, OTHER: 9}
+    assert f"9 {OTHER}" in shown(run, output)
+    recorded = json.loads((output / "manifest.json").read_text())["runs"][-1]
+    assert recorded["statuses"][OTHER] == 9
+    for row_id, row in by_id(output).items():
+        code = row_id.split()[0]
+        assert row["language"] in {code, None} and row["status"] == ("ok" if code == "en" else OTHER)
+        if code != "en":
+            assert [row[name] for name in ("score", "probability", "verdict", "flagged_sentences", "members")] == [None] * 5
+            assert [(s["score"], s["flagged"]) for s in row["sentences"]] == [(None, None)] * len(row["sentences"])
+            assert f" {code}," in row["error"]
+    found = gather(open_folder(str(output)), slices=["language"])
+    assert found.rows == {"ok": ENGLISH_ROWS, OTHER: 9} and len(found.failed[OTHER]) == 3
+    by_language = {share.value: share.unscored[OTHER] for share in found.slices["language"] if share.unscored[OTHER]}
+    assert by_language == {"de": 3, "fr": 3, "ja": 3}
+
+
+def test_any_judges_and_marks_all_rows(tmp_path: Path) -> None:
+    output, run = ran(tmp_path, mixed_rows("de", "ja"), {**ALONE, "languages": "any"})
+    rows = by_id(output)
+    assert run.rows["scored"] + run.statuses.get("not_judged", 0) == len(rows) and OTHER not in run.statuses
+    assert {rows[f"de {kind}"]["language"] for kind in KINDS} == {"de"} and rows["de several"]["verdict"] is not None
+    assert {row["language"] for row in rows.values()} <= {"en", "de", "ja", None}
+
+
+def test_members_that_nobody_measured_judge_all_rows(tmp_path: Path) -> None:
+    output, _ = ran(tmp_path, mixed_rows("de"), OWN)
+    assert {row["status"] for row in by_id(output).values()} == {"ok"}
+
+
+def test_a_column_of_the_logs_wins_over_what_texts_say(tmp_path: Path) -> None:
+    rows = [{**row, "language": "de-AT" if i % 2 else None, "score": i} for i, row in enumerate(mixed_rows("de"))]
+    output, _ = ran(tmp_path, rows, {**ALONE, "splitter": {"column": "language"}})
+    for row in by_id(output).values():
+        assert row["input_language"] == ("de-AT" if row["input_score"] % 2 else None)
+        german = row["input_language"] is not None or row["row_id"].startswith("de")
+        assert (row["language"], row["status"]) == (("de", OTHER) if german else (row["language"], "ok"))
+
+
+def test_rows_that_were_not_scored_are_not_promised_a_verdict(tmp_path: Path) -> None:
+    output, run = ran(tmp_path, mixed_rows("de", "fr"), {**ALONE, "languages": ["en", "de"]})
+    assert run.statuses == {"ok": ENGLISH_ROWS + 3, OTHER: 3}
+    before = read_manifest(open_folder(str(output)))
+    for wider in ("any", ["en", "fr"]):
+        with pytest.raises(OutputError, match="languages"):
+            finalize_job(make_job({**ALONE, "languages": wider}), str(output), Console(quiet=True))
+        with pytest.raises(OutputError, match="languages"):
+            ran(tmp_path, rows_in("fr"), {**ALONE, "languages": wider}, "b")
+    assert read_manifest(open_folder(str(output))).finalized == before.finalized
+
+
+def test_finalize_with_fewer_languages_takes_verdicts_back(tmp_path: Path) -> None:
+    output, _ = ran(tmp_path, mixed_rows("de"), {**ALONE, "languages": ["en", "de"]})
+    run = finalize_job(make_job({**ALONE, "languages": ["en"]}), str(output), Console(quiet=True))
+    assert run.statuses == {"ok": ENGLISH_ROWS, OTHER: 3}
+    german = by_id(output)["de several"]
+    assert german["verdict"] is None and german["score"] is None and german["flagged_sentences"] is None
+    assert {(s["score"], s["flagged"]) for s in german["sentences"]} == {(None, None)}
+    again = finalize_job(make_job({**ALONE, "languages": ["de", "en"]}), str(output), Console(quiet=True))
+    assert again.statuses == {"ok": ENGLISH_ROWS + 3}
+    assert finalize_job(make_job(ALONE), str(output), Console(quiet=True)).statuses == {"ok": ENGLISH_ROWS + 3}
+
+
+def test_a_calibration_states_the_languages_of_its_labelled_rows(tmp_path: Path) -> None:
+    rows = [{**row, "label": "correct" if i % 3 else "wrong"} for i, row in enumerate(mixed_rows("de"))]
+    output, _ = ran(tmp_path, rows, OWN)
+    folder = open_folder(str(output))
+    found = calibrate(folder, read_manifest(folder), parse_target("f1", "supported"), LabelSource("label"))
+    english = sum(row["language"] == "en" for row in by_id(output).values())
+    assert english >= MIN_ROWS_OF_A_LANGUAGE > 3 and found.languages == ("en",)
+    (tmp_path / "calibration.json").write_text(found.to_json())
+    job = make_job({"slms": [], "detectors": DETECTORS[2:], "calibration": str(tmp_path / "calibration.json")})
+    finalized = finalize_job(job, str(output), Console(quiet=True))
+    assert finalized.statuses == {"ok": ENGLISH_ROWS, OTHER: 3}
+    assert judging(job, None, None).settings.languages == ("en",)
+    assert calibrate(folder, read_manifest(folder), parse_target("flagged=0.2", "supported"), None).languages is None
+
+
+def test_attack_a_german_answer_that_is_checked_has_no_verdict(tmp_path: Path) -> None:
+    german, english = ({k: v for k, v in row.items() if k != "row_id"} for row in rows_in("de", "en")[2::3])
+    found = ragassay.check(**german, fast=True)
+    assert (found.status, found.verdict, found.score, found.row["language"]) == (OTHER, None, None, "de")
+    assert found.error and found.error in repr(found)
+    assert ragassay.check(**english, fast=True).verdict is not None
+    job = {"slms": [], "detectors": DETECTORS, "languages": "any"}
+    assert ragassay.check(**german, job=job).verdict is not None
+    for languages, status in ({}, OTHER), ({"languages": "any"}, "ok"):
+        output, _ = ran(tmp_path / status, mixed_rows(), {**ALONE, **languages})
+        assert ragassay.check(**german, like=str(output), job={**ALONE, **languages}).status == status
+        assert ragassay.check(**german, like=str(output)).status == status
+    table = ragassay.judge(pa.Table.from_pylist(mixed_rows("de")), ALONE).to_pylist()
+    assert [row["status"] for row in table] == ["ok"] * ENGLISH_ROWS + [OTHER] * 3

@@ -1,0 +1,149 @@
+"""What of a URI is shown: scheme, host and path, wherever a secret stands, and however the text holds the URI."""
+
+import json
+import pickle
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragassay.pipeline.address import address_of, is_ambiguous, without_secrets
+from ragassay.pipeline.errors import InputError, OutputInUse, OutputRewritten
+from tests.pipeline.test_linear_time import grows_evenly
+from tests.uris import SECRET, SecretUri, uris
+
+FORMS = {
+    "azure sas": ("https://acc.blob.core.windows.net/c/x?sv=1&se=2026&sig=KEY%2F=", "https://acc.blob.core.windows.net/c/x"),
+    "raw at": ("s3://K:p@KEY@bkt/a/b", "s3://bkt/a/b"),
+    "raw slash": ("s3://K:p/KEY@bkt/a", "s3://bkt/a"),
+    "raw at and slash": ("s3://K:p@s/KEY@bkt/a", "s3://bkt/a"),
+    "raw question mark": ("s3://K:p?KEY@bkt/a?region=eu", "s3://bkt/a"),
+    "raw hash": ("s3://K:p#KEY@bkt/a", "s3://bkt/a"),
+    "sign in a password": ("s3://K:a://KEY@bkt/a", "s3://bkt/a"),
+    "quote in a password": ("https://'ab:KEY@host/p", "https://host/p"),
+    "token of https": ("https://KEY@host/a", "https://host/a"),
+    "token of gs": ("gs://KEY@bucket/a", "gs://bucket/a"),
+    "amazon": ("https://b.s3.amazonaws.com/k?X-Amz-Credential=KEY&X-Amz-Security-Token=KEY&X-Amz-Signature=KEY",
+               "https://b.s3.amazonaws.com/k"),
+    "google": ("https://storage.googleapis.com/b/k?X-Goog-Signature=KEY", "https://storage.googleapis.com/b/k"),
+    "dash": ("http://h:1/x?access-key=KEY", "http://h:1/x"),
+    "one word": ("http://h:1/x?apikey=KEY", "http://h:1/x"),
+    "fragment": ("https://h/x#access_token=KEY", "https://h/x"),
+    "container with a password": ("abfss://data:KEY@acc.dfs.core.windows.net/a?sig=KEY", "abfss://data@acc.dfs.core.windows.net/a"),
+    "container": ("abfss://data@acc.dfs.core.windows.net/a?sig=KEY", "abfss://data@acc.dfs.core.windows.net/a"),
+    "token as container": ("wasbs://KEY@acc/a", "wasbs://acc/a"),
+    "quoted user": ("https://u%3AKEY%40h/x", "https://h/x"),
+}  # fmt: skip
+
+TEXTS = {
+    "in quotes": ("'https://h/x?sig=KEY' failed", "'https://h/x' failed"),
+    "quote in a query": ("'https://h/x?sig=a'KEY': no", "'https://h/x': no"),
+    "in parentheses": ("get (https://h/x?sig=KEY), twice", "get (https://h/x), twice"),
+    "in angle brackets": ("<https://u:KEY@h/x?sig=KEY>;", "<https://h/x>;"),
+    "at the end of a line": ("at https://h/x?sig=KEY\nnext", "at https://h/x\nnext"),
+    "behind a colon": ("https://h/x?sig=KEY: 403", "https://h/x: 403"),
+    "two in a word": ("http://a/x,http://u:KEY@b/y", "http://a/x,http://b/y"),
+    "in a path": ("https://proxy/get/https://u:KEY@h/x", "https://proxy/get/https://h/x"),
+    "in a query": ("https://proxy/get?u=https://u:KEY@h/x", "https://proxy/get"),
+    "url-quoted": ("u=https%3A%2F%2Fu%3AKEY%40h%2Fx%3Fsig%3DKEY", "u=https%3A%2F%2Fh%2Fx"),
+    "url-quoted, slashes not": ("https%3A//u%3AKEY%40h/x%3Fsig%3DKEY.", "https%3A//h/x."),
+    "url-quoted twice": ("https%253A%252F%252Fu%253AKEY%2540h%252Fx", "https%253A%252F%252Fh%252Fx"),
+    "escaped": (r'{"url":"https:\/\/u:KEY@h\/x?sig=KEY"}', r'{"url":"https:\/\/h\/x"}'),
+    "query alone": ("Max retries exceeded with url: /x?sig=KEY (Caused by", "Max retries exceeded with url: /x (Caused by"),
+    "connection string": ("AccountName=a;AccountKey=KEY;End=b", "AccountName=a"),
+    "bearer": ("got Authorization: Bearer KEY of us", "got Authorization: … of us"),
+    "basic": ("authorization:Basic KEY==", "authorization:…"),
+    "of a dict": ("{'Authorization': 'Bearer KEY', 'Accept': '*/*'}", "{'Authorization': '…', 'Accept': '*/*'}"),
+    "of json": ('{"authorization":"Basic KEY","a":1}', '{"authorization":"…","a":1}'),
+    "of json in json": (r'"{\"Authorization\": \"Bearer KEY\"}"', r'"{\"Authorization\": \"…\"}"'),
+    "of pairs": ("[(b'authorization', b'Bearer KEY')]", "[(b'authorization', b'…')]"),
+    "signature": ("Authorization: AWS4-HMAC-SHA256 Credential=KEY/x, Signature=KEY\nHost: h", "Authorization: …\nHost: h"),
+    "token alone": ("it refuses Bearer eyJKEY1.x_y of us", "it refuses Bearer … of us"),
+    "header of a key": ("x-api-key: KEY, apikey=KEY", "x-api-key: … apikey=…"),
+}
+STAYS = [
+    "/data/x?y#z@w", "logs/dt=2026-11-0?/part-?.parquet", "at http://h:1/a: no, of m@x.org", "s3://bkt/a/b=%20@/c", "file:///a@b/c",
+    "http://HOST:PORT/v1", "give one such as http://localhost:5000", "http://[::1]:80/a@b", 'x.partition("://")[2].rpartition("@")',
+    "basic information", "abfss://d@acc/mail=m@y.org/z", "why? a=b & c=d", "the bearer of it", "author: nobody",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_attack_a_uri_shows_its_scheme_host_and_path(name: str) -> None:
+    uri, shown = (text.replace("KEY", SECRET) for text in FORMS[name])
+    assert address_of(uri) == without_secrets(uri) == shown
+    assert without_secrets(f'input "{uri}" failed: {uri}, again') == f'input "{shown}" failed: {shown}, again'
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_attack_a_uri_is_found_wherever_a_text_holds_it(name: str) -> None:
+    text, shown = (text.replace("KEY", SECRET) for text in TEXTS[name])
+    assert without_secrets(text) == shown
+
+
+@pytest.mark.parametrize("text", STAYS)
+def test_what_holds_no_secret_stays(text: str) -> None:
+    assert without_secrets(text) == text
+
+
+@given(
+    uris, st.sampled_from(["{}", "'{}'", '"{}"', "({})", "<{}>", "at {}: no", "u={}", "[{}]", "{}.", "see {}\nnext", " {}; x"])
+)
+def test_attack_no_text_shows_a_secret(uri: SecretUri, around: str) -> None:
+    forms = [uri.text, repr(uri.text), json.dumps(uri.text)]
+    coded = [quote(uri.text, safe=""), quote(uri.text), json.dumps(uri.text).replace("/", "\\/")]
+    assert SECRET not in address_of(uri.text)
+    for text in map(around.format, [*forms, *coded]):
+        shown = without_secrets(text)
+        assert SECRET not in shown
+        assert without_secrets(shown) == shown
+    if uri.is_plain:
+        assert address_of(uri.text) == uri.place
+        assert all(uri.place in without_secrets(around.format(text)) for text in forms)
+
+
+@given(st.text("ab:/@?#%2F3A=&'\"()\\ \n;"))
+def test_any_text_is_cleaned_and_cleaned_again_stays(text: str) -> None:
+    shown = without_secrets(text)
+    assert without_secrets(shown) == shown and "://" in f"{address_of(text)}://"
+
+
+def test_a_password_and_an_at_in_the_path_can_be_read_in_two_ways() -> None:
+    assert is_ambiguous("s3://K:p@s/w@bkt/a") and is_ambiguous("s3://K:S@bkt/a@b?x")
+    assert not is_ambiguous("s3://bkt/a@b") and not is_ambiguous("s3://K:S@bkt/a%40b") and not is_ambiguous("/a@b/c@d")
+    assert not is_ambiguous("abfss://data@acc/a@b") and is_ambiguous("abfss://data:S@acc/a@b")
+
+
+@given(uris)
+def test_attack_errors_of_ours_hold_no_secret(uri: SecretUri) -> None:
+    cause = OSError(f"opening '{uri.text}'")
+    for error in (
+        InputError(f"input {uri.text!r} can't be read: {cause}"),
+        InputError(cause),
+        OutputInUse(f"output {uri.text} is in use", f" (of {uri.text})"),
+        OutputRewritten(uri.text, "dt=1"),
+    ):
+        again = pickle.loads(pickle.dumps(error))
+        assert str(again) == str(error) and again.args == error.args and vars(again) == vars(error)
+        assert SECRET not in f"{error} {error!r} {vars(error)}" and SECRET.encode() not in pickle.dumps(error)
+
+
+SHAPES = [
+    "a://", "a://b:c@", "a://b/", "K:a://", "'a://", "(a://)", '"://"', "a://u@h/@h", "a://u@h/@$", "a://b:c?d@", "@",
+    "https:\\/\\/", "%3A%2F%2F", "%253A%252F%252F", "a%3A%2F%2Fb://", "?a=", 'authorization:"', "authorization ", "cookie:'",
+    "Bearer ", "a ", "a.", "\\",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("begin", ["", "http://u:p@h", "'http://K:x"])
+def test_time_is_linear_in_the_length(shape: str, begin: str) -> None:
+    short, long = (begin + shape * (size // len(shape)) + "$" for size in (10_000, 40_000))
+    assert grows_evenly(without_secrets, short, long)
+
+
+@pytest.mark.parametrize("shape", ["a://u@h/@$", "'a://", "a://b:c@"])
+def test_a_mebibyte_is_cleaned_in_linear_time(shape: str) -> None:
+    short, long = (shape * (size // len(shape)) for size in (1 << 18, 1 << 20))
+    assert grows_evenly(without_secrets, short, long)

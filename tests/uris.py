@@ -1,0 +1,52 @@
+"""URIs with a secret in them, for tests of what is shown."""
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+SECRET = "hUsH7xq"
+"""Stands in every secret that is made here, and nowhere else."""
+
+_ODD = "abZ09@/:?#&=%+.,;'\"()[]{}<>\\|^~!$*`_-"
+_OF_USER = "abZ09%+.,;'\"()[]{}<>|^~!$*`_-=&"
+_odd = st.text(_ODD, max_size=8)
+
+passwords = _odd.map(lambda more: f"user:{SECRET}{more}@")
+"""With any character but spaces, raw @, / and ? too."""
+
+tokens = st.text(_OF_USER, max_size=8).map(lambda more: f"{SECRET}{more}@")
+queries = st.builds(lambda a, b: f"?{a}{SECRET}{b}", st.one_of(_odd, st.just("sv=1&sig=")), _odd)
+fragments = st.builds(lambda a, b: f"#{a}{SECRET}{b}", _odd, _odd)
+
+
+@dataclass(frozen=True)
+class SecretUri:
+    """A URI with a secret.
+
+    Attributes:
+        text: All of it.
+        place: Its scheme, host and path: what may be shown.
+        is_plain: Whether its user part has none of the characters that end one, so that everybody reads it in the same way.
+    """
+
+    text: str
+    place: str
+    is_plain: bool
+
+
+def _uri(scheme: str, user: str, host: str, path: str, behind: tuple[str, str]) -> SecretUri:
+    user = user if user or any(behind) else f"user:{SECRET}@"
+    return SecretUri(
+        f"{scheme}://{user}{host}{path}{''.join(behind)}", f"{scheme}://{host}{path}", not set(user[:-1]) & set("/?#\\")
+    )
+
+
+uris = st.builds(
+    _uri,
+    st.sampled_from(["s3", "gs", "https", "postgresql+psycopg2", "HTTP"]),
+    st.one_of(st.just(""), tokens, passwords),
+    st.sampled_from(["bkt", "acc.blob.core.windows.net", "h:9000", "[::1]:80"]),
+    st.sampled_from(["", "/", "/a/b.parquet", "/dt=2026-11-01/a%20b"]),
+    st.tuples(st.one_of(st.just(""), queries), st.one_of(st.just(""), fragments)),
+)
+"""With a secret in the user, the password, the query or the fragment, or in several of them."""
