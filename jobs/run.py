@@ -18,7 +18,7 @@ from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import MANIFEST, existing_output, needs_text, read_manifest, write_manifest
 from ragassay.jobs.output.partitions import hive_path, partitions
 from ragassay.jobs.output.sealed import seal
-from ragassay.jobs.plan import Stage, needed_resources
+from ragassay.jobs.plan import needed_resources
 from ragassay.jobs.progress.show import finished
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.ray_session import ray_session
@@ -46,6 +46,7 @@ from ragassay.jobs.verdict.error_share import worst_share
 from ragassay.jobs.verdict.fit import fit_output, fits_of
 from ragassay.jobs.verdict.verdicts import check_parts, count_rows, decide, quantile, without_verdict, write_verdicts
 from ragassay.pipeline.errors import BalanceError, ConfigError, OutputError
+from ragassay.pipeline.stages.stage import Stage
 from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.columns import Status
 from ragassay.schemas.manifest import LEFT, PENDING, SCORED, Manifest, Run, Verdicts

@@ -9,7 +9,6 @@ from ragassay.jobs.input import LogFile, Logs
 from ragassay.jobs.plan import Sink, run_plan
 from ragassay.jobs.score.checkpoint import CHECKPOINT, open_groups
 from ragassay.jobs.score.datasource import EVERYTHING, Limits, open_rows
-from ragassay.jobs.score.deadline import ending
 from ragassay.jobs.score.progress import progress
 from ragassay.jobs.score.row_set import RowSet
 from ragassay.jobs.score.stages import carried_columns, drop_stages, stages
@@ -50,7 +49,6 @@ def score_files(
         sink = Sink(output, "raw", logs.partition_keys, raw_schema(carried_columns(job, logs)), CHECKPOINT)
         rows = sum(len(chosen[number]) if chosen and number in chosen else file.rows or 0 for number, file in files.items())
         steps = [*stages(job, frequencies), *drop_stages(job, logs)]
-        if limits.deadline is not None:
-            steps = ending(steps, limits.deadline)
-        with progress(steps, rows, committed, console) as counted:
-            run_plan(open_rows(job, logs, files, groups, limits), counted, sink, job.block_mib)
+        source = open_rows(job, logs, files, groups, limits)
+        with progress(steps, rows, committed, console) as counts:
+            run_plan(source, steps, sink, job.block_mib, counts, limits.deadline)

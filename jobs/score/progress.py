@@ -2,22 +2,20 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from secrets import token_hex
 
 from rich.console import Console
 
-from ragassay.jobs.plan import Stage, counted
 from ragassay.jobs.progress.bar import Bar, Pace
-from ragassay.jobs.progress.meter import Counts, Phase
 from ragassay.jobs.progress.show import shown
-from ragassay.jobs.progress.tally import forget, read_counts
+from ragassay.jobs.runtime.counts import Counts, Phase, PlanCounts
+from ragassay.pipeline.stages.stage import Stage
 
 
 @contextmanager
-def progress(stages: Sequence[Stage], rows: int, committed: int, console: Console) -> Iterator[list[Stage]]:
-    """Show how far a block of code is that runs stages.
+def progress(stages: Sequence[Stage], rows: int, committed: int, console: Console) -> Iterator[PlanCounts]:
+    """Show how far a block of code is that runs stages; Ray is running.
 
     Args:
         stages: In order; the first tells how many sentences a row has.
@@ -26,16 +24,12 @@ def progress(stages: Sequence[Stage], rows: int, committed: int, console: Consol
         console: Where to; see `progress.show`.
 
     Yields:
-        The stages to run in their place, which are counted.
+        Where the workers of the stages count.
     """
-    run = token_hex(6)
     course = Course(stages, rows, committed)
-    try:
-        with shown(lambda: course.bars(read_counts(run, len(stages)), time.monotonic()), console):
-            yield [counted(stage, f"{run}/{number}") for number, stage in enumerate(stages)]
-            course.ended = True
-    finally:
-        forget(run)
+    with closing(PlanCounts(len(stages))) as counts, shown(lambda: course.bars(counts.read(), time.monotonic()), console):
+        yield counts
+        course.ended = True
 
 
 @dataclass
@@ -57,7 +51,7 @@ class Course:
     _paces: dict[str, tuple[Pace, Pace]] = field(default_factory=dict)
 
     def bars(self, counts: Sequence[Counts], now: float) -> list[Bar]:
-        """A bar for every stage that judges.
+        """A bar for every stage with a unit.
 
         The number of all sentences is estimated from the rows that have been split so far. Rows that are done again, since a
         worker died, are counted again: so nothing exceeds its whole, and no bar goes back.
@@ -74,7 +68,7 @@ class Course:
         before = round((a_row or 0) * self.committed)
         about = not self.ended and (not known or self.committed > 0)
         pairs = zip(self.stages, counts, strict=True)
-        return [self._bar(stage, mine, total, before, now, about=about) for stage, mine in pairs if stage.judges]
+        return [self._bar(stage, mine, total, before, now, about=about) for stage, mine in pairs if stage.unit]
 
     def _bar(self, stage: Stage, counts: Counts, total: int | None, before: int, now: float, *, about: bool) -> Bar:
         phase = phase_of(stage, counts)
@@ -89,7 +83,7 @@ class Course:
         self._done[stage.name] = done
         left = speed.seconds_left(None if total is None else total - before) if phase is Phase.SCORING else None
         left = 0.0 if self.ended else left
-        return Bar(phase.value, stage.name, done, total, "sentences", about, tokens.rate, left)
+        return Bar(phase.value, stage.name, done, total, stage.unit or "", about, tokens.rate, left)
 
 
 def phase_of(stage: Stage, counts: Counts) -> Phase:

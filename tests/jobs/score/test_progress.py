@@ -4,13 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.plan import Stage
 from ragassay.jobs.progress.bar import Bar
-from ragassay.jobs.progress.meter import Counts, Phase
+from ragassay.jobs.runtime.counts import Counts, Phase
 from ragassay.jobs.score.progress import Course
-from ragassay.pipeline.slm.config import Replicas
+from ragassay.pipeline.slm.config import Slm
+from ragassay.pipeline.stages.detect import Detect
+from ragassay.pipeline.stages.served import ServedScorer
+from ragassay.pipeline.stages.split import Split
 
-STAGES = (Stage("split", len, {}, judges=False), Stage("facts", len, {}, Replicas()), Stage("detect", len, {}))
+STAGES = (
+    Split(("sentencizer", "en"), False),
+    ServedScorer(Slm(name="facts")),
+    Detect([], "en", None, 1),
+)
 
 
 def course(rows: int, committed: int = 0) -> Course:
