@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,8 @@ def _file(path: Path, masks: Masks) -> str:
         return page_text(text, masks.value, lambda line: masks.output(line).strip())
     if path.suffix == ".json":
         return f"{pretty(plain(json.loads(text), masks.record, volatile=VOLATILE))}\n"
+    if path.suffix == ".yaml":  # comments are wrapped, and the lengths of paths differ
+        text = re.sub(r"(?<=\S)\n# (?=\S)", " ", text)
     if path.suffix in {".jsonl", ".ndjson"}:
         return "".join(f"{compact(plain(json.loads(line), masks.record, volatile=VOLATILE))}\n" for line in text.splitlines())
     return masks.output(text)
