@@ -206,7 +206,7 @@ def _place(scheme: str, marks: _Marks, start: int, end: int) -> tuple[str, int]:
         end: and ends here, with its query and fragment.
 
     Returns:
-        What is to be shown before the host (a container, or that the host can't be told), and where the host begins.
+        What is to be shown before the host (a container, or a mark where the host is not certain), and where the host begins.
     """
     text = marks.text
     front = marks.first(_QUERY, start, end)
@@ -227,7 +227,7 @@ def _place(scheme: str, marks: _Marks, start: int, end: int) -> tuple[str, int]:
     later = text.rfind("@", slash, sign.start() if sign else front)
     if later < 0 or f"{user}@" == container or not _HOST.fullmatch(text, later + 1, marks.first(_SLASH, later, front)):
         return container, at + 1
-    return container, later + 1  # a password with @ and / in it can't be told from a path with an @: nothing before is shown
+    return container, later + 1  # it may be a password with @ and /, or a path with an @: nothing before is shown
 
 
 def _place_without_at(marks: _Marks, start: int, slash: int, front: int, end: int) -> tuple[str, int]:

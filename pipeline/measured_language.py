@@ -4,8 +4,11 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from ragassay.pipeline.arrays import Bools
 from ragassay.pipeline.contain import contain
 from ragassay.pipeline.language import row_languages
 from ragassay.pipeline.split import MANY_LANGUAGES
@@ -13,36 +16,48 @@ from ragassay.pipeline.written_language import code_of, language_of_row
 from ragassay.schemas.columns import MEMBER, Status
 
 
-def add_languages(table: pa.Table, column: str | None, measured: Collection[str] | None) -> pa.Table:
+def add_languages(
+    table: pa.Table, texts: Sequence[Mapping[str, Any]], column: str | None, measured: Collection[str] | None
+) -> pa.Table:
     """Give each row with the status `ok` its language, and the status `language_not_measured` where that is not measured.
 
     Args:
         table: Rows with their sentences, as `stages.split` makes them.
+        texts: Question, context and response of each row.
         column: Column with each row's language, which counts where it names a language; None where there is none.
         measured: ISO 639-1 codes of the languages that are measured; None leaves the status of every row.
     """
-    rows = table.select(["question", "context", "response", "status"]).to_pylist()
     logged = row_languages(table, MANY_LANGUAGES, column)
-    places = [place for place, row in enumerate(rows) if row["status"] == Status.OK]
+    places = [place for place, status in enumerate(table["status"].to_pylist()) if status == Status.OK]
 
     def find(some: slice) -> list[str | None]:
-        return [_language(rows[place], logged[place], measured or ()) for place in places[some]]
+        return [_language(texts[place], logged[place], measured or ()) for place in places[some]]
 
     def give_up(_place: int, _error: Exception) -> list[str | None]:
         return [None]  # a fault is no evidence: the row is judged
 
     found = contain(len(places), find, give_up)
-    languages: list[str | None] = [None] * len(rows)
+    languages: list[str | None] = [None] * len(texts)
     for place, language in zip(places, chain.from_iterable(found), strict=True):
         languages[place] = language
-    table = table.append_column("language", pa.array(languages, pa.string()))
-    others = {place for place, language in enumerate(languages) if is_other(language, measured)}
-    return _refuse(table, others, languages, measured or ()) if others else table
+    column_of_languages = pa.array(languages, pa.string())
+    others = in_other_languages(column_of_languages, measured)
+    table = table.append_column("language", column_of_languages)
+    return _refuse(table, set(others.nonzero()[0].tolist()), languages, measured or ()) if others.any() else table
 
 
-def is_other(language: str | None, measured: Collection[str] | None) -> bool:
-    """Whether a row's language is known, and is not measured."""
-    return measured is not None and language is not None and language not in measured
+def in_other_languages(languages: pa.Array, measured: Collection[str] | None) -> Bools:
+    """Return whether each row's language is known, and is not measured.
+
+    Args:
+        languages: Language of each row; null where it is not known.
+        measured: ISO 639-1 codes of the languages that are measured; None measures every language.
+    """
+    if measured is None:
+        return np.zeros(len(languages), dtype=bool)
+    found = pc.is_in(languages, value_set=pa.array(list(measured), pa.string()))
+    others = pc.and_(pc.is_valid(languages), pc.invert(found))
+    return np.asarray(others.to_numpy(zero_copy_only=False), dtype=bool)
 
 
 def not_measured(language: str | None, measured: Collection[str]) -> str:

@@ -10,7 +10,7 @@ from ragassay.pipeline.arrays import Bools, Floats
 from ragassay.pipeline.calibration.probability import probabilities
 from ragassay.pipeline.contain import contain, fault_of
 from ragassay.pipeline.escalate.decide import by_ensemble
-from ragassay.pipeline.measured_language import is_other, not_measured
+from ragassay.pipeline.measured_language import in_other_languages, not_measured
 from ragassay.pipeline.members import scores_of
 from ragassay.pipeline.verdict.rule import Rule, apply_rule, flag_sentences
 from ragassay.pipeline.verdict.threshold import verdicts
@@ -71,7 +71,7 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSe
     score = np.full(size, np.nan)
     score[ok] = scores.response
     unjudged = ok & np.isnan(score)
-    others = _in_other_languages(batch["language"], ok, settings.languages)
+    others = ok & in_other_languages(batch["language"], settings.languages)  # more were measured when they were scored
     score[others] = np.nan
 
     spans = batch["sentences"]
@@ -111,19 +111,17 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSe
         "sentences": pa.ListArray.from_arrays(pa.array(offsets), structs, mask=pc.is_null(spans)),
         "flagged_sentences": pa.array(flagged, mask=np.isnan(score)),
         "status": _replaced(batch["status"], unjudged, Status.NOT_JUDGED.value, others, Status.LANGUAGE_NOT_MEASURED.value),
-        "error": _replaced(batch["error"], unjudged, _nobody(settings), others, _language_errors(batch, settings)),
+        "error": _replaced(batch["error"], unjudged, _nobody(settings), others, _language_errors(batch, others, settings)),
         "run_id": pa.array([settings.run_id] * size),
     }
     return pa.RecordBatch.from_arrays([columns[f.name] if f.name in columns else batch[f.name] for f in schema], schema=schema)
 
 
-def _in_other_languages(languages: pa.Array, ok: Bools, measured: tuple[str, ...] | None) -> Bools:
-    """Which scored rows are in a language that is not measured: those scored when more languages were."""
-    return np.array([known and is_other(code, measured) for known, code in zip(ok, languages.to_pylist(), strict=True)], bool)
-
-
-def _language_errors(batch: pa.RecordBatch, settings: VerdictSettings) -> pa.Array:
-    return pa.array([not_measured(code, settings.languages or ()) for code in batch["language"].to_pylist()], pa.string())
+def _language_errors(batch: pa.RecordBatch, others: Bools, settings: VerdictSettings) -> pa.Array:
+    if not others.any():
+        return pa.nulls(batch.num_rows, pa.string())
+    codes = zip(batch["language"].to_pylist(), others, strict=True)
+    return pa.array([not_measured(code, settings.languages or ()) if other else None for code, other in codes], pa.string())
 
 
 def _replaced(column: pa.Array, unjudged: Bools, first: str, others: Bools, second: str | pa.Array) -> pa.Array:

@@ -54,7 +54,7 @@ def split_batch(
         ("error", errors, pa.string()),
     ):
         table = table.append_column(name, pa.array(values, type=kind))
-    return add_languages(table, language_column, languages)
+    return add_languages(table, rows, language_column, languages)
 
 
 def _contained(rows: Sequence[Mapping[str, Any]], nlp: Any, question_needed: bool) -> list[list[_Split]]:

@@ -40,9 +40,9 @@ MEANS = ((Mean.HARMONIC, Positive.CDF), (Mean.HARMONIC, Positive.CLIP), (Mean.GE
 OF_LOGPROBS = [value for value in Value if value.of_logprobs]
 EPSILON = 0.01
 QUANTILE = 0.2
-SENTENCE_PRECISION = 0.9
 LANGUAGES = ("en",)
 """Languages of the labelled sets."""
+SENTENCE_PRECISION = 0.9
 """Of the sentences that are flagged so many are not supported, where as many are as are not; the mean of the sets."""
 MOST_LOST = 0.01
 """F1 of a set's hallucinated responses that the threshold of a sentence may cost, beside the mean alone."""

@@ -1,9 +1,6 @@
 """The program as a user meets it. The only place of the corpus that names a module of the product."""
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,19 +56,6 @@ def run_here(arguments: Sequence[str]) -> Finished:
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise AssertionError(f"{' '.join(arguments)} raised {result.exception!r}") from result.exception
     return Finished(result.exit_code, result.stdout, _messages(result.stderr))
-
-
-def start(arguments: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-    """Start a command in a process of its own, with its own Ray."""
-    env = {name: value for name, value in os.environ.items() if name not in UNSET}
-    return subprocess.Popen(
-        [sys.executable, "-m", "ragassay", *_with_log_format(arguments)],
-        stdout=log.open("wb"),
-        stderr=subprocess.STDOUT,
-        env={**env, **SETTINGS},
-        cwd=REPO,
-        start_new_session=True,
-    )
 
 
 def _with_log_format(arguments: Sequence[str]) -> list[str]:

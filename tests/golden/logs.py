@@ -48,11 +48,6 @@ def _shop(i: int) -> Row:
     }
 
 
-def with_traces(rows: Sequence[Row]) -> list[Row]:
-    """Rows with ids of traces and spans."""
-    return [{**row, "trace_id": f"{i + 1:032x}", "span_id": f"{i + 1:016x}"} for i, row in enumerate(rows)]
-
-
 def hide_names(text: str) -> str:
     """Redact the managers' names, as a function of the user's own would."""
     for name in MANAGERS:
