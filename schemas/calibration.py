@@ -5,7 +5,7 @@ from typing import Any
 
 from ragassay.schemas.versioned import RECORD, from_json, to_json
 
-CALIBRATION_VERSION = 2
+CALIBRATION_VERSION = 1
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,8 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 5
-
-
-METHOD_VERSION = 4
+SCHEMA_VERSION = 1
+METHOD_VERSION = 1
 """Raised when the same settings give other sentences or values than before, so that they never meet in one output folder."""
 
 
@@ -44,7 +42,7 @@ LOGS = pa.schema(
 )
 """A log row as the plan reads it. `row_key` is file number * 2**32 + row number in the file: unique by construction,
 it is what checkpoints and the balance of rows count. `row_id` is the user's. `context` is a list of passages, `passage_ids`
-are their ids in the same order, null where the log has none (files of earlier versions lack the column)."""
+are their ids in the same order, null where the log has none."""
 
 SPAN = pa.struct([("text", pa.string()), ("start", pa.int32()), ("end", pa.int32()), ("repeats", pa.bool_())])
 """A sentence with its character offsets [start, end) into the response. `repeats`: it is, word for word, a sentence of the

@@ -11,7 +11,7 @@ LEFT = "left"
 """Of a file over which a budget ran out: what is committed of it stands in the checkpoint, and a later run goes on."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class InputFile:
     """An input file; its number is the upper half of its rows' `row_key`.
 
@@ -23,9 +23,9 @@ class InputFile:
         partition: Hive path of its folder; empty where there is none.
         state: pending, scored, left or unreadable.
         error: Why it is unreadable.
-        digest: Of its Parquet footer; None where it can't be read, and in manifests that had none.
+        digest: Of its Parquet footer; None where it can't be read.
         judged: Whether a run has written verdicts of its rows and ended.
-        mtime: When it was last written, nanoseconds since 1970; None where its store does not tell, and in manifests without.
+        mtime: When it was last written, nanoseconds since 1970; None where its store does not tell.
         share: Share of its rows that are scored, chosen by a hash of their ids; 1 is all of them.
         sampled_out: Rows that were not chosen when it was last scored, and stand nowhere in the output.
     """

@@ -1,14 +1,14 @@
 """The manifest of an output folder: which input files it holds, how their rows ended, and which runs made it.
 
-It is the one record of state: a file that it calls scored is never scored again.
+It is the one record of state: a file that it calls scored is never scored again. The records are values: a step of a run
+makes new ones from what it did (`jobs.run.account`), and changes none.
 """
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any
-
-from pydantic import BeforeValidator
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from ragassay.schemas.explained import Explained
 from ragassay.schemas.input_file import LEFT, PENDING, SCORED, UNREADABLE, InputFile, Left
@@ -17,9 +17,7 @@ from ragassay.schemas.sealed import Sealed
 from ragassay.schemas.source import Source
 from ragassay.schemas.versioned import RECORD, from_data, to_json
 
-MANIFEST_VERSION = 3
-WITHOUT_NUMBERS = 2
-"""The version before, in which files stand in the order of their numbers; it is read on."""
+MANIFEST_VERSION = 1
 
 __all__ = [
     "LEFT",
@@ -54,7 +52,7 @@ class MemberFit:
         low: The smallest of them.
         value: Which of its numbers is normalised (`pipeline.members.Value`).
         suspicious_below: Value of a response below which the member alone finds it suspicious; None where it has
-            no such limit, and in older manifests.
+            no such limit.
     """
 
     __pydantic_config__ = RECORD
@@ -78,7 +76,7 @@ class FitRecord:
         positive: Positivity policy.
         epsilon: Its epsilon.
         weights: Weight a member, sum 1; None where all count the same.
-        calibrated: Whether a file of `calibrate` gave it; None in older manifests.
+        calibrated: Whether a file of `calibrate` gave it.
         sentence: Threshold of a sentence as a fraction of the response's; None where the mean alone decides.
     """
 
@@ -90,13 +88,8 @@ class FitRecord:
     positive: str
     epsilon: float
     weights: dict[str, float] | None
-    calibrated: bool | None = None
+    calibrated: bool = False
     sentence: float | None = None
-
-    @property
-    def is_calibrated(self) -> bool:
-        """Whether a file of `calibrate` gave it; older manifests say so in the source alone."""
-        return self.source.startswith("calibration") if self.calibrated is None else self.calibrated
 
 
 @dataclass(frozen=True)
@@ -186,7 +179,7 @@ class JudgeRecord:
     identity: dict[str, Any]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Escalation:
     """What a run of the cascade did.
 
@@ -225,11 +218,7 @@ class Escalation:
     seconds: float = 0.0
 
 
-def _none_if_empty(value: Any) -> Any:
-    return value or None
-
-
-@dataclass
+@dataclass(frozen=True)
 class Run:
     """One invocation of the job.
 
@@ -277,10 +266,10 @@ class Run:
     dtypes: dict[str, str] = field(default_factory=dict)
     usage: dict[str, dict[str, int | float]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    fit: Annotated[FitRecord | None, BeforeValidator(_none_if_empty)] = None
-    threshold: Annotated[ThresholdRecord | None, BeforeValidator(_none_if_empty)] = None
+    fit: FitRecord | None = None
+    threshold: ThresholdRecord | None = None
     origins: Origins | None = None
-    drift: Annotated[DriftCheck | None, BeforeValidator(_none_if_empty)] = None
+    drift: DriftCheck | None = None
     escalation: Escalation | None = None
     partitions: list[str] = field(default_factory=list)
     files_skipped: dict[str, str] = field(default_factory=dict)
@@ -292,7 +281,7 @@ class Run:
     left: Left | None = None
 
 
-@dataclass
+@dataclass(frozen=True)
 class Verdicts:
     """The verdicts of a partition.
 
@@ -309,7 +298,7 @@ class Verdicts:
     flagged: int
 
 
-@dataclass
+@dataclass(frozen=True)
 class Manifest:
     """The state of an output folder.
 
@@ -355,11 +344,13 @@ class Manifest:
         """Of every input file ever registered, the share of its rows that `scored/` has; those that are sealed have all."""
         return [self.files[number].share_out if number in self.files else 1.0 for number in range(self.registered)]
 
-    def unseal(self, number: int, file: InputFile) -> None:
-        """Have an entry here again that was sealed: the one in the shard counts no more."""
-        self.sealed.files -= 1
-        self.sealed.rows[file.partition] -= file.rows or 0
-        self.files[number] = file
+    def with_unsealed(self, entries: Mapping[int, InputFile]) -> "Manifest":
+        """The manifest with entries that were sealed: those in the shards count no more."""
+        rows = Counter(self.sealed.rows)
+        for file in entries.values():
+            rows[file.partition] -= file.rows or 0
+        sealed = replace(self.sealed, files=self.sealed.files - len(entries), rows=dict(rows))
+        return replace(self, sealed=sealed, files={**self.files, **entries})
 
     @property
     def last_fit(self) -> FitRecord | None:
@@ -369,8 +360,6 @@ class Manifest:
     def to_json(self) -> str:
         """JSON text of the whole manifest."""
         data = asdict(self)
-        for run in data["runs"]:  # as this version has always written what there is nothing of
-            run |= {name: run[name] or {} for name in ("fit", "threshold", "drift")}
         data["files"] = [{"number": number, **file} for number, file in sorted(data["files"].items())]
         return to_json(data, MANIFEST_VERSION)
 
@@ -382,9 +371,9 @@ class Manifest:
             ValueError: The text is of another version, or no manifest.
         """
         data = json.loads(text)
-        if isinstance(data, dict) and data.get("version") in (MANIFEST_VERSION, WITHOUT_NUMBERS):
-            if not all(isinstance(file, dict) for file in data.get("files") or []):
-                raise ValueError("its files are no list of objects")
-            files = {file.pop("number", place): file for place, file in enumerate(data.get("files", []))}
-            data |= {"version": MANIFEST_VERSION, "files": files}
+        if isinstance(data, dict) and data.get("version") == MANIFEST_VERSION:
+            files = data.get("files", [])
+            if not (isinstance(files, list) and all(isinstance(file, dict) and "number" in file for file in files)):
+                raise ValueError("its files are no list of objects with numbers")
+            data["files"] = {file.pop("number"): file for file in files}
         return from_data(Manifest, data, MANIFEST_VERSION, "the manifest is")

@@ -21,7 +21,7 @@ SEALED_FILES = pa.schema(
 """Columns of these files: `schemas.manifest.InputFile`s that are scored and judged, with their numbers."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Sealed:
     """What the manifest still says of such input files.
 

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, field
 
 from ragassay.schemas.versioned import RECORD, from_json, to_json
 
-STATS_VERSION = 2
+STATS_VERSION = 1
 
 
 @dataclass(frozen=True)

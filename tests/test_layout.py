@@ -97,3 +97,11 @@ def test_files_and_functions_are_short(path: Path) -> None:
             ]
             lines = node.end_lineno - body[0].lineno + 1 if body and node.end_lineno else 0
             assert lines <= LONGEST_FUNCTION, f"{node.name}: {lines} lines"
+
+
+def test_steps_of_a_run_take_few_arguments() -> None:
+    for path in sorted((REPO / "jobs" / "run").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                names = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+                assert len(names) <= 5, f"{path.name}: {node.name}({', '.join(names)})"

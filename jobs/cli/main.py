@@ -116,12 +116,12 @@ def run(
     """Score what is new, fit, and finalise: logs in, verdicts out."""
     with our_errors() as console:
         from ragassay.jobs.cli.summary import print_summary
-        from ragassay.jobs.run import run_job
+        from ragassay.jobs.run import RunOptions, run_job
         from ragassay.jobs.verdict.error_share import refuse_too_many_errors
 
         job = _job(config, address, on_bad_file)
         backfill = backfill_of(partitions, order, budget_rows, budget_hours, sample)
-        done = run_job(job, input_uri, output, console, backfill, 60 * wait)
+        done = run_job(job, input_uri, output, console, RunOptions(backfill, 60 * wait))
         print_summary(done, output, console)
         refuse_too_many_errors(job, done, output)
         if fail_on_drift and done.drift and done.drift.drifted:
@@ -146,12 +146,12 @@ def score(
     """Score what is new into OUTPUT/raw; resumes where a broken run stopped."""
     with our_errors() as console:
         from ragassay.jobs.cli.summary import print_summary
-        from ragassay.jobs.run import score_job
+        from ragassay.jobs.run import RunOptions, score_job
         from ragassay.jobs.verdict.error_share import refuse_too_many_errors
 
         job = _job(config, address, on_bad_file)
         backfill = backfill_of(partitions, order, budget_rows, budget_hours, sample)
-        done = score_job(job, input_uri, output, console, backfill, 60 * wait)
+        done = score_job(job, input_uri, output, console, RunOptions(backfill, 60 * wait))
         print_summary(done, output, console)
         refuse_too_many_errors(job, done, output)
 

@@ -28,6 +28,10 @@ def plan(
         typer.Option("--gpu-tokens-per-second", min=1, help="Prompt tokens that one of them computes a second: measure it."),
     ] = None,
     gpu_price: Annotated[float | None, typer.Option("--gpu-price", min=0, help="Price of one of them for an hour.")] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", metavar="OUTPUT", help="Plan for this output folder: what it holds is not scored again."),
+    ] = None,
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Tell what a job will take: rows, tokens, reuse, time here and on GPUs, and what should be mended first."""
@@ -40,4 +44,14 @@ def plan(
             raise ConfigError("--gpus and --gpu-tokens-per-second go together: a throughput that nobody measured is a guess")
         fleet = Gpus(gpus, gpu_tokens_per_second, gpu_price) if gpus and gpu_tokens_per_second else None
         said = new_console(stderr=True)
-        run_plan(load_job(config), input_uri, console, said, sample=sample, seconds=seconds, gpus=fleet, began=began)
+        run_plan(
+            load_job(config),
+            input_uri,
+            console,
+            said,
+            sample=sample,
+            seconds=seconds,
+            gpus=fleet,
+            began=began,
+            output_uri=output,
+        )

@@ -125,7 +125,7 @@ def calibrate(
 def _check_certifiable(target: Target, delta: float, manifest: Manifest) -> None:
     if not 0 < delta < 1:
         raise ConfigError(f"--certify takes the probability of being wrong, between 0 and 1, not {delta:g}")
-    if manifest.last_fit and manifest.last_fit.is_calibrated:
+    if manifest.last_fit and manifest.last_fit.calibrated:
         raise ConfigError(
             "the last verdicts come from a calibration, whose rule may have been fitted to the very labels that would certify: "
             "run `ragassay finalize` without it first"

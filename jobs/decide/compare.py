@@ -13,10 +13,8 @@ from ragassay.jobs.decide.labelled import member_values_of
 from ragassay.jobs.decide.labels import Label, LabelSource, to_labels
 from ragassay.jobs.output.partitions import partitions, read_group
 from ragassay.jobs.storage import Folder
-from ragassay.pipeline.detectors.config import KINDS
 from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.pipeline.members import Value
-from ragassay.pipeline.slm.config import SUSPICIOUS_BELOW
 from ragassay.schemas.columns import HALLUCINATED
 from ragassay.schemas.manifest import Manifest
 
@@ -124,16 +122,9 @@ def compare(
 def limits_of(manifest: Manifest) -> dict[str, float]:
     """Value of a response below which each member alone finds it suspicious; those that have no such limit are left out.
 
-    As the run that gave the last verdicts has them; older manifests hold none, and then they are those of the kind."""
-    of_kind = SUSPICIOUS_BELOW | {kind.model_fields["kind"].default: kind.SUSPICIOUS_BELOW for kind in KINDS}
-    detectors = manifest.fingerprint["detectors"]
-    found = {}
-    for name, member in manifest.last_fit.members.items() if manifest.last_fit else ():
-        kind = detectors[name]["kind"] if name in detectors else member.value
-        below = of_kind.get(kind) if member.suspicious_below is None else member.suspicious_below
-        if below is not None:
-            found[name] = below
-    return found
+    As the run that gave the last verdicts has them."""
+    members = manifest.last_fit.members.items() if manifest.last_fit else ()
+    return {name: member.suspicious_below for name, member in members if member.suspicious_below is not None}
 
 
 def _means(rows: Sequence[Mapping[str, Any]], values: Mapping[str, str]) -> dict[str, float]:

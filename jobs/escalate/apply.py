@@ -14,9 +14,9 @@ from ragassay.jobs.output.snapshot import with_verdicts_id
 from ragassay.jobs.storage import writing
 from ragassay.jobs.verdict.judged import Judged
 from ragassay.pipeline.arrays import Ints
-from ragassay.pipeline.escalate.decide import Decisions, by_ensemble, with_judge
+from ragassay.pipeline.escalate.decide import Decisions, with_judge
 from ragassay.pipeline.verdict.threshold import verdicts
-from ragassay.schemas.columns import HALLUCINATED, SCORED_FIELDS
+from ragassay.schemas.columns import HALLUCINATED
 
 
 @dataclass
@@ -39,7 +39,7 @@ def apply_file(fs: pafs.FileSystem, path: str, judged: Judged, keys: Ints, verdi
 
     Args:
         fs: File system.
-        path: The file; one of before the cascade gets its columns.
+        path: The file.
         judged: What the judge has decided.
         keys: `row_key`s of the rows whose change is counted.
         verdicts_id: Id of the verdicts that are written.
@@ -47,28 +47,13 @@ def apply_file(fs: pafs.FileSystem, path: str, judged: Judged, keys: Ints, verdi
     done, decisions = Applied(), judged.read(fs)
     if decisions is None:
         return done
-    schema = _with_columns(pq.read_schema(path, filesystem=fs))
-    named = with_verdicts_id(schema, verdicts_id)
+    named = with_verdicts_id(pq.read_schema(path, filesystem=fs), verdicts_id)
     with writing(fs, path) as stream, pq.ParquetWriter(stream, named, compression="zstd") as writer:
-        for batch in batches(fs, [path]):
-            before = _filled(batch, schema)
+        for before in batches(fs, [path]):
             after = with_judge(before, decisions)
             _count(done, before, after, decisions, keys)
             writer.write_batch(after)
     return done
-
-
-def _with_columns(schema: pa.Schema) -> pa.Schema:
-    ours = [field for field in SCORED_FIELDS if field.name in ("decided_by", "judge_score") and field.name not in schema.names]
-    for extra in reversed(ours):
-        schema = schema.insert(schema.get_field_index("threshold") + 1, extra)
-    return schema
-
-
-def _filled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    new = {"decided_by": by_ensemble(batch["verdict"]), "judge_score": pa.nulls(batch.num_rows, pa.float64())}
-    names = set(batch.schema.names)
-    return pa.RecordBatch.from_arrays([batch[f.name] if f.name in names else new[f.name] for f in schema], schema=schema)
 
 
 def _count(done: Applied, before: pa.RecordBatch, after: pa.RecordBatch, decisions: Decisions, counted: Ints) -> None:

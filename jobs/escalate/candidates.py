@@ -12,7 +12,7 @@ from ragassay.jobs.output.partitions import hive_keys
 from ragassay.jobs.scored_rows import Place
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Bools, Floats, Ints
-from ragassay.pipeline.errors import InputError, OutputError
+from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.escalate.choose import most_doubtful
 from ragassay.pipeline.escalate.config import UNCERTAINTY, Escalate
 from ragassay.pipeline.escalate.dynamic import Segment, escalated, segment_of
@@ -53,7 +53,7 @@ def candidates(output: Folder, files: Mapping[str, Sequence[str]], escalate: Esc
         values: Member -> which of its numbers is used.
 
     Raises:
-        OutputError: The verdicts were written by an earlier version of this program, or lack the member.
+        OutputError: The verdicts lack the member.
         InputError: There is no such column to order by.
     """
     paths = [(place, path) for place, all_paths in files.items() for path in all_paths]
@@ -81,11 +81,6 @@ def scored_tables(output: Folder, place: str, path: str, escalate: Escalate) -> 
     keys = hive_keys(place)
     with pq.ParquetFile(path, filesystem=output.fs) as parquet:
         names = parquet.schema_arrow.names
-        if "row_key" not in names:
-            raise OutputError(
-                f"the verdicts of {output.uri} are of an earlier version: run `ragassay finalize {output.uri}` with the job "
-                "file that made them first"
-            )
         if escalate.order is not None and escalate.order not in [*names, *keys]:
             raise InputError(f"{path} has no column {escalate.order!r}, by which escalate.order wants the responses in a row")
         wanted = ["row_key", "status", "score", "threshold", "decided_by", *([escalate.order] if escalate.order else [])]
@@ -145,8 +140,6 @@ def before(output: Folder, files: Mapping[str, Sequence[str]], escalate: Escalat
 
 
 def _is_judged(table: pa.Table) -> Bools:
-    if "decided_by" not in table.column_names:
-        return np.zeros(len(table), dtype=bool)
     judged: Bools = pc.fill_null(pc.not_equal(table["decided_by"], ENSEMBLE), False).to_numpy()
     return judged
 

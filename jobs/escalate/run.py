@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 from rich.console import Console
@@ -14,7 +14,6 @@ from ragassay.jobs.escalate.apply import Applied, apply_file
 from ragassay.jobs.escalate.candidates import Candidates, before, candidates, choose
 from ragassay.jobs.escalate.written import Outcomes, drop_superseded, outcomes, spent
 from ragassay.jobs.output.fingerprint import differences, short
-from ragassay.jobs.output.manifest import write_manifest
 from ragassay.jobs.output.partitions import hive_keys, hive_path, partitions
 from ragassay.jobs.output.snapshot import judged_id
 from ragassay.jobs.plan import Sink, Stage, run_plan
@@ -34,7 +33,7 @@ from ragassay.pipeline.escalate.dynamic import Segment
 from ragassay.pipeline.stages.escalate import from_judge, to_judge
 from ragassay.schemas.columns import Status
 from ragassay.schemas.escalated import ESCALATED, escalated_key, escalated_place, escalated_schema
-from ragassay.schemas.manifest import Escalation, JudgeRecord, Manifest, Run
+from ragassay.schemas.manifest import Escalation, JudgeRecord, Manifest
 
 CHECKPOINT = "_escalating"
 
@@ -42,36 +41,60 @@ SERVED_BLOCK_MIB = 0.5
 """A block of rows for a served judge is no larger: what a run that is killed has under way is paid for, and lost."""
 
 
-@dataclass
+@dataclass(frozen=True)
+class Chosen:
+    """The responses that the judge is to decide.
+
+    Attributes:
+        judge: Who it is.
+        pending: Partitions of `scored/` that they were chosen from -> their files.
+        scored: Scored responses in these.
+        keys: `row_key` of each response that the judge decides, those that it was asked about before among them.
+        wanted: Those that it is still to be asked about, by their files.
+        started: When choosing began (`time.perf_counter()`).
+    """
+
+    judge: JudgeRecord
+    pending: dict[str, list[str]]
+    scored: int
+    keys: Ints
+    wanted: dict[Place, Ints]
+    started: float
+
+
+@dataclass(frozen=True)
 class Escalated:
     """What an escalation did to `scored/`.
 
     Attributes:
-        partitions: Those it chose from, as they stand on disk.
+        record: What the manifest says of it; without its time.
+        partitions: Those that it chose from, as they stand on disk.
+        flagged: Hive path of each partition that was written anew -> its hallucinated responses.
+        verdicts_id: Id of the verdicts in these.
         rise: Number of an input file -> how many more of its responses are hallucinated than before.
     """
 
+    record: Escalation
     partitions: list[str]
+    flagged: dict[str, int]
+    verdicts_id: str
     rise: Counter[int] = field(default_factory=Counter)
 
 
-def escalate_output(job: Job, output: Folder, manifest: Manifest, run: Run, console: Console, *, anew: bool) -> Escalated:
-    """Escalate what has verdicts and was not escalated yet, write `escalated/`, and put the decisions into `scored/`.
+def choose_responses(job: Job, output: Folder, manifest: Manifest, *, anew: bool) -> Chosen:
+    """Choose the responses to escalate from what has verdicts and was not escalated yet; first clear up after a killed run.
 
     Args:
         job: Its `escalate` says what is asked of whom.
-        output: The output folder, finalised and locked; Ray is running.
+        output: The output folder, finalised and locked.
         manifest: Its manifest.
-        run: The run's record, which gets that of the escalation.
-        console: Where progress goes.
         anew: Choose again from partitions that were escalated by another `when` or `share`.
 
     Raises:
-        RagassayError: See `pipeline.errors`; no answer that is committed is lost, the same command goes on where it stopped.
+        RagassayError: See `pipeline.errors`.
     """
-    escalate = job.escalate
+    started, escalate = time.perf_counter(), job.escalate
     assert escalate is not None
-    started = time.perf_counter()
     judge = JudgeRecord(escalate.to.name, escalate.to.value, escalate.to.suspicious_below, escalate.identity())
     _check_judge(output, manifest, judge)
     clear_pending(output, CHECKPOINT, ESCALATED)
@@ -85,25 +108,58 @@ def escalate_output(job: Job, output: Folder, manifest: Manifest, run: Run, cons
     chosen = choose(found, escalate, _history(output, earlier, job, escalate))
     asked_before = known.keys[np.isin(known.keys, found.keys) | known.failed]
     keys = np.union1d(found.keys[chosen], asked_before)
-    wanted = wanted_rows(found, chosen, known, earlier)
-    if wanted:
-        manifest.judge = judge
-        write_manifest(output, manifest)
-        _ask(job, escalate, output, manifest, run.run_id, wanted, console)
-        drop_superseded(output)
-    touched = [*pending, *{place for place, _ in wanted if place not in pending}]
-    record = _account(output, manifest, escalate, judge, keys)
-    record.partitions, record.scored = sorted(map(hive_path, pending)), len(found.keys)
+    return Chosen(judge, pending, len(found.keys), keys, wanted_rows(found, chosen, known, earlier), started)
+
+
+def ask_judge(job: Job, output: Folder, run_id: str, wanted: Mapping[Place, Ints], console: Console) -> None:
+    """Put responses to the judge; its answers are written to `escalated/`.
+
+    Args:
+        job: Its `escalate` says what is asked of whom.
+        output: The output folder, locked; its manifest names this judge. Ray is running.
+        run_id: Of the run that asks.
+        wanted: The responses, by their files.
+        console: Where progress goes.
+
+    Raises:
+        RagassayError: See `pipeline.errors`; no answer that is committed is lost, the same command goes on where it stopped.
+    """
+    escalate = job.escalate
+    assert escalate is not None
+    if not escalate.to.engine.SERVED:
+        check_slm(escalate.to)
+    rows = sum(map(len, wanted.values()))
+    console.print(f"{rows} responses to put to the judge")
+    names = {key: escalated_key(key) for place, _ in wanted for key in hive_keys(place)}
+    output.fs.create_dir(output.path(ESCALATED), recursive=True)
+    sink = Sink(output, ESCALATED, list(names.values()), escalated_schema(names.values()), CHECKPOINT)
+    block_mib = min(job.block_mib, SERVED_BLOCK_MIB) if escalate.to.engine.SERVED else job.block_mib
+    with progress(judge_stages(job, escalate, run_id), rows, 0, console) as counted:
+        run_plan(chosen_rows(output, wanted, names), counted, sink, block_mib)
+    drop_superseded(output)
+
+
+def apply_decisions(job: Job, output: Folder, manifest: Manifest, chosen: Chosen, console: Console) -> Escalated:
+    """Put the judge's decisions into `scored/`, and count what it decided and what that cost.
+
+    Args:
+        job: Its `escalate` says what an answer costs.
+        output: The output folder, finalised and locked; Ray is running.
+        manifest: Its manifest; its last run is this one.
+        chosen: The responses, which the judge was asked about.
+        console: Where progress goes.
+
+    Raises:
+        BalanceError: A row that was to be judged has not exactly one outcome.
+    """
+    escalate = job.escalate
+    assert escalate is not None
+    touched = [*chosen.pending, *dict.fromkeys(place for place, _ in chosen.wanted if place not in chosen.pending)]
+    record = _account(output, manifest, escalate, chosen)
+    verdicts_id = judged_id(manifest.runs[-1].run_id)
     with task(console, "deciding", "escalated", unit="partitions"):
-        done = _apply(output, manifest, touched, keys, judged_id(run.run_id))
-    record.changed = done.changed
-    for place in pending:
-        manifest.escalated[hive_path(place)] = run.run_id
-    record.seconds = round(time.perf_counter() - started, 3)
-    run.escalation, run.seconds["escalate"] = record, record.seconds
-    write_manifest(output, manifest)
-    output.delete(CHECKPOINT)
-    return Escalated(list(pending), done.rise)
+        flagged, changed, rise = _apply(output, manifest, touched, chosen.keys, verdicts_id)
+    return Escalated(replace(record, changed=changed), list(chosen.pending), flagged, verdicts_id, rise)
 
 
 def not_escalated(output: Folder, manifest: Manifest, under: Escalate | None = None) -> dict[str, list[str]]:
@@ -180,33 +236,13 @@ def wanted_rows(found: Candidates, chosen: Ints, known: Outcomes, earlier: Mappi
     return wanted
 
 
-def _ask(
-    job: Job,
-    escalate: Escalate,
-    output: Folder,
-    manifest: Manifest,
-    run_id: str,
-    wanted: Mapping[Place, Ints],
-    console: Console,
-) -> None:
-    if not escalate.to.engine.SERVED:
-        check_slm(escalate.to)
-    rows = sum(map(len, wanted.values()))
-    console.print(f"{rows} responses to put to the judge")
-    names = {key: escalated_key(key) for place, _ in wanted for key in hive_keys(place)}
-    output.fs.create_dir(output.path(ESCALATED), recursive=True)
-    sink = Sink(output, ESCALATED, list(names.values()), escalated_schema(names.values()), CHECKPOINT)
-    block_mib = min(job.block_mib, SERVED_BLOCK_MIB) if escalate.to.engine.SERVED else job.block_mib
-    with progress(judge_stages(job, escalate, run_id), rows, 0, console) as counted:
-        run_plan(chosen_rows(output, wanted, names), counted, sink, block_mib)
-
-
-def _account(output: Folder, manifest: Manifest, escalate: Escalate, judge: JudgeRecord, keys: Ints) -> Escalation:
+def _account(output: Folder, manifest: Manifest, escalate: Escalate, chosen: Chosen) -> Escalation:
     """The record of an escalation, from what stands in `escalated/`.
 
     Raises:
         BalanceError: A row that was to be judged has not exactly one outcome.
     """
+    keys, judge = chosen.keys, chosen.judge
     there = outcomes(output).keys
     there = np.sort(there[np.isin(there, keys)])
     if not np.array_equal(there, keys):
@@ -216,16 +252,33 @@ def _account(output: Folder, manifest: Manifest, escalate: Escalate, judge: Judg
         )
     counted = [run.run_id for run in manifest.runs if run.escalation is not None]
     statuses, used, asked = spent(output, keys, counted)
-    record = Escalation(judge.name, escalate.when, escalate.share, judge.identity, chosen=len(keys), asked=asked, usage=used)
-    record.decided = statuses.pop(Status.OK.value, 0)
-    record.failed = dict(statuses)
+    dollars = None
     if escalate.price is not None:  # an answer is one token
-        record.dollars = escalate.price.of(used["tokens_computed"] - used["prompts"], used["prompts"])
-    return record
+        dollars = escalate.price.of(used["tokens_computed"] - used["prompts"], used["prompts"])
+    return Escalation(
+        judge.name,
+        escalate.when,
+        escalate.share,
+        judge.identity,
+        partitions=sorted(map(hive_path, chosen.pending)),
+        scored=chosen.scored,
+        chosen=len(keys),
+        decided=statuses.pop(Status.OK.value, 0),
+        failed=dict(statuses),
+        asked=asked,
+        usage=used,
+        dollars=dollars,
+    )
 
 
-def _apply(output: Folder, manifest: Manifest, places: Sequence[str], keys: Ints, verdicts_id: str) -> Applied:
-    """Put the decisions into partitions of `scored/`, and their shares of flagged responses into the manifest."""
+def _apply(
+    output: Folder, manifest: Manifest, places: Sequence[str], keys: Ints, verdicts_id: str
+) -> tuple[dict[str, int], int, Counter[int]]:
+    """Put the decisions into partitions of `scored/`.
+
+    Returns:
+        Hallucinated responses of each that was written, by hive path; verdicts that changed; `Escalated.rise`.
+    """
     import ray
 
     remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(apply_file))
@@ -235,14 +288,14 @@ def _apply(output: Folder, manifest: Manifest, places: Sequence[str], keys: Ints
         for p in places
         if judged[p].files
     }
-    total = Applied()
+    flagged: dict[str, int] = {}
+    changed, rise = 0, Counter[int]()
     expect(len(tasks), "partitions")
     for place, parts in tasks.items():
         done: list[Applied] = [ray.get(part) for part in parts]
         advance(1, "partitions")
-        manifest.finalized[hive_path(place)].flagged = sum(part.flagged for part in done)
-        manifest.verdict_files[hive_path(place)] = verdicts_id
-        total.changed += sum(part.changed for part in done)
+        flagged[hive_path(place)] = sum(part.flagged for part in done)
+        changed += sum(part.changed for part in done)
         for part in done:
-            total.rise.update(part.rise)
-    return total
+            rise.update(part.rise)
+    return flagged, changed, rise

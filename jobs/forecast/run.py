@@ -4,6 +4,7 @@ import os
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 from rich.console import Console
@@ -20,9 +21,11 @@ from ragassay.jobs.lines import print_lines
 from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.jobs.progress.bar import duration
 from ragassay.jobs.progress.task import task
+from ragassay.jobs.run import RunOptions, RunPlan, make_plan
 from ragassay.jobs.score.frequencies import table_frequencies
 from ragassay.jobs.score.register import check_input, check_models
 from ragassay.jobs.score.stages import detect_stage, split_stage
+from ragassay.jobs.storage import open_folder
 from ragassay.jobs.traces.source import logs_to_look_at
 from ragassay.jobs.verdict.languages import settle_languages
 from ragassay.pipeline.engines.prepare import prepare_slm
@@ -55,8 +58,9 @@ def plan(
     seconds: float,
     gpus: Gpus | None,
     began: float,
+    output_uri: str | None = None,
 ) -> Forecast:
-    """Tell what `ragassay score INPUT` will take; nothing is written.
+    """Tell what `ragassay run INPUT OUTPUT` will do, and what `ragassay score` will take; nothing is written.
 
     Args:
         job: The job.
@@ -67,12 +71,13 @@ def plan(
         seconds: How long to try the engines; 0 leaves times on this machine out.
         gpus: GPUs to plan for.
         began: `time.perf_counter()` when the command began: imports and checks take as long as they will in `score`.
+        output_uri: Output folder or URI that the run is planned for; None plans for a new one.
 
     Returns:
         The forecast.
 
     Raises:
-        RagassayError: The input or a model can't be used.
+        RagassayError: The input or a model can't be used, or the output holds something else.
     """
     job = with_dtypes(job)
     with ExitStack() as staged:
@@ -80,11 +85,13 @@ def plan(
             logs = staged.enter_context(logs_to_look_at(job, input_uri))
             check_input(job, logs)
             check_types(logs, logs.files, logs.passthrough)
-        return _plan(job, logs, console, progress, sample, seconds, gpus, began)
+            new = staged.enter_context(TemporaryDirectory(prefix="ragassay-plan-"))
+            planned = make_plan(job, logs, open_folder(output_uri or new), RunOptions())
+        return _plan(planned, logs, console, progress, sample, seconds, gpus, began)
 
 
 def _plan(
-    job: Job,
+    planned: RunPlan,
     logs: Logs,
     console: Console,
     progress: Console,
@@ -93,7 +100,7 @@ def _plan(
     gpus: Gpus | None,
     began: float,
 ) -> Forecast:
-    checked_seconds = time.perf_counter() - began
+    job, checked_seconds = planned.job, time.perf_counter() - began
     if seconds:
         for member in (*(slm for slm in job.slms if not slm.engine.SERVED), *job.reading_models):
             prepare_slm(member)  # what is made only once takes no time of the run's
@@ -116,7 +123,7 @@ def _plan(
         ray_seconds, trials = try_engines(job, split, seconds) if job.local_pools and seconds else (0.0, {})
         told = replace(told, escalate=forecast_escalate(job, told.rows, split, seconds))
     blocks = max(len(logs.files), round(told.chars / (job.block_mib * (1 << 20))))
-    _print(job, logs, told, checked_seconds + ray_seconds, trials, blocks, gpus, console)
+    _print(planned, logs, told, checked_seconds + ray_seconds, trials, blocks, gpus, console)
     return told
 
 
@@ -128,7 +135,7 @@ def _detect(job: Job, tables: list[pa.Table]) -> None:
 
 
 def _print(
-    job: Job,
+    planned: RunPlan,
     logs: Logs,
     told: Forecast,
     before: float,
@@ -137,6 +144,7 @@ def _print(
     gpus: Gpus | None,
     console: Console,
 ) -> None:
+    job = planned.job
     lines: list[tuple[str, str]] = []
 
     def line(name: str, text: str) -> None:
@@ -180,4 +188,4 @@ def _print(
         took = told.escalate.seconds
         lines += escalate_lines(told.escalate, None if took is None else duration(took))
     lines += explain_lines(told.explain) if told.explain else []
-    print_lines([*lines, *(("warning", warning) for warning in told.warnings)], console)
+    print_lines([*lines, *planned.describe(), *(("warning", warning) for warning in told.warnings)], console)

@@ -18,12 +18,12 @@ from ragassay.jobs.score.register import check_input
 from ragassay.jobs.score.stages import stages
 from ragassay.jobs.verdict.finalize import response_scores
 from ragassay.jobs.verdict.fit import stats_of
-from ragassay.jobs.verdict.languages import settle_languages
+from ragassay.jobs.verdict.languages import languages_of, settle_languages
+from ragassay.jobs.verdict.parts import calibration_of
 from ragassay.jobs.verdict.verdicts import decide, share_threshold
 from ragassay.pipeline.redact import redaction_of
 from ragassay.pipeline.stages.finalize import VerdictSettings
 from ragassay.pipeline.verdict.exact_quantile import Cells, cells_of
-from ragassay.schemas.manifest import Manifest
 
 ROWS = 64
 """Rows that go through the stages at a time."""
@@ -70,12 +70,13 @@ def _settings(job: Job, raw: pa.Table) -> VerdictSettings:
     """How the rows' scores become verdicts; of a table, everything is one partition."""
     batches = raw.select(["members", "status", "sentences"]).combine_chunks().to_batches()
     stats: Mapping[str, Any] = {"": stats_of(batches, job.values)}
-    manifest = Manifest(fingerprint=fingerprint(job))
-    decided = decide(job, manifest, f"judge-{secrets.token_hex(3)}", stats, [""])
+    calibration = calibration_of(job, fingerprint(job))
+    decided = decide(job, calibration, f"judge-{secrets.token_hex(3)}", stats, [""])
+    settings = replace(decided.settings, languages=languages_of(job, fingerprint(job), calibration))
 
     def look(low: int, high: int) -> Iterator[Cells]:
-        for scores in response_scores(batches, decided.settings):
+        for scores in response_scores(batches, settings):
             yield cells_of(scores, low, high)
 
     threshold = decided.threshold or share_threshold(job.threshold, look)
-    return replace(decided.settings, threshold=threshold.value)
+    return replace(settings, threshold=threshold.value)

@@ -17,15 +17,12 @@ from ragassay.jobs.verdict.bundled_calibration import (
     is_fitted_for,
     values_depend_on,
 )
-from ragassay.jobs.verdict.fit import fits_of
 from ragassay.jobs.verdict.languages import languages_of
-from ragassay.jobs.verdict.parts import name_of, parts_of
+from ragassay.jobs.verdict.parts import name_of
+from ragassay.jobs.verdict.verdicts import decide_alone, decide_as_before
 from ragassay.pipeline.detectors.frequencies import Frequencies
 from ragassay.pipeline.errors import ConfigError, OutputError
 from ragassay.pipeline.stages.finalize import VerdictSettings
-from ragassay.pipeline.verdict.aggregate import Mean, Positive
-from ragassay.pipeline.verdict.normalize import Fit
-from ragassay.pipeline.verdict.rule import Rule
 from ragassay.schemas.calibration import Calibration
 from ragassay.schemas.manifest import Manifest, Run
 from ragassay.schemas.origins import Origins
@@ -102,17 +99,15 @@ def _by_file(job: Job, uri: str, known: dict[str, Any]) -> Judging:
 def _by_output(job: Job, output: Folder, manifest: Manifest) -> Judging:
     run = last_run(manifest, output.uri)
     assert run.fit and run.threshold
-    fit, tau = run.fit, run.threshold
-    values = {name: member.value for name, member in fit.members.items()}
-    if values != job.values:
-        raise ConfigError(f"output {output.uri} was judged by {_members(values)}, and the job has {_members(job.values)}")
-    fits = {name: Fit(m.mu, m.sigma, m.count, m.low) for name, m in fit.members.items()}
-    rule = Rule(fits, Mean(fit.mean), Positive(fit.positive), fit.epsilon, fit.weights, fit.sentence)
     used = _calibration_of(output, run.origins)
     curve = used.probability if used and run.origins and run.origins.probability is not None else None
-    languages = languages_of(job, manifest.fingerprint, used)
-    settings = VerdictSettings(values, rule, tau.value, RUN_ID, curve, languages)
-    return Judging(settings, f"the last verdicts of {output.uri} (fit: {fit.source}; threshold: {tau.source})")
+    settings = decide_as_before(run, RUN_ID, curve)
+    if settings.values != job.values:
+        raise ConfigError(
+            f"output {output.uri} was judged by {_members(settings.values)}, and the job has {_members(job.values)}"
+        )
+    settings = replace(settings, languages=languages_of(job, manifest.fingerprint, used))
+    return Judging(settings, f"the last verdicts of {output.uri} (fit: {run.fit.source}; threshold: {run.threshold.source})")
 
 
 def _by_itself(job: Job, known: dict[str, Any]) -> Judging:
@@ -125,25 +120,15 @@ def _by_itself(job: Job, known: dict[str, Any]) -> Judging:
 
 
 def _by_parts(job: Job, calibration: Calibration | None, source: str, known: dict[str, Any]) -> Judging:
-    """By a calibration, the job's own parts, or both; `source` names the calibration. A run's own parts are not at hand."""
-    parts = parts_of(job, calibration)
-    if (parts.own_moments and job.normalize.source != "frozen") or parts.tau is None:
-        raise ConfigError(
-            "one answer has no moments or quantile of its own, and the bundled ones are of the default members alone, under a "
-            "job that leaves normalize, threshold and weights as they are: name an output of this job (--like OUTPUT), "
-            "a calibration (--calibration FILE), or have in the job both normalize.source: frozen and threshold.value"
-        )
-    rule = parts.rule
-    values = {name: value for name, value in job.values.items() if not rule.weights or name in rule.weights}
-    if parts.own_moments:
-        rule = replace(rule, fits=fits_of(job.normalize, values, {}, [], 1))
+    """By a calibration, the job's own parts, or both; `source` names the calibration."""
+    settings, origins = decide_alone(job, calibration, RUN_ID)
+    if job.normalize.source == "frozen":
         source = f"the job's frozen statistics ({job.normalize.file})"
-    if parts.origins.threshold != parts.origins.moments:
-        source += f"; threshold: {parts.origins.threshold}"
+    if origins.threshold != origins.moments:
+        source += f"; threshold: {origins.threshold}"
     if job.threshold.measured_on:
         source += f", measured on {job.threshold.measured_on}"
-    languages = languages_of(job, known, calibration)
-    return Judging(VerdictSettings(values, rule, parts.tau, RUN_ID, parts.probability, languages), source)
+    return Judging(replace(settings, languages=languages_of(job, known, calibration)), source)
 
 
 def _calibration_of(output: Folder, origins: Origins | None) -> Calibration | None:

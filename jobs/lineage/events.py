@@ -1,7 +1,7 @@
 """Events of a run for an OpenLineage server: it starts, it ends well, or it fails. A server that is down fails no run."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
@@ -29,27 +29,32 @@ _VARIABLE = "OPENLINEAGE_URL"
 
 
 @contextmanager
-def told(settings: OpenLineage, step: str, logs: Logs | None, output: Folder, run: Run, console: Console) -> Iterator[None]:
-    """Tell of a run: START now, COMPLETE or FAIL when the block has ended. Nothing, where no server is named.
+def run_events(
+    settings: OpenLineage, step: str, logs: Logs | None, output: Folder, run: Run, console: Console
+) -> Iterator[Callable[[Run], None]]:
+    """Send events of a run: START now, COMPLETE or FAIL when the block has ended. Nothing, where no server is named.
 
     Args:
         settings: The job's `openlineage`.
         step: run, score, finalize or escalate: part of the name of the job.
         logs: What it reads; None where that is OUTPUT/raw.
         output: The output folder.
-        run: The run's record; its counts are those at the end.
+        run: The run's record as it begins.
         console: Where it is said, once, that the server does not answer.
+
+    Yields:
+        What takes the run's record as it ends, whose counts COMPLETE has.
 
     Raises:
         InputError: The job file names a server, and the client is not installed.
     """
     teller = _teller(settings, step, logs, output, run, console)
     if teller is None:
-        yield
+        yield lambda _: None
         return
     teller.tell("START")
     try:
-        yield
+        yield teller.end
     except BaseException as error:
         # Other errors may quote the logs.
         teller.tell("FAIL", str(error) if isinstance(error, RagassayError) else type(error).__name__)
@@ -99,6 +104,10 @@ class _Teller:
         self._silent = False
         ids = library("openlineage.client.uuid", _WHAT)
         self._id = str(ids.generate_static_uuid(datetime.fromisoformat(run.started), f"{output.address}#{run.run_id}".encode()))
+
+    def end(self, run: Run) -> None:
+        """Take the run's record as it ends."""
+        self._run = run
 
     def tell(self, state: str, error: str | None = None) -> None:
         """Send an event; say so, once, where nobody takes it."""

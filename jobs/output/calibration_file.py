@@ -12,7 +12,6 @@ from ragassay.pipeline.verdict.aggregate import Mean, Positive
 from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.pipeline.verdict.rule import Rule
 from ragassay.schemas.calibration import Calibration
-from ragassay.schemas.manifest import Manifest
 
 
 def read_calibration(uri: str) -> Calibration:
@@ -34,12 +33,12 @@ def read_calibration(uri: str) -> Calibration:
         raise ConfigError(f"calibration {uri} can't be read: {error}") from error
 
 
-def load_calibration(uri: str, manifest: Manifest, values: dict[str, str]) -> Calibration:
-    """Read a calibration for the scores of an output folder.
+def load_calibration(uri: str, fingerprint: dict[str, Any], values: dict[str, str]) -> Calibration:
+    """Read a calibration for scores.
 
     Args:
         uri: Path or URI of the file.
-        manifest: The output folder's; its scores must have the fingerprint that the calibration was fitted under.
+        fingerprint: Of the scores; it must be the one that the calibration was fitted under.
         values: Member -> which of its numbers the job uses.
 
     Raises:
@@ -48,7 +47,7 @@ def load_calibration(uri: str, manifest: Manifest, values: dict[str, str]) -> Ca
     calibration = read_calibration(uri)
     then, now = (
         {part: value for part, value in known.items() if part != "languages"}  # no score depends on them
-        for known in (calibration.fingerprint, manifest.fingerprint)
+        for known in (calibration.fingerprint, fingerprint)
     )
     refuse_other_scores(uri, calibration, differences(then, now), values)
     return calibration

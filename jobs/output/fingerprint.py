@@ -20,31 +20,25 @@ def fingerprint(job: Job) -> dict[str, Any]:
         ModelError: A model can't be found.
     """
     spacy = import_spacy()
-    splitter = {"name": job.splitter.name, "language": job.splitter.language, "spacy": spacy.__version__}
-    if job.splitter.column is not None:
-        splitter["column"] = job.splitter.column
-    if spacy.util.is_package(job.splitter.name):
-        splitter["pipeline"] = spacy.util.get_package_version(job.splitter.name) or ""
-    uncertainty = {member.name: _model(member) for member in job.uncertainty}
+    pipeline = spacy.util.get_package_version(job.splitter.name) if spacy.util.is_package(job.splitter.name) else None
     return {
         "schema": SCHEMA_VERSION,
         "method": METHOD_VERSION,
         "columns": _columns(job.columns),
-        "splitter": splitter,
+        "splitter": {**job.splitter.model_dump(mode="json"), "spacy": spacy.__version__, "pipeline": pipeline},
         "order": [slm.name for slm in job.slms],
         "slms": {slm.name: _model(slm) for slm in job.slms},
         "detectors": {detector.name: detector.identity() for detector in job.detectors},
-        # Folders of earlier versions know of none of these.
-        **({"redact": identity(job.redact)} if job.redact else {}),
-        **({"languages": sorted(job.languages) if job.languages != ANY else ANY} if job.languages is not None else {}),
-        **({"drop_text": job.drop_text.model_dump(mode="json")} if job.drop_text else {}),
-        **({"uncertainty": uncertainty} if uncertainty else {}),
-        **({"rerank": _model(job.rerank)} if job.rerank else {}),
+        "uncertainty": {member.name: _model(member) for member in job.uncertainty},
+        "rerank": _model(job.rerank) if job.rerank else None,
+        "redact": identity(job.redact) if job.redact else None,
+        "drop_text": job.drop_text.model_dump(mode="json") if job.drop_text else None,
+        "languages": None if job.languages is None else ANY if job.languages == ANY else sorted(job.languages),
     }
 
 
 def _columns(columns: Columns) -> dict[str, Any]:
-    """Names of the columns that are read; folders of before there were conversations know of none."""
+    """Names of the columns that are read."""
     left_out = {"messages", "passage_roles"} if columns.messages is None else {"question", "context", "response"}
     return columns.model_dump(mode="json", exclude=left_out)
 

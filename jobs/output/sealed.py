@@ -1,6 +1,8 @@
 """Input files that are done with: from the manifest to Parquet files beside it, and found there again."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from ragassay.jobs.input import LogFile, same_place
 from ragassay.jobs.storage import Folder, read_table, writing
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.manifest import SCORED, InputFile, Manifest
-from ragassay.schemas.sealed import SEALED_FILES
+from ragassay.schemas.sealed import SEALED_FILES, Sealed
 
 FILES = "_files"
 SEAL_AT = 4096
@@ -22,7 +24,7 @@ SHARD_FILES = 1 << 16
 """Entries of a Parquet file at most: what of them is in memory at a time."""
 
 
-def seal(output: Folder, manifest: Manifest, run_id: str) -> None:
+def seal(output: Folder, manifest: Manifest, run_id: str) -> Manifest:
     """Move the entries of input files that are scored and judged out of the manifest, where they are many.
 
     Those of which a sample is scored stay there: more of them may be.
@@ -31,25 +33,28 @@ def seal(output: Folder, manifest: Manifest, run_id: str) -> None:
 
     Args:
         output: The output folder.
-        manifest: Its manifest, to be written afterwards.
+        manifest: Its manifest.
         run_id: Of the run; names the Parquet files.
+
+    Returns:
+        The manifest to be written afterwards.
     """
-    done = [number for number, file in manifest.files.items() if file.state == SCORED and file.judged and file.share == 1]
+    done = {number: file for number, file in manifest.files.items() if file.state == SCORED and file.judged and file.share == 1}
     if len(done) < SEAL_AT:
-        return
+        return manifest
     _delete_unnamed(output, manifest)
-    for part, start in enumerate(range(0, len(done), SHARD_FILES)):
-        numbers = done[start : start + SHARD_FILES]
+    numbers, shards, sums = list(done), list(manifest.sealed.shards), Counter(manifest.sealed.rows)
+    for part, start in enumerate(range(0, len(numbers), SHARD_FILES)):
         name = f"{run_id}-{part}.parquet"
-        rows = [{"number": number, **vars(manifest.files[number])} for number in numbers]
+        rows = [{"number": number, **vars(done[number])} for number in numbers[start : start + SHARD_FILES]]
         columns = {field.name: pa.array([row[field.name] for row in rows], field.type) for field in SEALED_FILES}
         with writing(output.fs, output.path(f"{FILES}/{name}")) as stream:
             pq.write_table(pa.table(columns, schema=SEALED_FILES), stream, compression="zstd")
-        manifest.sealed.shards.append(name)
-        for number in numbers:
-            file = manifest.files.pop(number)
-            manifest.sealed.rows[file.partition] = manifest.sealed.rows.get(file.partition, 0) + (file.rows or 0)
-        manifest.sealed.files += len(numbers)
+        shards.append(name)
+    for file in done.values():
+        sums[file.partition] += file.rows or 0
+    kept = {number: file for number, file in manifest.files.items() if number not in done}
+    return replace(manifest, files=kept, sealed=Sealed(shards, manifest.sealed.files + len(done), dict(sums)))
 
 
 def sealed_among(output: Folder, manifest: Manifest, files: Sequence[LogFile]) -> dict[int, InputFile]:

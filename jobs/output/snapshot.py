@@ -253,7 +253,7 @@ def _worked(snapshot: Snapshot, manifest: Manifest, work: Callable[[Snapshot, Ma
 
 
 def _footer(fs: pafs.FileSystem, path: str) -> tuple[str | None, int | None]:
-    """Id of a file's verdicts, and its rows; a file of an older version has no id."""
+    """Id of a file's verdicts, and its rows; None where it can't be read."""
     try:
         footer = pq.read_metadata(path, filesystem=fs)
     except (OSError, pa.ArrowException):

@@ -1,4 +1,4 @@
-"""A backfill: which of an input's files a run takes tonight, where a budget ends it, and what it leaves for later ones."""
+"""Select the files and rows that a run scores, within its budget."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -61,28 +61,28 @@ WHOLE_INPUT = Backfill()
 
 
 @dataclass(frozen=True)
-class Tonight:
-    """The files of a run.
+class Taken:
+    """The files that a run takes.
 
     Attributes:
         files: In order.
-        stops: Path of a file that is larger than the budget -> the row, from 0, from which on it is left for later.
-        later: Files of the same partitions that are left for later, in order.
+        stops: Path of a file that is larger than the budget -> first row, from 0, that is deferred.
+        deferred: Files of the same partitions that are left for later runs, in order.
         shares: Path -> share of its rows that is to be scored.
-        chosen: Path -> numbers in the file of the rows that are to be scored, where that is not all.
+        samples: Path -> numbers in the file of the rows that are to be scored, where that is not all.
     """
 
     files: list[LogFile]
     stops: dict[str, int] = field(default_factory=dict)
-    later: list[LogFile] = field(default_factory=list)
+    deferred: list[LogFile] = field(default_factory=list)
     shares: dict[str, float] = field(default_factory=dict)
-    chosen: dict[str, RowSet] = field(default_factory=dict)
+    samples: dict[str, RowSet] = field(default_factory=dict)
 
 
-def tonight(
+def take_files(
     backfill: Backfill, logs: Logs, output: Folder, id_column: str | None, entries: Mapping[str, tuple[int, InputFile]]
-) -> Tonight:
-    """The files that a run is to score.
+) -> Taken:
+    """Take the files that a run is to score.
 
     The share of a file of which rows are scored only rises: a larger one scores the rest, a smaller one leaves what there is.
 
@@ -122,9 +122,9 @@ def tonight(
         share = shares[file.path]
         return rows_of(file.path, share) if share < 1 else None
 
-    found = take(backfill, files, committed, chosen)
-    samples = {file.path: rows for file in found.files if (rows := chosen(file)) is not None}
-    return replace(found, shares=shares, chosen=samples)
+    taken = take(backfill, files, committed, chosen)
+    samples = {file.path: rows for file in taken.files if (rows := chosen(file)) is not None}
+    return replace(taken, shares=shares, samples=samples)
 
 
 def take(
@@ -132,7 +132,7 @@ def take(
     files: Sequence[LogFile],
     committed: Callable[[LogFile], RowSet],
     chosen: Callable[[LogFile], RowSet | None],
-) -> Tonight:
+) -> Taken:
     """Take whole files in order until the rows of the budget are reached; of a first one that is larger, a part.
 
     Files without rows cost nothing, and come first, in order.
@@ -145,7 +145,7 @@ def take(
     """
     ordered = backfill.in_order(files)
     if backfill.rows is None:
-        return Tonight(ordered)
+        return Taken(ordered)
     free = [file for file in ordered if not file.rows]  # none of them waits: that would be for nothing
     ordered = [file for file in ordered if file.rows]
     left = backfill.rows
@@ -153,12 +153,12 @@ def take(
         wanted = _open(file.rows or 0, committed(file), chosen(file))
         if len(wanted) > left:
             if place:
-                return Tonight([*free, *ordered[:place]], {}, ordered[place:])
-            return Tonight([*free, file], {file.path: int(wanted[left])}, ordered[1:])
+                return Taken([*free, *ordered[:place]], {}, ordered[place:])
+            return Taken([*free, file], {file.path: int(wanted[left])}, ordered[1:])
         left -= len(wanted)
         if left <= 0:
-            return Tonight([*free, *ordered[: place + 1]], {}, ordered[place + 1 :])
-    return Tonight([*free, *ordered])
+            return Taken([*free, *ordered[: place + 1]], {}, ordered[place + 1 :])
+    return Taken([*free, *ordered])
 
 
 def _begun(keys: RowSet, number: int, file: LogFile) -> RowSet:
@@ -173,18 +173,18 @@ def _open(rows: int, done: RowSet, chosen: RowSet | None) -> Ints:
     return wanted[~done.holds(wanted)]
 
 
-def left_of(files: Sequence[LogFile], committed: Mapping[str, int], share: float, done_tonight: int) -> Left | None:
+def left_of(files: Sequence[LogFile], committed: Mapping[str, int], share: float, done_now: int) -> Left | None:
     """What is left of files that are not scored.
 
     Args:
         files: They.
         committed: Path -> rows of it that are scored already.
         share: Share of the rows that are to be scored.
-        done_tonight: Rows that this run scored.
+        done_now: Rows that this run scored.
     """
     if not files:
         return None
     done = sum(committed.get(file.path, 0) for file in files)
     rows = max(0, round(share * sum(file.rows or 0 for file in files)) - done)
     places = {file.partition_path for file in files}
-    return Left(rows, len(files), len(places), done, max(1, math.ceil(rows / done_tonight)) if done_tonight else None)
+    return Left(rows, len(files), len(places), done, max(1, math.ceil(rows / done_now)) if done_now else None)

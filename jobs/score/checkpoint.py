@@ -11,6 +11,8 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from ragassay.jobs.input import LogFile, group_sizes
+from ragassay.jobs.output.partitions import hive_path
+from ragassay.jobs.output.partitions import partitions as raw_files
 from ragassay.jobs.score.row_set import RowSet
 from ragassay.jobs.storage import READERS, Folder, read_table, writing
 from ragassay.pipeline.arrays import Ints
@@ -55,18 +57,24 @@ def committed_rows(output: Folder) -> RowSet:
     return committed
 
 
-def reopen(output: Folder, numbers: Collection[int], raw: Sequence[str]) -> None:
+def reopen_files(output: Folder, partitions: Mapping[str, Collection[int]]) -> None:
     """Commit the rows of scored files again, so that a run which is to score more of them knows them.
 
     Args:
         output: The output folder.
-        numbers: Of the files; all of one partition.
-        raw: The files of `raw/` in it.
+        partitions: Hive path -> numbers of the files in it.
     """
-    wanted = np.array(list(numbers), dtype=np.int64)
-    mine = np.concatenate([np.empty(0, np.int64), *_look(output, raw, lambda keys: keys[np.isin(keys >> 32, wanted)])])
-    with writing(output.fs, output.path(f"{CHECKPOINT}/reopened-{min(numbers)}{_COMMITTED}")) as stream:
-        pq.write_table(pa.table({"row_key": pa.array(mine, pa.int64())}), stream)
+    if not partitions:
+        return
+    raw = {hive_path(place): paths for place, paths in raw_files(output, "raw").items()}
+    for partition, numbers in partitions.items():
+        _reopen(output, np.array(list(numbers), dtype=np.int64), raw.get(partition, []))
+
+
+def _reopen(output: Folder, numbers: Ints, raw: Sequence[str]) -> None:
+    rows = np.concatenate([np.empty(0, np.int64), *_look(output, raw, lambda keys: keys[np.isin(keys >> 32, numbers)])])
+    with writing(output.fs, output.path(f"{CHECKPOINT}/reopened-{numbers.min()}{_COMMITTED}")) as stream:
+        pq.write_table(pa.table({"row_key": pa.array(rows, pa.int64())}), stream)
 
 
 def unfinished_files(output: Folder, files: Mapping[int, LogFile], chosen: Mapping[int, RowSet]) -> set[int]:

@@ -1,7 +1,6 @@
 """What plan 1 reads: the rows of the input that are not committed yet, as a Ray datasource."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,67 +8,43 @@ import pyarrow as pa
 
 from ragassay.jobs.clean_output import clean_items
 from ragassay.jobs.config import Job
-from ragassay.jobs.input import LogFile, Logs, read_logs
+from ragassay.jobs.input import read_logs
 from ragassay.jobs.score.checkpoint import without_committed
 from ragassay.jobs.score.context_order import cluster_by_context
 from ragassay.jobs.score.deadline import until
 from ragassay.jobs.score.row_sample import sampled
 from ragassay.jobs.score.row_set import RowSet, joined
+from ragassay.jobs.score.selection import Selection
 from ragassay.pipeline.redact import redacted, redaction_of
 
 MAX_TASKS = 64
 """Read tasks of one file: enough to read a huge one in parallel."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What of its files a run does not read.
-
-    Attributes:
-        stops: Number of a file -> row in it, from 0, from which on it is left for a later run.
-        shares: Number of a file -> share of its rows that is scored, where that is not all.
-        deadline: Time (`time.time()`) after which no more rows are read; None for no end.
-    """
-
-    stops: Mapping[int, int] = field(default_factory=dict)
-    shares: Mapping[int, float] = field(default_factory=dict)
-    deadline: float | None = None
-
-
-EVERYTHING = Limits()
-
-
-def open_rows(
-    job: Job,
-    logs: Logs,
-    files: Mapping[int, LogFile],
-    groups: Mapping[int, Mapping[int, RowSet]],
-    limits: Limits = EVERYTHING,
-) -> Any:
-    """A Ray datasource over the rows of the files that are not committed.
+def open_rows(job: Job, selection: Selection, groups: Mapping[int, Mapping[int, RowSet]]) -> Any:
+    """A Ray datasource over the selected rows that are not committed.
 
     Args:
         job: The job.
-        logs: The input.
-        files: Number in the manifest -> file.
+        selection: The files, and which of their rows.
         groups: As `open_groups` gives them; a read task takes neighbouring ones of one file.
-        limits: What is not read.
     """
     import ray
     from ray.data.block import BlockMetadata
     from ray.data.datasource import Datasource, ReadTask
 
-    deadline, redaction = limits.deadline, redaction_of(job.redact)
-    fs, passthrough = logs.fs, logs.passthrough  # a read task carries what it names, and `logs` names all files
+    redaction = redaction_of(job.redact)
+    # A read task carries what it names, and `selection` names all files.
+    files, deadline, fs, passthrough = selection.files, selection.deadline, selection.logs.fs, selection.logs.passthrough
     parts = [
         (number, part, _put(joined(groups[number][group] for group in part)))
-        for number in files
+        for number in groups
         for part in _parts(list(groups[number]))
     ]
 
     def read_task(number: int, part: Sequence[int], committed: Any, limit: int | None) -> Any:
         file = files[number]
-        stop, share = limits.stops.get(number), limits.shares.get(number, 1.0)
+        stop, share = selection.stops.get(number), selection.shares.get(number, 1.0)
 
         def read() -> Iterator[pa.Table]:
             tables = read_logs(fs, file, number, part, job.columns, passthrough, job.on_bad_file == "skip")
@@ -90,7 +65,7 @@ def open_rows(
 
     class LogsSource(Datasource):  # type: ignore[misc]
         def estimate_inmemory_data_size(self) -> int | None:
-            return sum(file.size for file in files.values())
+            return sum(files[number].size for number in groups)
 
         def get_read_tasks(
             self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None

@@ -1,6 +1,6 @@
-"""Enter an input in the manifest of an output folder: what is new, what is known, and what must not be mixed."""
+"""An input beside the manifest of an output folder: what is new, what is known, and what must not be mixed."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
@@ -25,9 +25,9 @@ from ragassay.jobs.output.partition_filter import check_keys, none_matches
 from ragassay.jobs.output.partitions import hive_path, partitions
 from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
 from ragassay.jobs.output.sealed import sealed_among
-from ragassay.jobs.score.backfill import WHOLE_INPUT, Backfill, tonight
-from ragassay.jobs.score.checkpoint import CommittedRows, committed_rows, has_pending, reopen
-from ragassay.jobs.score.row_set import RowSet
+from ragassay.jobs.score.backfill import WHOLE_INPUT, Backfill, take_files
+from ragassay.jobs.score.checkpoint import CommittedRows, has_pending
+from ragassay.jobs.score.selection import Selection
 from ragassay.jobs.score.stages import carried_columns
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.engines.checked import check_once
@@ -124,36 +124,30 @@ def _encode_answer(model: ReadingModel) -> None:
 
 
 @dataclass(frozen=True)
-class Registered:
-    """An input, as the manifest is to have it.
+class Registration:
+    """An input beside the manifest of an output folder: what is new of it, and what is to be scored.
 
     Attributes:
         fingerprint: What its scores depend on.
-        files: Those that the manifest is to hold, by number.
-        unsealed: Of those that it has sealed, the ones that were written anew since, as it is to have them.
-        to_score: Those of the input that this run is to score, by number, in their order.
-        stops: Number -> row from which on such a file is left for a later run.
-        chosen: Number -> the rows of it that are to be scored, where these are a sample.
-        later: Files in the partitions that are meant, which are left for a later run.
-        outside: Files in other partitions.
+        entries: Entries of the manifest that are new or other than they were, by number.
+        unsealed: Those of which the manifest has sealed the entry.
+        reopened: Hive path -> numbers of scored files in it of which more rows are to be scored.
+        selection: The files to score, and which of their rows.
         touched: Files that were written anew since they were scored, and whose size and footer are the same.
         skipped: Unreadable files, with the reason.
     """
 
     fingerprint: dict[str, Any]
-    files: dict[int, InputFile]
+    entries: dict[int, InputFile]
     unsealed: dict[int, InputFile]
-    to_score: dict[int, LogFile]
-    stops: dict[int, int]
-    chosen: dict[int, RowSet]
-    later: list[LogFile]
-    outside: list[LogFile]
+    reopened: dict[str, list[int]]
+    selection: Selection
     touched: list[str]
     skipped: dict[str, str]
 
 
-def register(job: Job, logs: Logs, output: Folder, manifest: Manifest, backfill: Backfill = WHOLE_INPUT) -> Registered:
-    """Tell what of an input is new; all that can be checked without an engine is checked.
+def match_input(job: Job, logs: Logs, output: Folder, manifest: Manifest, backfill: Backfill = WHOLE_INPUT) -> Registration:
+    """Compare an input with the manifest of an output folder. Nothing is written, and no engine is needed.
 
     Raises:
         RagassayError: The input can't be read or scored, or does not fit what the output holds.
@@ -168,59 +162,67 @@ def register(job: Job, logs: Logs, output: Folder, manifest: Manifest, backfill:
     refuse_unfinished(output, manifest, {entries[known[f.path]].path for f in logs.files if f.path in known})
     meant = {file.path for file in [*logs.files, *logs.unreadable] if backfill.wants(file)}
     _refuse_none_meant(backfill, logs, meant)
-    found = tonight(
-        backfill, logs, output, job.columns.row_id, {path: (number, entries[number]) for path, number in known.items()}
-    )
-    for file in (file for file in [*found.files, *found.later] if file.path in known):
-        _refuse_other_path(output, entries[known[file.path]], file)  # before `_opened` touches any of them
-    to_score = found.files
-    check_types(logs, to_score, logs.passthrough)
-    _refuse_other_types(output, logs, carried_columns(job, logs), to_score)
-    check_row_ids(logs, to_score, job.columns, keep_bad=job.on_bad_file == "skip")
-    if to_score:
-        check_models(job)
+    by_path = {path: (number, entries[number]) for path, number in known.items()}
+    taken = take_files(backfill, logs, output, job.columns.row_id, by_path)
+    for file in (file for file in [*taken.files, *taken.deferred] if file.path in known):
+        _refuse_other_path(output, entries[known[file.path]], file)
+    check_types(logs, taken.files, logs.passthrough)
+    _refuse_other_types(output, logs, carried_columns(job, logs), taken.files)
     anew = {file.path for file in mended}
-    names = meant & {file.path for file in [*to_score, *logs.unreadable]}
+    names = meant & {file.path for file in [*taken.files, *logs.unreadable]}
     stale = anew - names  # entered anew when their turn comes
     fresh, mended = ([file for file in files if file.path in names] for files in (fresh, mended))
     touched = _touched(output, entries, {known[f.path]: f for f in logs.files if f.path in known and f.path not in anew})
     new = dict(enumerate(map(_entry, fresh), manifest.registered))
     known |= {entry.path: number for number, entry in new.items()}
     new |= {known[file.path]: _entry(file) for file in mended}
-    for file in (file for file in logs.files if file.path in known.keys() - stale):  # older manifests lack them; told once
+    for file in (file for file in logs.files if file.path in known.keys() - stale):
         number = known[file.path]
         old = new.get(number) or entries[number]
-        if (old.digest, old.mtime) != (file.digest, file.mtime):
+        if (old.digest, old.mtime) != (file.digest, file.mtime):  # so that it is reported once
             new[number] = replace(old, digest=file.digest, mtime=file.mtime)
-    opened = {known[file.path]: found.shares[file.path] for file in to_score}
-    _reopen(output, {number: entries[number] for number in opened if number in entries})
-    for number, share in opened.items():  # `sampled_out` is of what `scored/` has until it is done
-        new[number] = replace(new.get(number) or entries[number], state=PENDING, share=share)
+    for file in taken.files:  # `sampled_out` is of what `scored/` has until it is done
+        number = known[file.path]
+        new[number] = replace(new.get(number) or entries[number], state=PENDING, share=taken.shares[file.path])
     unsealed = {number: new.pop(number) for number in list(new) if number in entries and number not in manifest.files}
-    return Registered(
-        fingerprint=print_now,
-        files={**manifest.files, **new},
-        unsealed=unsealed,
-        to_score={known[f.path]: f for f in to_score},
-        stops={known[path]: stop for path, stop in found.stops.items()},
-        chosen={known[path]: rows.shifted(known[path] << 32) for path, rows in found.chosen.items()},
-        later=found.later,
+    selection = Selection(
+        logs,
+        files={known[file.path]: file for file in taken.files},
+        stops={known[path]: stop for path, stop in taken.stops.items()},
+        shares={known[file.path]: taken.shares[file.path] for file in taken.files},
+        samples={known[path]: rows.shifted(known[path] << 32) for path, rows in taken.samples.items()},
+        deferred=taken.deferred,
         outside=[file for file in logs.files if file.path not in meant],
+    )
+    return Registration(
+        fingerprint=print_now,
+        entries=new,
+        unsealed=unsealed,
+        reopened=_reopened({number: entries[number] for number in selection.files if number in entries}),
+        selection=selection,
         touched=touched,
         skipped={f.uri: f.error or "" for f in logs.unreadable if f.path in meant},
     )
 
 
-def _reopen(output: Folder, entries: Mapping[int, InputFile]) -> None:
-    """Files that are scored, and of which more is to be: what there is of them is committed again first."""
+def check_selection(job: Job, selection: Selection) -> None:
+    """Check what takes longer: the ids of all rows that are to be scored, and the models.
+
+    Raises:
+        RagassayError: Ids are missing or occur twice; a model can't be found or used.
+    """
+    files = list(selection.files.values())
+    check_row_ids(selection.logs, files, job.columns, keep_bad=job.on_bad_file == "skip")
+    if files:
+        check_models(job)
+
+
+def _reopened(entries: Mapping[int, InputFile]) -> dict[str, list[int]]:
     numbers: dict[str, list[int]] = {}
     for number, entry in entries.items():
         if entry.state == SCORED:
             numbers.setdefault(entry.partition, []).append(number)
-    if numbers:
-        raw = {hive_path(place): paths for place, paths in partitions(output, "raw").items()}
-        for partition, mine in numbers.items():
-            reopen(output, mine, raw.get(partition, []))
+    return numbers
 
 
 def _compare(
@@ -326,18 +328,16 @@ def refuse_unfinished(output: Folder, manifest: Manifest, paths: Collection[str]
         )
 
 
-def unfinished(output: Folder, manifest: Manifest, others: Iterable[LogFile] = ()) -> set[str]:
+def waiting_partitions(manifest: Manifest, begun: Container[int], deferred: Iterable[LogFile] = ()) -> set[str]:
     """Hive paths of partitions that are not whole: a budget ran out over a file of theirs, or others of them wait for a run.
 
     Args:
-        output: The output folder.
-        manifest: Its manifest.
-        others: Files that wait for a run.
+        manifest: Of the output folder.
+        begun: Numbers of the files of which the checkpoint holds rows.
+        deferred: Files that wait for a run.
     """
-    begun = committed_rows(output).files
-    return {f.partition for n, f in manifest.files.items() if n in begun and f.state in (PENDING, LEFT)} | {
-        f.partition_path for f in others
-    }
+    waiting = {f.partition for n, f in manifest.files.items() if f.state in (PENDING, LEFT) and n in begun}
+    return waiting | {f.partition_path for f in deferred}
 
 
 def _refuse_other_types(output: Folder, logs: Logs, carried: pa.Schema, files: Sequence[LogFile]) -> None:

@@ -25,7 +25,7 @@ from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows
 from ragassay.pipeline.verdict.exact_quantile import Cells, add_cells, cells_of
 from ragassay.pipeline.verdict.moments import merge, moments_of
 from ragassay.pipeline.verdict.rule import apply_rule
-from ragassay.schemas.columns import EVIDENCE, HALLUCINATED, Status, scored_schema
+from ragassay.schemas.columns import HALLUCINATED, Status, scored_schema
 from ragassay.schemas.stats import Moments
 
 
@@ -143,14 +143,4 @@ def _with_columns(batch: pa.RecordBatch, passthrough: pa.Schema) -> pa.RecordBat
             batch = batch.append_column(wanted, pa.nulls(batch.num_rows, wanted.type))
         elif batch.schema.field(place).type != wanted.type:
             batch = batch.set_column(place, wanted, plain(batch.column(place)).cast(wanted.type))
-    return _with_ids(batch)
-
-
-def _with_ids(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch with ids of passages: raw files of before there were any have none."""
-    if "passage_ids" not in batch.schema.names:
-        batch = batch.append_column("passage_ids", pa.nulls(batch.num_rows, pa.list_(pa.string())))
-    place = batch.schema.get_field_index("evidence")
-    if batch.schema.field(place).type != pa.list_(EVIDENCE):
-        batch = batch.set_column(place, "evidence", batch.column(place).cast(pa.list_(EVIDENCE)))
     return batch

@@ -138,7 +138,7 @@ def _frozen(path: str, values: Mapping[str, str]) -> dict[str, Fit]:
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
         if "runs" in data:
-            data = next((run["fit"]["members"] for run in reversed(data["runs"]) if (run["fit"] or {}).get("members")), {})
+            data = next((run["fit"]["members"] for run in reversed(data["runs"]) if run["fit"] and run["fit"]["members"]), {})
         fits = {m: Fit(**{key: data[m][key] for key in ("mu", "sigma", "count", "low")}) for m in members}
     except OSError as error:
         raise FitError(f"frozen statistics {path}: {error.strerror or error}") from error

@@ -56,7 +56,7 @@ def settle_languages(job: Job, fingerprint: dict[str, Any]) -> Job:
     Raises:
         ConfigError: Its calibration can't be read, or belongs to other scores.
     """
-    return with_languages(job, languages_of(job, fingerprint, calibration_of(job, Manifest(fingerprint=fingerprint))))
+    return with_languages(job, languages_of(job, fingerprint, calibration_of(job, fingerprint)))
 
 
 def with_languages(job: Job, languages: Languages) -> Job:

@@ -14,7 +14,6 @@ from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.verdict.aggregate import legal_pairs
 from ragassay.pipeline.verdict.rule import Rule
 from ragassay.schemas.calibration import Calibration, ProbabilityMap
-from ragassay.schemas.manifest import Manifest
 from ragassay.schemas.origins import Origins
 
 BUNDLED_NAME = "bundled calibration"
@@ -41,12 +40,12 @@ class Parts:
     origins: Origins
 
 
-def calibration_of(job: Job, manifest: Manifest) -> Calibration | None:
-    """The calibration that judges the scores of an output folder.
+def calibration_of(job: Job, fingerprint: dict[str, Any]) -> Calibration | None:
+    """The calibration that judges scores.
 
     Args:
         job: The job.
-        manifest: The output folder's.
+        fingerprint: Of the scores.
 
     Returns:
         That of the job's file, or the bundled one if it was fitted for exactly the job's members; None without one.
@@ -55,8 +54,8 @@ def calibration_of(job: Job, manifest: Manifest) -> Calibration | None:
         ConfigError: The file can't be read, or it belongs to other scores.
     """
     if job.calibration_file is not None:
-        return load_calibration(job.calibration_file, manifest, job.values)
-    if job.calibration == BUNDLED and is_fitted_for(bundled_calibration(), job, manifest.fingerprint):
+        return load_calibration(job.calibration_file, fingerprint, job.values)
+    if job.calibration == BUNDLED and is_fitted_for(bundled_calibration(), job, fingerprint):
         return bundled_calibration()
     return None
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from ragassay.jobs.address import without_secrets
 from ragassay.jobs.clean_output import clean_task
@@ -10,28 +11,22 @@ from ragassay.jobs.config import Job
 from ragassay.jobs.output.partitions import history, hive_path
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.resources import DRIVER_CPUS
-from ragassay.jobs.sections import (
-    DEFAULT_EPSILON,
-    DEFAULT_MEAN,
-    DEFAULT_POSITIVE,
-    DEFAULT_QUANTILE,
-    DEFAULT_SENTENCE,
-    Threshold,
-)
+from ragassay.jobs.sections import DEFAULT_QUANTILE, Threshold
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.error_share import worst_share
 from ragassay.jobs.verdict.finalize import Finalized, finalize_partition, score_cells
 from ragassay.jobs.verdict.fit import fits_of
 from ragassay.jobs.verdict.judged import judged_partitions
-from ragassay.jobs.verdict.languages import languages_of
 from ragassay.jobs.verdict.parts import Parts, calibration_of, name_of, parts_of
-from ragassay.pipeline.errors import BalanceError
+from ragassay.pipeline.errors import BalanceError, ConfigError
 from ragassay.pipeline.stages.finalize import VerdictSettings
+from ragassay.pipeline.verdict.aggregate import Mean, Positive
 from ragassay.pipeline.verdict.exact_quantile import Cells, share_cut
+from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.pipeline.verdict.rule import Rule
-from ragassay.schemas.calibration import Calibration
+from ragassay.schemas.calibration import Calibration, ProbabilityMap
 from ragassay.schemas.columns import Status
-from ragassay.schemas.manifest import FitRecord, InputFile, Manifest, MemberFit, ThresholdRecord
+from ragassay.schemas.manifest import FitRecord, InputFile, Manifest, MemberFit, Run, ThresholdRecord
 from ragassay.schemas.origins import Origins
 from ragassay.schemas.stats import PartitionStats
 
@@ -58,6 +53,21 @@ class Decided:
 
 
 @dataclass(frozen=True)
+class Scores:
+    """The scores of an output folder that are whole, by partition, as it stands on disk.
+
+    Attributes:
+        raw: Partition -> its files in `raw/`.
+        stats: Partition -> its statistics.
+        chosen: The partitions that get verdicts.
+    """
+
+    raw: Mapping[str, Sequence[str]]
+    stats: Mapping[str, PartitionStats]
+    chosen: Sequence[str]
+
+
+@dataclass(frozen=True)
 class Written:
     """What a run wrote, as `scored/` has it.
 
@@ -81,43 +91,100 @@ def without_verdict(raw: Iterable[str], manifest: Manifest) -> list[str]:
     return [p for p in raw if hive_path(p) not in manifest.finalized]
 
 
-def decide(job: Job, manifest: Manifest, run_id: str, stats: Mapping[str, PartitionStats], chosen: Sequence[str]) -> Decided:
+def decide(
+    job: Job, calibration: Calibration | None, run_id: str, stats: Mapping[str, PartitionStats], chosen: Sequence[str]
+) -> Decided:
     """How the scores of partitions become verdicts: by a calibration, or by the job file.
 
     Args:
         job: The job.
-        manifest: Of the output folder.
+        calibration: As `calibration_of` gives it.
         run_id: Written into every row.
         stats: Statistics of every partition.
         chosen: The partitions.
 
     Raises:
-        RagassayError: Nothing can be fitted, or a calibration is of other scores.
+        RagassayError: Nothing can be fitted, or the job file contradicts the calibration.
     """
     # A night whose rows all failed has nothing to fit; its rows are written all the same, without a verdict.
     if not sum(stats[p].rows.get(Status.OK.value, 0) for p in chosen):
         return _without_scores(job, run_id)
-    calibration = calibration_of(job, manifest)
     parts = parts_of(job, calibration)
-    rule = _with_moments(job, parts, stats, chosen)
+    # Members that a calibration does not know stand beside it, by their own moments.
+    others = {name: value for name, value in job.values.items() if name not in parts.rule.fits}
+    fits = fits_of(job.normalize, others, stats, chosen, job.history.partitions) if others else {}
+    settings = _settings(job, parts, run_id, fits)
     source = name_of(calibration) if calibration is not None and not parts.own_moments else job.normalize.source or "run"
-    fit = _fit_record(job, source, rule, calibrated=job.calibration_file is not None)
-    languages = languages_of(job, manifest.fingerprint, calibration)
-    settings = VerdictSettings(job.values, rule, parts.tau, run_id, parts.probability, languages)
+    fit = _fit_record(job, source, settings.rule, calibrated=job.calibration_file is not None)
     return Decided(settings, fit, _fixed_threshold(job, calibration, parts.tau), parts.origins)
 
 
-def check_parts(job: Job, manifest: Manifest) -> None:
+def decide_alone(job: Job, calibration: Calibration | None, run_id: str) -> tuple[VerdictSettings, Origins]:
+    """How rows become verdicts that are judged one by one, without the moments or the quantile of a run.
+
+    Args:
+        job: The job.
+        calibration: The calibration that judges; None without one.
+        run_id: Written into every row.
+
+    Returns:
+        How, and which part comes from where.
+
+    Raises:
+        ConfigError: Moments or threshold are those of a run, or the job file contradicts the calibration.
+    """
+    parts = parts_of(job, calibration)
+    if (parts.own_moments and job.normalize.source != "frozen") or parts.tau is None:
+        raise ConfigError(
+            "one answer has no moments or quantile of its own, and the bundled ones are of the default members alone, under a "
+            "job that leaves normalize, threshold and weights as they are: name an output of this job (--like OUTPUT), "
+            "a calibration (--calibration FILE), or have in the job both normalize.source: frozen and threshold.value"
+        )
+    weights = parts.rule.weights
+    members = {name: value for name, value in job.values.items() if not weights or name in weights}
+    fits = fits_of(job.normalize, members, {}, [], 1) if parts.own_moments else {}
+    return _settings(job, parts, run_id, fits), parts.origins
+
+
+def decide_as_before(run: Run, run_id: str, probability: ProbabilityMap | None) -> VerdictSettings:
+    """How rows become verdicts like those of an earlier run.
+
+    Args:
+        run: That run, whose rows had scores.
+        run_id: Written into every row.
+        probability: Its map to P(supported).
+    """
+    fit = run.fit
+    assert fit is not None and run.threshold is not None
+    fits = {name: Fit(m.mu, m.sigma, m.count, m.low) for name, m in fit.members.items()}
+    rule = Rule(fits, Mean(fit.mean), Positive(fit.positive), fit.epsilon, fit.weights, fit.sentence)
+    return VerdictSettings(
+        {name: member.value for name, member in fit.members.items()}, rule, run.threshold.value, run_id, probability
+    )
+
+
+def _settings(job: Job, parts: Parts, run_id: str, fits: Mapping[str, Fit]) -> VerdictSettings:
+    """The only place where parts become settings: with moments of the members that a calibration has none of.
+
+    Members without any moments are left out: they stand beside the ensemble.
+    """
+    known = {**parts.rule.fits, **fits}
+    values = {name: value for name, value in job.values.items() if name in known}
+    weights = parts.rule.weights and {**dict.fromkeys(values, 0.0), **parts.rule.weights}
+    return VerdictSettings(values, replace(parts.rule, fits=known, weights=weights), parts.tau, run_id, parts.probability)
+
+
+def check_parts(job: Job, fingerprint: dict[str, Any]) -> None:
     """Check, before there are scores, that the job file and its calibration can judge them.
 
     Args:
         job: The job.
-        manifest: Of the output folder, with the fingerprint of the scores.
+        fingerprint: Of the scores.
 
     Raises:
         ConfigError: The calibration can't be read or belongs to other scores, or the job file contradicts it.
     """
-    parts_of(job, calibration_of(job, manifest))
+    parts_of(job, calibration_of(job, fingerprint))
 
 
 def _fixed_threshold(job: Job, calibration: Calibration | None, tau: float | None) -> ThresholdRecord | None:
@@ -129,20 +196,8 @@ def _fixed_threshold(job: Job, calibration: Calibration | None, tau: float | Non
     return ThresholdRecord(tau, f"value in the job file, measured on {without_secrets(measured_on)}")
 
 
-def _with_moments(job: Job, parts: Parts, stats: Mapping[str, PartitionStats], chosen: Sequence[str]) -> Rule:
-    """The rule with mu and sigma of every member: members that a calibration does not know stand beside it, by their own."""
-    rule = parts.rule
-    values = {name: value for name, value in job.values.items() if name not in rule.fits}
-    fits = fits_of(job.normalize, values, stats, chosen, job.history.partitions) if values else {}
-    weights = rule.weights and {**dict.fromkeys(job.values, 0.0), **rule.weights}
-    return replace(rule, fits={**rule.fits, **fits}, weights=weights)
-
-
 def _without_scores(job: Job, run_id: str) -> Decided:
-    aggregate = job.aggregate
-    mean, positive = aggregate.mean or DEFAULT_MEAN, aggregate.positive or DEFAULT_POSITIVE
-    sentence = None if job.rule == "aggregate" else job.threshold.sentence or DEFAULT_SENTENCE
-    rule = Rule({}, mean, positive, aggregate.epsilon or DEFAULT_EPSILON, sentence=sentence)
+    rule = replace(parts_of(job, None).rule, weights=None)
     record = _fit_record(job, job.normalize.source or "run", rule)
     return Decided(VerdictSettings(job.values, rule, None, run_id), record, ThresholdRecord(None, NO_SCORE), None)
 
@@ -156,20 +211,18 @@ def _fit_record(job: Job, source: str, rule: Rule, *, calibrated: bool = False) 
     return FitRecord(source, members, rule.mean.value, rule.positive.value, rule.epsilon, weights, calibrated, rule.sentence)
 
 
-def quantile(
-    job: Job, output: Folder, raw: Mapping[str, Sequence[str]], settings: VerdictSettings, chosen: Sequence[str]
-) -> ThresholdRecord:
+def quantile(job: Job, output: Folder, scores: Scores, settings: VerdictSettings) -> ThresholdRecord:
     """tau, where it is a quantile of the response scores; without any score it has no value.
 
     Args:
         job: Its `threshold` says which quantile, of what.
         output: The output folder.
-        raw: Files of every partition of `raw/`.
+        scores: The partitions that get verdicts, and all others.
         settings: How scores are made.
-        chosen: The partitions that are being finalised.
     """
     import ray
 
+    raw, chosen = scores.raw, scores.chosen
     names = [*chosen, *(history(raw, chosen, job.history.partitions) if job.threshold.of == "history" else [])]
     remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(score_cells))
 
@@ -196,23 +249,14 @@ def share_threshold(threshold: Threshold, look: Callable[[int, int], Iterable[Ce
     return ThresholdRecord(cut.value, source)
 
 
-def write_verdicts(
-    output: Folder,
-    manifest: Manifest,
-    raw: Mapping[str, Sequence[str]],
-    settings: VerdictSettings,
-    stats: Mapping[str, PartitionStats],
-    chosen: Sequence[str],
-) -> dict[str, Finalized]:
+def write_verdicts(output: Folder, manifest: Manifest, scores: Scores, settings: VerdictSettings) -> dict[str, Finalized]:
     """Write partitions of `scored/`, each whole or not at all.
 
     Args:
         output: The output folder.
         manifest: Its manifest: input files, and the judge of a cascade whose decisions are kept.
-        raw: Files of every partition of `raw/`.
+        scores: The partitions that get verdicts.
         settings: How scores become verdicts.
-        stats: Statistics of every partition.
-        chosen: The partitions.
 
     Returns:
         How the rows of each ended.
@@ -223,9 +267,9 @@ def write_verdicts(
     import ray
 
     remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(finalize_partition))
-    target = {p: output.path("/".join(filter(None, ["scored", p, "part-0.parquet"]))) for p in chosen}
-    judged = judged_partitions(output, manifest, chosen)
-    tasks = {p: remote.remote(output.fs, raw[p], target[p], settings, judged[p]) for p in chosen}
+    target = {p: output.path("/".join(filter(None, ["scored", p, "part-0.parquet"]))) for p in scores.chosen}
+    judged = judged_partitions(output, manifest, scores.chosen)
+    tasks = {p: remote.remote(output.fs, scores.raw[p], target[p], settings, judged[p]) for p in scores.chosen}
     rows = manifest.scored_rows()
     finished: dict[str, Finalized] = {}
     expect(len(tasks), "partitions")
@@ -233,7 +277,7 @@ def write_verdicts(
         done = finished[partition] = ray.get(task)
         advance(1, "partitions")
         rows_in = rows[hive_path(partition)]
-        if not done.rows == rows_in == sum(stats[partition].rows.values()):
+        if not done.rows == rows_in == sum(scores.stats[partition].rows.values()):
             raise BalanceError(f"partition {partition!r}: {rows_in} rows in, {done.rows} rows in scored/")
     return finished
 

@@ -122,8 +122,7 @@ def _whole() -> float:
 
 def _sealed(folder: Folder, entries: int) -> float:
     manifest = Manifest(files={number: entry(number) for number in range(entries)})
-    seal(folder, manifest, "r1")
-    assert not manifest.files
+    assert not seal(folder, manifest, "r1").files
     total: int = sum(info.size for info in folder.list("_files", ".parquet"))
     return total / entries
 

@@ -98,7 +98,7 @@ def _make(where: str, files: int, sealed: bool) -> None:
     folder = open_folder(where)
     made = Manifest({}, {number: entry(number) for number in range(files)})
     if sealed:
-        seal(folder, made, "r1")
+        made = seal(folder, made, "r1")
     write_manifest(folder, made)
 
 

@@ -57,7 +57,7 @@ def tasks_here() -> Iterator[None]:
     import ray
     import ray.data  # it uses `ray.remote` itself
 
-    from ragassay.jobs import run as job_run
+    from ragassay.jobs.run import commands
 
     class Task:
         def __init__(self, function: Callable[..., Any]) -> None:
@@ -66,7 +66,7 @@ def tasks_here() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ray, "remote", lambda **_: Task)
         patch.setattr(ray, "get", lambda found: found)
-        patch.setattr(job_run, "ray_session", lambda *_: nullcontext())
+        patch.setattr(commands, "ray_session", lambda *_: nullcontext())
         yield
 
 

@@ -27,7 +27,7 @@ from ragassay.jobs.clean_output import RayDataFormatter, clean_error, clean_proc
 from ragassay.jobs.cli.console import new_console, our_errors
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.read import read_logs
-from ragassay.jobs.lineage.events import told
+from ragassay.jobs.lineage.events import run_events
 from ragassay.jobs.lines import print_lines
 from ragassay.jobs.output.fingerprint import short
 from ragassay.jobs.progress.bar import Bar
@@ -116,8 +116,8 @@ def warned(uri: SecretUri) -> str:
 
 def manifest_text(uri: SecretUri) -> str:
     file = LogFile("a.parquet", address_of(uri.text), "a.parquet", 1, (), error=f"can't open '{uri.text}': no")
-    run = Run("r", "2026-11-01T00:00:00+00:00", files_skipped={file.uri: file.error or ""})
-    run.source = Source("iceberg", address_of(uri.text), 1)
+    source = Source("iceberg", address_of(uri.text), 1)
+    run = Run("r", "2026-11-01T00:00:00+00:00", files_skipped={file.uri: file.error or ""}, source=source)
     return Manifest(files={0: register._entry(file)}, runs=[run]).to_json()
 
 
@@ -224,7 +224,7 @@ def test_attack_no_event_holds_a_secret(uri: SecretUri, tmp_path: Path, monkeypa
     logs = Logs(address_of(uri.text), pafs.LocalFileSystem(), [], source=Source("iceberg", uri.text, 1))
     job = OpenLineage(url="http://h:1", namespace=uri.text, job=uri.text)
     run = Run("r", "2026-11-01T00:00:00+00:00")
-    with pytest.raises(InputError), told(job, "run", logs, output, run, Console(quiet=True)):
+    with pytest.raises(InputError), run_events(job, "run", logs, output, run, Console(quiet=True)):
         raise InputError(f"input '{uri.text}' is bad")
     assert [json.loads(event)["eventType"] for event in events] == ["START", "FAIL"]
     assert not any(SECRET in event for event in events)

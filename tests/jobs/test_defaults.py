@@ -15,6 +15,7 @@ from ragassay.jobs.forecast.explain import _quantile
 from ragassay.jobs.front.rows import table_logs
 from ragassay.jobs.input.check import check_logs
 from ragassay.jobs.output.fingerprint import fingerprint
+from ragassay.jobs.verdict.parts import calibration_of
 from ragassay.jobs.verdict.verdicts import Decided, decide
 from ragassay.pipeline.detectors.config import KINDS
 from ragassay.pipeline.errors import InputError
@@ -87,7 +88,7 @@ def judged(job: Job, manifest: Manifest) -> Decided:
     rng = np.random.default_rng(1)
     members = {name: moments_of(rng.normal(0, 1, 50)) for name in job.values}
     stats = {"": PartitionStats("", members, job.values, {}, {"ok": 20}, 50, [])}
-    return decide(job, manifest, "run", stats, [""])
+    return decide(job, calibration_of(job, manifest.fingerprint), "run", stats, [""])
 
 
 def taken_from_logs(job: Job) -> str:

@@ -48,7 +48,7 @@ def test_odd_inputs_are_refused_before_anything_is_scored(
     root, output = tmp_path / "logs", tmp_path / "logs" / layout.out
     root.mkdir()
     layout.write(root)
-    monkeypatch.setattr("ragassay.jobs.run.ray_session", _no_ray)
+    monkeypatch.setattr("ragassay.jobs.run.commands.ray_session", _no_ray)
     with pytest.raises(RagassayError) as refused:
         run_job(without_slm(**layout.job), place(root, layout.at), str(output), Console(quiet=True))
     said = str(refused.value)

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from ragassay.jobs import run
 from ragassay.jobs.config import Job
 from ragassay.pipeline.errors import OutputError
 from tests.jobs.conftest import here, write_job
@@ -20,7 +19,7 @@ def test_the_address_of_the_command_line_goes_before_the_job_files(
         seen.append(job.ray_address)
         raise OutputError("far enough")
 
-    monkeypatch.setattr(run, f"{command}_job", job)
+    monkeypatch.setattr(f"ragassay.jobs.run.{command}_job", job)
     config = write_job(tmp_path / "job.yaml", slms=[], detectors=[{"name": "a", "kind": "novelty"}], ray_address="of:1")
     places = ["in", "out"] if command in ("run", "score") else ["out"]
     for more in ([], ["--address", "other:2"]):

@@ -7,9 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragassay.jobs import run as job_run
 from ragassay.jobs.config import make_job
-from ragassay.jobs.input import LogFile
+from ragassay.jobs.score.selection import Selection
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.error_share import refuse_too_many_errors
 from ragassay.pipeline.errors import RowsError
@@ -33,9 +32,9 @@ def raw_row(key: int, response: str, value: float) -> dict[str, Any]:
     return {**row, "sentences": sentences, "members": [member], "context_windows": 1, "status": "ok"}
 
 
-def score_files(job: Any, logs: Any, files: dict[int, LogFile], output: Folder, *_: Any) -> None:
+def score_files(job: Any, selection: Selection, output: Folder, *_: Any) -> None:
     """In the place of plan 1: rows as their responses say."""
-    for number, file in files.items():
+    for number, file in selection.with_rows.items():
         responses = pq.read_table(file.uri)["response"].to_pylist()
         rows = [raw_row(number << 32 | i, response, (i % 7) / 7) for i, response in enumerate(responses)]
         path = Path(output.path("raw")) / file.partition_path / f"part-{number}.parquet"
@@ -45,8 +44,7 @@ def score_files(job: Any, logs: Any, files: dict[int, LogFile], output: Folder, 
 
 @pytest.fixture(autouse=True)
 def stages(without_ray: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_run, "score_files", score_files)
-    monkeypatch.setattr(job_run, "ensure_frequencies", lambda *_: None)
+    monkeypatch.setattr("ragassay.jobs.run.score.score_files", score_files)
 
     def finalize_batch(batch: pa.RecordBatch, *args: Any) -> pa.RecordBatch:
         if FINALIZE in batch["response"].to_pylist():
@@ -117,7 +115,7 @@ def test_rows_scored_before_count_when_they_get_their_verdicts(nights: Nights, b
 def test_a_run_killed_between_scoring_and_verdicts(nights: Nights, bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     nights.add("a.parquet", GOOD, GOOD, bug)
     with monkeypatch.context() as patched:
-        patched.setattr(job_run, "write_verdicts", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patched.setattr("ragassay.jobs.run.decide.write_verdicts", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         assert here("run", nights.folder / "logs", nights.output, "--config", nights.config).returncode == 130
     for _ in range(2):
         assert "1 of the 3 rows" in nights.says("run")

@@ -166,8 +166,8 @@ def test_the_fit_of_a_run_under_way_is_not_that_of_the_verdicts(scored: Path) ->
     write_manifest(output, manifest)
     found = read_verdicts(output)
     assert found.last_fit == last.fit and [run.run_id for run in found.runs] == [run.run_id for run in manifest.runs]
-    manifest.verdict_files = dict.fromkeys(manifest.verdict_files, begun.run_id)  # its verdicts are there: its judge is at work
-    write_manifest(output, manifest)
+    files = dict.fromkeys(manifest.verdict_files, begun.run_id)  # its verdicts are there: its judge is at work
+    write_manifest(output, replace(manifest, verdict_files=files))
     assert read_verdicts(output).last_fit == begun.fit
 
 

@@ -126,7 +126,7 @@ def test_it_does_not_go_among_the_outputs_own_data(scored_once: Path, precise: C
 
 def test_an_output_of_another_version_is_named(scored: Path) -> None:
     manifest = json.loads((scored / "manifest.json").read_text())
-    manifest["fingerprint"]["schema"] = 1
+    manifest["fingerprint"]["schema"] = 99
     (scored / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(OutputError, match="another version of this program"):
         read_manifest(open_folder(str(scored)))
@@ -135,17 +135,17 @@ def test_an_output_of_another_version_is_named(scored: Path) -> None:
 def test_it_is_refused_for_other_scores(scored: Path, precise: Calibration, tmp_path: Path) -> None:
     path = write_calibration(precise, calibration_target(open_folder(str(scored)), str(tmp_path / "c.json")))
     manifest = read_manifest(open_folder(str(scored)))
-    assert load_calibration(path, manifest, VALUES) == precise
+    assert load_calibration(path, manifest.fingerprint, VALUES) == precise
     with pytest.raises(ConfigError, match=r"members: .*log_odds.* now"):
-        load_calibration(path, manifest, {"a": "p_yes", "b": "log_odds"})
+        load_calibration(path, manifest.fingerprint, {"a": "p_yes", "b": "log_odds"})
     manifest.fingerprint["slms"]["a"] = 2
     with pytest.raises(ConfigError, match=r"slms\.a: 1 then, 2 now"):
-        load_calibration(path, manifest, VALUES)
+        load_calibration(path, manifest.fingerprint, VALUES)
     with pytest.raises(ConfigError, match="does not exist"):
-        load_calibration(str(tmp_path / "none.json"), manifest, VALUES)
+        load_calibration(str(tmp_path / "none.json"), manifest.fingerprint, VALUES)
     (tmp_path / "bad.json").write_text('{"version": 7}')
     with pytest.raises(ConfigError, match="version 7"):
-        load_calibration(str(tmp_path / "bad.json"), manifest, VALUES)
+        load_calibration(str(tmp_path / "bad.json"), manifest.fingerprint, VALUES)
 
 
 def test_reviewers_labels_come_back(scored: Path, tmp_path: Path) -> None:

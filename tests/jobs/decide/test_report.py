@@ -285,12 +285,12 @@ def test_the_last_run_stands_beside_the_one_before_where_there_are_no_nights(sco
     found, manifest = gather(folder), read_manifest(folder)
     run = manifest.runs[-1]
     found.days = []
-    manifest.runs = [
+    runs = [
         replace(run, rows={"in": 10, "scored": 8, "failed": 2}, flagged=2),
         replace(run, rows={"in": 30, "scored": 20, "skipped": 10}, flagged=5, files_skipped={"bad.parquet": "no footer"}),
         replace(run, rows={"in": 30, "skipped": 30}),
     ]
-    head = tonight(found, manifest.runs[1], manifest, DriftCheck([], [], (0, 0), [], "why"))
+    head = tonight(found, runs[1], replace(manifest, runs=runs), DriftCheck([], [], (0, 0), [], "why"))
     assert head.lines == [
         "The last run with new rows: 20 rows scored, 25.0% flagged; the one before: 8 rows scored, 2 failed, 25.0% flagged.",
         "Files that could not be read and were left out: bad.parquet (no footer).",

@@ -14,7 +14,7 @@ from tests.jobs.decide.conftest import job, labelled_days, raw_row, write_output
 from tests.jobs.explain.test_explain import finalize
 from tests.pipeline.escalate.test_dynamic import algorithm_1
 
-from .conftest import Judge, asked, by_key, check, doubtful, judges, outcomes, questions, rewrite
+from .conftest import Judge, asked, by_key, check, doubtful, judges, outcomes, questions
 
 pytestmark = pytest.mark.usefixtures("without_ray", "plan_here")
 
@@ -219,17 +219,6 @@ def test_errors_that_stand_beside_their_later_outcome_are_dropped(scored: Path, 
     pq.write_table(pa.Table.from_pylist(rows, table.schema), path.with_name("0-earlier.parquet"))
     escalate(scored, config)
     assert outcomes(scored) == said
-
-
-def test_an_output_of_before_the_cascade_gets_its_columns(scored: Path, judge: Judge) -> None:
-    before = by_key(scored)
-    rewrite(scored, lambda table: table.drop_columns(["decided_by", "judge_score"]))
-    _, config = judge(share=1)
-    escalate(scored, config)
-    check(scored, before)
-    rewrite(scored, lambda table: table.drop_columns(["decided_by", "judge_score"]))
-    page = here("report", scored, "--label", "label", "--resamples", "0")
-    assert page.returncode == 0, page.stderr
 
 
 @pytest.mark.parametrize("places", [[""], ["model=a%20b/judge=x", "model=__HIVE_DEFAULT_PARTITION__/judge=y"]])

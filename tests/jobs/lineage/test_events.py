@@ -4,6 +4,7 @@ import json
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import StringIO
 from pathlib import Path
@@ -18,7 +19,7 @@ from rich.console import Console
 from ragassay.jobs.config import make_job
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.input.tables.delta import find_delta
-from ragassay.jobs.lineage.events import told
+from ragassay.jobs.lineage.events import run_events
 from ragassay.jobs.sections import Input, OpenLineage
 from ragassay.jobs.storage import Folder, open_folder
 from ragassay.pipeline.errors import ConfigError, InputError
@@ -91,9 +92,9 @@ def test_a_run_over_files_starts_and_completes(server: Server, tmp_path: Path, m
     write_logs(tmp_path / "logs" / "dt=1" / "a.parquet", example_rows(7))
     logs, output, record = find_logs(str(tmp_path / "logs")), open_folder(str(tmp_path / "audit")), run()
     console = Console(file=StringIO())
-    with told(OpenLineage(), "run", logs, output, record, console):
+    with run_events(OpenLineage(), "run", logs, output, record, console) as end_events:
         write_logs(tmp_path / "audit" / "scored" / "dt=1" / "part-0.parquet", [{"row_id": "a", "verdict": "supported"}])
-        record.rows = {"in": 7, "scored": 6, "failed": 1, "skipped": 0}
+        end_events(replace(record, rows={"in": 7, "scored": 6, "failed": 1, "skipped": 0}))
     start, end = server.events
     assert (start["eventType"], end["eventType"]) == ("START", "COMPLETE")
     assert start["run"]["runId"] == end["run"]["runId"] and start["job"] == end["job"]
@@ -115,13 +116,13 @@ def test_a_table_has_its_version(server: Server, tmp_path: Path) -> None:
     write_deltalake(tmp_path / "t", pa.Table.from_pylist(example_rows(3)))
     settings = OpenLineage(url=server.url, namespace="prod", job="nightly")
     logs = find_logs(str(tmp_path / "t"), Input())
-    with told(settings, "score", logs, open_folder(str(tmp_path / "out")), run(), Console(quiet=True)):
+    with run_events(settings, "score", logs, open_folder(str(tmp_path / "out")), run(), Console(quiet=True)):
         pass
     assert server.events[0]["inputs"][0]["facets"]["version"]["datasetVersion"] == "0"
     assert server.events[0]["job"]["name"] == "nightly.score"
     far = Folder(pafs.LocalFileSystem(), str(tmp_path / "out"), "s3://KEY:SECRET@bkt/a%20b?region=eu")
     logs = find_delta(Folder(pafs.LocalFileSystem(), str(tmp_path / "t"), "s3://KEY:SECRET@bkt/t"), Input(), tuple)
-    with pytest.raises(InputError), told(settings, "score", logs, far, run(), Console(quiet=True)):
+    with pytest.raises(InputError), run_events(settings, "score", logs, far, run(), Console(quiet=True)):
         raise InputError("s3://KEY:SECRET@bkt/t is bad")
     (read,), (written,) = server.events[-1]["inputs"], server.events[-1]["outputs"]
     assert (read["namespace"], read["name"]) == ("s3://bkt", "t")
@@ -134,7 +135,10 @@ def test_a_table_has_its_version(server: Server, tmp_path: Path) -> None:
 )
 def test_a_run_that_fails_says_so_and_quotes_no_text(server: Server, tmp_path: Path, error: Exception, said: str) -> None:
     output = open_folder(str(tmp_path / "out"))
-    with pytest.raises(type(error)), told(OpenLineage(url=server.url), "finalize", None, output, run(), Console(quiet=True)):
+    with (
+        pytest.raises(type(error)),
+        run_events(OpenLineage(url=server.url), "finalize", None, output, run(), Console(quiet=True)),
+    ):
         raise error
     assert [event["eventType"] for event in server.events] == ["START", "FAIL"]
     assert server.events[1]["run"]["facets"]["errorMessage"]["message"] == said
@@ -144,7 +148,7 @@ def test_a_run_that_fails_says_so_and_quotes_no_text(server: Server, tmp_path: P
 def test_a_server_that_is_down_is_named_once_and_fails_nothing(tmp_path: Path) -> None:
     heard = StringIO()
     url = f"http://127.0.0.1:{free_port()}"
-    with told(OpenLineage(url=url), "run", None, open_folder(str(tmp_path)), run(), Console(file=heard, width=300)):
+    with run_events(OpenLineage(url=url), "run", None, open_folder(str(tmp_path)), run(), Console(file=heard, width=300)):
         pass
     assert heard.getvalue().count("warning: the OpenLineage server") == 1 and url in heard.getvalue()
 
@@ -152,7 +156,7 @@ def test_a_server_that_is_down_is_named_once_and_fails_nothing(tmp_path: Path) -
 def test_nobody_is_told_where_no_server_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENLINEAGE_URL", raising=False)
     monkeypatch.setattr("ragassay.jobs.lineage.events.library", lambda *_: pytest.fail("it looked for the client"))
-    with told(OpenLineage(), "run", None, open_folder(str(tmp_path)), run(), Console(quiet=True)):
+    with run_events(OpenLineage(), "run", None, open_folder(str(tmp_path)), run(), Console(quiet=True)):
         pass
 
 
@@ -162,7 +166,7 @@ def test_an_address_that_is_none(url: str, tmp_path: Path, monkeypatch: pytest.M
         make_job({"openlineage": {"url": url}})
     monkeypatch.setenv("OPENLINEAGE_URL", url)
     heard, done = StringIO(), []
-    with told(OpenLineage(), "run", None, open_folder(str(tmp_path)), run(), Console(file=heard, width=300)):
+    with run_events(OpenLineage(), "run", None, open_folder(str(tmp_path)), run(), Console(file=heard, width=300)):
         done.append(True)
     assert done and heard.getvalue().count("warning") == 1 and "OPENLINEAGE_URL is no address" in heard.getvalue()
 
@@ -174,11 +178,11 @@ def test_a_client_that_is_not_installed_fails_a_run_only_where_the_job_wants_it(
     output, heard, url = open_folder(str(tmp_path)), StringIO(), "http://127.0.0.1:9"
     with (
         pytest.raises(InputError, match="ragassay\\[tables\\]"),
-        told(OpenLineage(url=url), "run", None, output, run(), Console()),
+        run_events(OpenLineage(url=url), "run", None, output, run(), Console()),
     ):
         pass
     monkeypatch.setenv("OPENLINEAGE_URL", url)
-    with told(OpenLineage(), "run", None, output, run(), Console(file=heard, width=300)):
+    with run_events(OpenLineage(), "run", None, output, run(), Console(file=heard, width=300)):
         pass
     assert heard.getvalue().count("warning") == 1 and "ragassay[tables]" in heard.getvalue()
 
@@ -186,6 +190,6 @@ def test_a_client_that_is_not_installed_fails_a_run_only_where_the_job_wants_it(
 def test_a_warning_shows_no_secret_of_the_address(tmp_path: Path) -> None:
     heard, port = StringIO(), free_port()
     settings = OpenLineage(url=f"http://me:secret@127.0.0.1:{port}/x?api_key=secret")
-    with told(settings, "run", None, open_folder(str(tmp_path)), run(), Console(file=heard, width=300)):
+    with run_events(settings, "run", None, open_folder(str(tmp_path)), run(), Console(file=heard, width=300)):
         pass
     assert f"server http://127.0.0.1:{port} took no event" in heard.getvalue() and "secret" not in heard.getvalue()

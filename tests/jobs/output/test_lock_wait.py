@@ -11,13 +11,13 @@ import pytest
 from pyarrow import fs as pafs
 from rich.console import Console
 
-from ragassay.jobs import run as job_run
 from ragassay.jobs.config import Job
 from ragassay.jobs.output import lease, lock
 from ragassay.jobs.output.lock import HOLDER, LOCK, locked
 from ragassay.jobs.output.manifest import write_manifest
 from ragassay.jobs.progress.show import LogFormat, log_as
 from ragassay.jobs.progress.task import task
+from ragassay.jobs.run import RunOptions, commands, score_job
 from ragassay.jobs.storage import Folder, open_folder
 from ragassay.pipeline.errors import OutputError, OutputInUse
 from ragassay.schemas.manifest import Manifest
@@ -146,28 +146,27 @@ def test_a_run_that_has_waited_looks_at_its_input_again(tmp_path: Path, monkeypa
     class Logs:
         source = None
 
-    def look(*_: object, staged: bool = False) -> tuple[type[Logs], dict[str, int]]:
-        looks.append(staged)
+    def look(*places: object) -> tuple[type[Logs], dict[str, int]]:
+        looks.append(len(places) == 4)  # without a time to wait: the traces are staged
         return Logs, {}
 
     def stop(*_: object) -> None:
         raise OutputError("enough")
 
-    monkeypatch.setattr(job_run, "_looked_at", look)
-    monkeypatch.setattr(job_run, "_register", stop)
+    monkeypatch.setattr(commands, "_read_input", look)
+    monkeypatch.setattr(commands, "make_plan", stop)
     console = Console(quiet=True)
     with pytest.raises(OutputError, match="enough"):
-        job_run.score_job(Job(), "in", str(tmp_path), console)
+        score_job(Job(), "in", str(tmp_path), console)
     assert looks == [False]
 
     def other_run_ends() -> None:
         write_manifest(folder, Manifest(fingerprint={"schema": 1}))
         other.close()
 
-    monkeypatch.setattr(job_run, "read_manifest", lambda _: Manifest())
     with ExitStack() as other:
         other.enter_context(locked(folder, "run"))
         when_it_waits(monkeypatch, other_run_ends)
         with pytest.raises(OutputError, match="enough"):
-            job_run.score_job(Job(), "in", str(tmp_path), console, wait=600.0)
+            score_job(Job(), "in", str(tmp_path), console, RunOptions(wait=600.0))
     assert looks == [False, False, True]

@@ -17,7 +17,7 @@ from ragassay.jobs.config import make_job
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output.partition_filter import none_matches, parse_conditions
 from ragassay.jobs.plan import Stage
-from ragassay.jobs.run import finalize_job, run_job, score_job
+from ragassay.jobs.run import RunOptions, finalize_job, run_job, score_job
 from ragassay.jobs.score.backfill import Backfill, Order, left_of, take
 from ragassay.jobs.score.deadline import EndingActor, ending, until
 from ragassay.jobs.score.row_sample import chosen_keys, is_chosen, sampled
@@ -59,7 +59,7 @@ def raw_of(output: Path) -> dict[str, Any]:
 
 
 def night(logs: Path, output: Path, backfill: Backfill) -> Run:
-    run = run_job(JOB, str(logs), str(output), QUIET, backfill)
+    run = run_job(JOB, str(logs), str(output), QUIET, RunOptions(backfill))
     assert run.rows["in"] == TOTAL == run.rows["scored"] + run.rows["failed"] + run.rows["skipped"]
     assert run.rows["skipped"] >= sum(run.skips.get(why, 0) for why in ("sampled_out", "outside"))
     scored = {str(row["dt"]) for row in read_rows(output)} if (output / "scored").exists() else set()
@@ -181,7 +181,7 @@ def test_a_file_that_is_scored_further_has_no_verdicts_until_they_are_made(plans
     def judged() -> list[bool]:
         return [file["judged"] for file in manifest(tmp_path / "out")["files"]]
 
-    run_job(JOB, str(tmp_path / "logs"), output, QUIET, Backfill(share=0.5))
+    run_job(JOB, str(tmp_path / "logs"), output, QUIET, RunOptions(Backfill(share=0.5)))
     assert judged() == [True]
     score_job(JOB, str(tmp_path / "logs"), output, QUIET)
     assert judged() == [False]
@@ -193,14 +193,15 @@ def test_more_of_a_file_is_scored_only_under_the_path_that_its_ids_were_made_of(
     for name in ("a", "b"):  # no column of ids
         write_logs(tmp_path / "logs" / "x" / f"{name}.parquet", example_rows(ROWS))
     wide, narrow, output = (str(tmp_path / name) for name in ("logs", "logs/x", "out"))
-    run_job(JOB, narrow, output, QUIET, Backfill(share=0.2))
+    run_job(JOB, narrow, output, QUIET, RunOptions(Backfill(share=0.2)))
     before = (tmp_path / "out" / "raw").stat().st_mtime_ns, manifest(tmp_path / "out")["files"]
     for backfill in (Backfill(share=0.5), Backfill(share=0.5, rows=1), Backfill()):
         with pytest.raises(OutputError, match=r"is known to output .* as 'a.parquet' .* 'x/a.parquet': name INPUT as it was"):
-            run_job(JOB, wide, output, QUIET, backfill)
+            run_job(JOB, wide, output, QUIET, RunOptions(backfill))
     assert not (tmp_path / "out" / "_checkpoint").exists()
     assert ((tmp_path / "out" / "raw").stat().st_mtime_ns, manifest(tmp_path / "out")["files"]) == before
-    assert run_job(JOB, wide, output, QUIET, Backfill(share=0.2)).rows["skipped"] == 2 * ROWS  # nothing of them is wanted
+    none_wanted = run_job(JOB, wide, output, QUIET, RunOptions(Backfill(share=0.2)))
+    assert none_wanted.rows["skipped"] == 2 * ROWS
     assert run_job(JOB, narrow, output, QUIET).left is None and len(read_rows(tmp_path / "out")) == 2 * ROWS
 
 
@@ -233,7 +234,7 @@ def test_an_unreadable_file_outside_the_hive_folders_is_in_no_partition(plans_he
     (tmp_path / "logs" / "stray.parquet").write_bytes(b"cut off")
     job = JOB.model_copy(update={"on_bad_file": "skip"})
     days = Backfill(parse_conditions(["dt>=2026-11-01"]))
-    run = run_job(job, str(tmp_path / "logs"), str(tmp_path / "out"), QUIET, days)
+    run = run_job(job, str(tmp_path / "logs"), str(tmp_path / "out"), QUIET, RunOptions(days))
     assert (run.rows["scored"], run.files_skipped) == (2, {})
 
 
@@ -255,7 +256,7 @@ def test_conditions_compare_numbers_dates_and_text_as_what_they_are() -> None:
 
 def test_a_key_that_is_not_there_is_named_with_those_that_are(logs: Path, plans_here: None, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"'day' \(--partitions\): its hive keys are dt"):
-        run_job(JOB, str(logs), str(tmp_path / "out"), QUIET, Backfill(parse_conditions(["day>1"])))
+        run_job(JOB, str(logs), str(tmp_path / "out"), QUIET, RunOptions(Backfill(parse_conditions(["day>1"]))))
 
 
 def test_files_without_rows_never_wait_and_what_waits_takes_a_night() -> None:
@@ -265,7 +266,7 @@ def test_files_without_rows_never_wait_and_what_waits_takes_a_night() -> None:
     for budget, taken in ((3, "130"), (5, "130"), (7, "130"), (10, "1302"), (20, "1302")):
         found = take(Backfill(rows=budget), files, lambda _: RowSet(), lambda _: None)
         assert [file.path for file in found.files] == list(taken), budget
-        assert [file.path for file in found.later] == ["2"] * (budget < 10)
+        assert [file.path for file in found.deferred] == ["2"] * (budget < 10)
     few = left_of(files[:1], {}, 0.05, 7)  # of a sample, rounded to no row
     assert few is not None and (few.rows, few.nights) == (0, 1)
     none = left_of(files[:1], {}, 1.0, 0)
@@ -282,13 +283,13 @@ def test_a_budget_is_kept_to_the_row(sizes: list[int], budget: int, done: set[in
     committed["0"].add(begun)
     open_rows = [sizes[0] - len(committed["0"]), *sizes[1:]]
     found = take(Backfill(rows=budget), files, lambda file: committed.get(file.path, RowSet()), lambda _: None)
-    assert [*found.files, *found.later] == files and found.files
+    assert [*found.files, *found.deferred] == files and found.files
     taken = sum(open_rows[: len(found.files)])
     if found.stops:
         stop = found.stops["0"]
         assert len(found.files) == 1 and stop - sum(row < stop for row in begun) == budget < open_rows[0]
     else:
-        assert taken <= budget and (not found.later or taken + open_rows[len(found.files)] > budget or taken == budget)
+        assert taken <= budget and (not found.deferred or taken + open_rows[len(found.files)] > budget or taken == budget)
 
 
 def test_attack_partitions_that_match_nothing_are_an_error_that_names_what_there_is(logs: Path, tmp_path: Path) -> None:
@@ -296,7 +297,7 @@ def test_attack_partitions_that_match_nothing_are_an_error_that_names_what_there
         with pytest.raises(
             InputError, match=r"none of the 3 partitions fulfils --partitions dt.*there are dt=2026-11-01, dt=2026"
         ):
-            run_job(JOB, str(logs), str(tmp_path / name), QUIET, Backfill(parse_conditions([text])))
+            run_job(JOB, str(logs), str(tmp_path / name), QUIET, RunOptions(Backfill(parse_conditions([text]))))
         assert not list((tmp_path / name).rglob("*.parquet"))
     said = none_matches(parse_conditions(["n>99"]), [f"n={number}" for number in range(40)])
     assert said.endswith("there are n=0, n=1, n=2, …, n=37, n=38, n=39")

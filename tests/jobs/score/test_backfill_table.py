@@ -9,7 +9,7 @@ from rich.console import Console
 
 from ragassay.jobs.config import make_job
 from ragassay.jobs.output.partition_filter import parse_conditions
-from ragassay.jobs.run import run_job
+from ragassay.jobs.run import RunOptions, run_job
 from ragassay.jobs.score.backfill import Backfill
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.manifest import Run
@@ -34,7 +34,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def night(table: Path, backfill: Backfill) -> Run:
-    return run_job(JOB, str(table), str(table.parent / "out"), Console(quiet=True), backfill)
+    return run_job(JOB, str(table), str(table.parent / "out"), Console(quiet=True), RunOptions(backfill))
 
 
 @pytest.mark.parametrize("first", [Backfill(rows=ROWS), Backfill(SECOND_DAY), Backfill(share=0.3), Backfill(hours=0.0)])

@@ -13,6 +13,7 @@ from ragassay.jobs.input import find_logs, read_logs
 from ragassay.jobs.ray_session import ray_session
 from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows, clear_pending, open_groups, without_committed
 from ragassay.jobs.score.datasource import open_rows
+from ragassay.jobs.score.selection import Selection
 from ragassay.jobs.sections import Columns
 from ragassay.jobs.storage import open_folder
 from tests.conftest import example_rows, write_logs
@@ -99,5 +100,5 @@ def test_a_row_group_with_very_many_committed_rows_is_read_on(tmp_path: Path) ->
     files = {7: logs.files[0]}
     job = make_job({"columns": {"row_id": None}})
     with ray_session(job, 1, 0):
-        dataset = ray.data.read_datasource(open_rows(job, logs, files, open_groups(output, logs.fs, files)))
+        dataset = ray.data.read_datasource(open_rows(job, Selection(logs, files), open_groups(output, logs.fs, files)))
         assert [row["row_key"] for row in dataset.take_all()] == [(7 << 32) + open_row]

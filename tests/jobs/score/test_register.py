@@ -1,6 +1,7 @@
 """What a second run makes of the files that the manifest knows, without Ray."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,10 @@ from rich.console import Console
 from ragassay.jobs.cli.summary import print_summary
 from ragassay.jobs.config import Job
 from ragassay.jobs.input import find_logs
-from ragassay.jobs.output.manifest import read_manifest, write_manifest
-from ragassay.jobs.run import _register
-from ragassay.jobs.score.backfill import WHOLE_INPUT
-from ragassay.jobs.score.register import check_input, refuse_unfinished
+from ragassay.jobs.output.manifest import write_manifest
+from ragassay.jobs.run import Command, RunOptions, make_plan
+from ragassay.jobs.run.account import begin_run
+from ragassay.jobs.score.register import check_input, check_selection, refuse_unfinished
 from ragassay.jobs.storage import open_folder
 from ragassay.pipeline.errors import InputError, OutputError, RagassayError
 from ragassay.schemas.columns import raw_schema
@@ -31,12 +32,13 @@ def night(source: Path | str, output: Path, job: Job = JOB) -> list[str]:
     logs = find_logs(str(source))
     check_input(job, logs)
     folder = open_folder(str(output))
-    manifest = read_manifest(folder)
-    manifest.runs.append(Run("r", "now"))
-    pending = _register(job, logs, folder, manifest, manifest.runs[-1], WHOLE_INPUT).to_score
+    plan = make_plan(job, logs, folder, RunOptions(command=Command.SCORE))
+    assert plan.selection is not None
+    check_selection(job, plan.selection)
+    manifest, pending = begin_run(plan, Run("r", "now")), plan.selection.files
     schema = raw_schema(logs.passthrough)
     for number, file in pending.items():
-        manifest.files[number].state = SCORED
+        manifest.files[number] = replace(manifest.files[number], state=SCORED)
         own = pq.read_table(file.fs_path, partitioning=None)
         columns: dict[str, Any] = {f.name: pa.nulls(own.num_rows, f.type) for f in schema}
         columns |= {f.name: own[f.name].cast(f.type) for f in logs.passthrough if f.name in own.column_names}
@@ -84,19 +86,6 @@ def test_a_file_that_was_rewritten_with_the_same_size_is_refused(tmp_path: Path)
     assert path.stat().st_size == size
     with pytest.raises(OutputError, match="though as large: give changed logs a new file name"):
         night(path, tmp_path / "out")
-
-
-def test_a_manifest_without_digests_is_read_and_gets_them(tmp_path: Path) -> None:
-    path = write_logs(tmp_path / "a.parquet", example_rows(2))
-    night(path, tmp_path / "out")
-    manifest = tmp_path / "out" / "manifest.json"
-    digest = Manifest.from_json(manifest.read_text()).files[0].digest
-    assert digest
-    old = manifest.read_text().replace(f',\n   "digest": "{digest}"', "")
-    assert '"digest"' not in old
-    manifest.write_text(old)
-    assert night(path, tmp_path / "out") == []
-    assert Manifest.from_json(manifest.read_text()).files[0].digest == digest
 
 
 BIG = pa.array([2**53 + 1])
@@ -235,8 +224,7 @@ def test_a_middle_row_that_was_rewritten_is_told(tmp_path: Path, capsys: pytest.
     assert (path.stat().st_size, find_logs(str(path)).files[0].digest) == (before.size, before.digest)
     assert night(logs, output) == [] and touched(output) == [str(path)]
     run = Manifest.from_json((output / "manifest.json").read_text()).runs[-1]
-    run.rows = {"in": 200, "scored": 0, "failed": 0, "skipped": 200}
-    print_summary(run, "out", Console(width=1000))
+    print_summary(replace(run, rows={"in": 200, "scored": 0, "failed": 0, "skipped": 200}), "out", Console(width=1000))
     line = next(line for line in capsys.readouterr().out.splitlines() if "a.parquet" in line)
     assert "1 file(s) not scored again, though written anew since" in line and str(path) in line
     assert night(logs, output) == [] and touched(output) == []  # told once

@@ -18,7 +18,7 @@ from rich.console import Console
 from ragassay.jobs.config import Job, make_job
 from ragassay.jobs.forecast.run import plan
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
-from ragassay.jobs.score.register import register
+from ragassay.jobs.score.register import match_input
 from ragassay.jobs.storage import Folder, open_folder
 from ragassay.jobs.traces import buckets
 from ragassay.jobs.traces.export import Damage, export_files, records
@@ -347,13 +347,12 @@ def test_an_output_with_staged_traces_can_be_moved(tmp_path: Path) -> None:
     def night(place: Path) -> tuple[Manifest, list[str]]:
         output = open_folder(str(place))
         logs, _ = logs_of(job, str(tmp_path / "export"), output)
-        manifest = read_manifest(output)
-        found = register(job, logs, output, manifest)
-        for number in found.to_score:
-            found.files[number].state = SCORED
-        manifest.files, manifest.fingerprint = found.files, found.fingerprint
+        before = read_manifest(output)
+        found = match_input(job, logs, output, before)
+        scored = {number: replace(entry, state=SCORED) for number, entry in found.entries.items()}
+        manifest = replace(before, fingerprint=found.fingerprint, files={**before.files, **scored})
         write_manifest(output, manifest)
-        return manifest, [file.path for file in found.to_score.values()]
+        return manifest, [file.path for file in found.selection.files.values()]
 
     manifest, scored = night(places[0])
     assert scored == ["dt=2001-09-09/part-1.parquet"] and str(tmp_path) not in manifest.to_json()

@@ -21,7 +21,7 @@ from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows
 from ragassay.pipeline.verdict.aggregate import Mean, Positive
 from ragassay.pipeline.verdict.normalize import Fit, fit_detector, fit_member
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
-from ragassay.schemas.columns import EVIDENCE, raw_schema, scored_schema
+from ragassay.schemas.columns import raw_schema, scored_schema
 
 FS = pafs.LocalFileSystem()
 VALUES = {"a": "log_odds"}
@@ -125,33 +125,6 @@ def test_nights_with_other_columns_are_all_carried(tmp_path: Path) -> None:
             str(tmp_path / "s.parquet"),
             VerdictSettings(VALUES, rule(fits), 0.5, "r"),
         )
-
-
-def test_raw_files_of_before_there_was_an_order_of_passages_are_read(files: list[str], tmp_path: Path) -> None:
-    made = settings(files, 0.0)
-    finalize_partition(FS, files, str(tmp_path / "new.parquet"), made)
-    pq.write_table(pq.read_table(files[0]).drop_columns(["passage_order"]), files[0])
-    finalize_partition(FS, files, str(tmp_path / "old.parquet"), settings(files, 0.0))
-    written = pq.read_table(tmp_path / "old.parquet")
-    assert written.equals(pq.read_table(tmp_path / "new.parquet")) and "passage_order" not in written.column_names
-
-
-def test_raw_files_of_before_passages_had_ids_are_read(tmp_path: Path) -> None:
-    """A folder of an earlier version goes on: its files lack the column, and the field of the evidence; others have them."""
-    evidence = [{"passage": 1, "passage_id": "d2", "start": 0, "end": 3, "missing": [], "notes": ["n"]}] * 2
-    new = write_raw(tmp_path / "new.parquet", [{**raw_row(1, [1.0, 2.0]), "evidence": evidence, "passage_ids": ["d1", "d2"]}])
-    table = pq.read_table(new).drop_columns(["passage_ids"])
-    kind = pa.list_(pa.struct([field for field in EVIDENCE if field.name != "passage_id"]))
-    without = [[{k: v for k, v in at.items() if k != "passage_id"} for at in evidence]]
-    old = table.set_column(table.schema.get_field_index("evidence"), "evidence", pa.array(without, kind))
-    pq.write_table(old, tmp_path / "old.parquet")
-    files = [str(tmp_path / "old.parquet"), new]
-    fits = {"a": fit_member("a", partition_stats(FS, "", files, VALUES).members["a"])}
-    finalize_partition(FS, files, str(tmp_path / "s.parquet"), VerdictSettings(VALUES, rule(fits), 0.5, "r"))
-    rows = pq.read_table(tmp_path / "s.parquet").to_pylist()
-    assert sorted(row["passage_ids"] or [] for row in rows) == [[], ["d1", "d2"]]
-    assert sorted([at["passage_id"] or "" for at in row["evidence"]] for row in rows) == [["", ""], ["d2", "d2"]]
-    assert all(at["passage"] == 1 and at["notes"] == ["n"] for row in rows for at in row["evidence"])
 
 
 def test_an_unknown_member_is_named(files: list[str], tmp_path: Path) -> None:

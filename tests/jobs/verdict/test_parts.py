@@ -15,6 +15,7 @@ from ragassay.jobs.config import Job, load_job, make_job
 from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.jobs.run import finalize_job, run_job
 from ragassay.jobs.verdict.bundled_calibration import bundled_calibration
+from ragassay.jobs.verdict.parts import calibration_of
 from ragassay.jobs.verdict.verdicts import Decided, decide
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.verdict.moments import moments_of
@@ -33,11 +34,11 @@ def known() -> dict[str, Any]:
     return fingerprint(Job())
 
 
-def decided(job: Job, manifest: Manifest | None = None) -> Decided:
+def decided(job: Job) -> Decided:
     rng = np.random.default_rng(1)
     members = {name: moments_of(rng.normal(0, 1, 50)) for name in job.values}
     stats = {"": PartitionStats("", members, job.values, {}, {"ok": 20}, 50, [])}
-    return decide(job, manifest or Manifest(fingerprint=known()), "run", stats, [""])
+    return decide(job, calibration_of(job, known()), "run", stats, [""])
 
 
 def origins(found: Decided) -> tuple[str, str, str, str | None]:
@@ -86,7 +87,7 @@ def test_the_contradiction_is_an_error_before_anything_is_scored(tmp_path: Path,
     def start(*_: Any) -> None:
         raise AssertionError("work began")
 
-    monkeypatch.setattr("ragassay.jobs.run.ray_session", start)
+    monkeypatch.setattr("ragassay.jobs.run.commands.ray_session", start)
     write_logs(tmp_path / "logs" / "a.parquet", example_rows(4))
     job = make_job({**NOVELTY, "calibration": str(tmp_path / "none.json")})
     with pytest.raises(ConfigError, match=r"none\.json does not exist"):

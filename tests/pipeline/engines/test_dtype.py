@@ -55,7 +55,7 @@ def test_a_folder_begun_on_another_processor_names_the_setting(monkeypatch: pyte
     assert {slm["dtype"] for slm in prints["zen4"]["slms"].values()} == {"bfloat16"}
     with pytest.raises(OutputError, match=r"(?s)slms.facts.dtype: was 'bfloat16', is 'float32'.*set dtype: bfloat16 to go on"):
         check_fingerprint(prints["zen4"], prints["zen3"], "out")
-    method = {**prints["zen3"], "method": 1}
+    method = {**prints["zen3"], "method": 0}
     with pytest.raises(
         OutputError, match=r"(?s)another version of this program.*score its logs anew into another OUTPUT"
     ) as error:
