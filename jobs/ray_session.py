@@ -78,10 +78,10 @@ def our_error(error: BaseException | None) -> RagassayError | None:
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         if isinstance(error, RagassayError):
-            # Ray raises a class that is ours and its own; `cause` is the one that the worker raised, plus Ray's advice.
+            # Ray raises a class that is ours and its own, plus Ray's advice; `cause` is the one that the worker raised.
             cause = getattr(error, "cause", error)
             ours = cause if isinstance(cause, RagassayError) else error
-            return type(ours)(str(ours).partition("\nFailed to apply UDF transform")[0])
+            return type(ours)(ours.message, **ours.fields)
         if isinstance(error, OSError) and is_full(error):
             return OutputError(full_message(error))
         if gave_way(error):

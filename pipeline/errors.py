@@ -11,28 +11,80 @@ RagassayError              exit code 1; its text names the thing and the way out
 ├── PublishError           verdicts can't be sent to a tool, or it would not take some
 ├── RowsError              this program failed on more rows than the job allows; all is written, and says which
 └── BalanceError           rows in are not rows out: never expected, always fatal
+
+Each error has a `Message`: a stable code, and a text with named fields. The messages of a folder stand in its `errors.py`.
 """
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from ragassay.pipeline.address import without_secrets
 
+_PLAIN = (bool, int, float, type(None))
 
-class RagassayError(Exception):
-    """Root of the tree. Holds one message, so that it survives pickling between processes.
 
-    Whatever it quotes, of a URI it holds the scheme, host and path alone: in its text, its arguments, and when it is pickled.
+@dataclass(frozen=True)
+class Message:
+    """What an error says.
+
+    Attributes:
+        code: Stable code `AREA.NAME`, such as `input.missing-column`; programs and tests may rely on it.
+        text: Format string with the fields of the error; it may change at any time.
     """
 
-    def __init__(self, *parts: object) -> None:
-        """Keep the parts without secrets.
+    code: str
+    text: str
+
+
+class RagassayError(Exception):
+    """Root of the tree.
+
+    Whatever it quotes, of a URI it holds the scheme, host and path alone: in its text, its fields, and when it is pickled.
+
+    Attributes:
+        message: The message.
+        fields: Name of each field -> value, without secrets: a string, a number, a boolean, None, or a list or dict of these.
+    """
+
+    def __init__(self, message: Message | str, /, **fields: Any) -> None:
+        """Fill a message.
 
         Args:
-            parts: A message, and what else a class keeps.
+            message: The message.
+            fields: A value for each field that the text of the message names, and what else a caller may want to know.
         """
-        super().__init__(*(without_secrets(str(part)) if isinstance(part, str | BaseException) else part for part in parts))
+        if isinstance(message, str):  # until every folder has its messages
+            message = Message("error", message.replace("{", "{{").replace("}", "}}"))
+        self.message = message
+        self.fields: dict[str, Any] = {name: _clean(value) for name, value in fields.items()}
+        super().__init__(without_secrets(message.text.format(**self.fields)))
 
-    def __str__(self) -> str:
-        """The message; also of parts that were set later."""
-        return without_secrets(super().__str__())
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the message and its fields."""
+        return _remake, (type(self), self.message, self.fields)
+
+    @property
+    def code(self) -> str:
+        """Stable code of what is wrong, such as `input.missing-column`."""
+        return self.message.code
+
+
+def _remake(kind: type[RagassayError], message: Message, fields: dict[str, Any]) -> RagassayError:
+    return kind(message, **fields)
+
+
+def _clean(value: Any) -> Any:
+    """A value without secrets, that can be pickled."""
+    if isinstance(value, str):
+        return without_secrets(value)
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _clean(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_clean(item) for item in value]
+    return without_secrets(str(value))
 
 
 class ConfigError(RagassayError):
@@ -48,43 +100,14 @@ class OutputError(RagassayError):
 
 
 class OutputInUse(OutputError):
-    """Another command writes into the output folder.
-
-    Attributes:
-        holder: Who, in words.
-    """
-
-    def __init__(self, message: str, holder: str = "") -> None:
-        """Keep both, so that it survives pickling."""
-        super().__init__(message, holder)
-        self.holder = self.args[1]
-
-    def __str__(self) -> str:
-        """The message alone."""
-        return str(self.args[0])
+    """Another command writes into the output folder; the field `holder` says who, in words."""
 
 
 class OutputRewritten(OutputError):
     """A partition of the output folder was replaced while it was read, or waits for a run that broke off.
 
-    Attributes:
-        output: The output folder.
-        partition: Hive path of the partition; empty in an output without partitions.
+    Its fields are `output` and `partition`, the Hive path, empty in an output without partitions.
     """
-
-    def __init__(self, output: str, partition: str) -> None:
-        """Name the partition."""
-        super().__init__(output)
-        self.args = (*self.args, partition)  # names of partitions are compared: they stay as they are
-        self.output, self.partition = self.args
-
-    def __str__(self) -> str:
-        """What is wrong, where, and what to do."""
-        where = f"partition {self.partition!r} of output {self.output}" if self.partition else f"output {self.output}"
-        return (
-            f"{where} is being rewritten: run the command again when the run that writes it has ended; if that run broke off, "
-            f"`ragassay finalize {self.output}`, or the same run again, completes it"
-        )
 
 
 class ModelError(RagassayError):

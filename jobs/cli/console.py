@@ -66,7 +66,7 @@ def our_errors() -> Iterator[Console]:
             said.print(f"error: {gave_way_message(error)}")
             sys.exit(1)
         if isinstance(error, RagassayError):
-            said.print(f"error: {error}")
+            said.print(f"error[{error.code}]: {error}")
             sys.exit(1)
         raise
 

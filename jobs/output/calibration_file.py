@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ragassay.jobs.output import errors
 from ragassay.jobs.output.fingerprint import differences
 from ragassay.jobs.storage import Folder, file_of, open_file, refuse_inside
 from ragassay.jobs.writable import check_writable
@@ -27,10 +28,10 @@ def read_calibration(uri: str) -> Calibration:
     try:
         text = folder.read(name)
         if text is None:
-            raise ConfigError(f"calibration {uri} does not exist: make one with `ragassay calibrate OUTPUT --label COLUMN`")
+            raise ConfigError(errors.NO_CALIBRATION, path=uri)
         return Calibration.from_json(text)
     except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"calibration {uri} can't be read: {error}") from error
+        raise ConfigError(errors.UNREADABLE_CALIBRATION, path=uri, reason=error) from error
 
 
 def load_calibration(uri: str, fingerprint: dict[str, Any], values: dict[str, str]) -> Calibration:
@@ -72,7 +73,7 @@ def refuse_other_scores(
     if members != values:
         faults.append(f"  members: {members} then, {values} now")
     if faults:
-        raise ConfigError(f"calibration {uri} was fitted to other scores; calibrate anew:\n" + "\n".join(faults))
+        raise ConfigError(errors.OTHER_SCORES, path=uri, lines="\n".join(faults))
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class CalibrationTarget:
             text = self.folder.read(self.name)
             return None if text is None else Calibration.from_json(text)
         except (ValueError, KeyError, TypeError) as error:
-            raise ConfigError(f"{self.address} exists and is no calibration: name another file") from error
+            raise ConfigError(errors.NOT_A_CALIBRATION, path=self.address) from error
 
 
 def calibration_target(output: Folder, to: str | None) -> CalibrationTarget:

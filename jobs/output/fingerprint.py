@@ -4,6 +4,7 @@ from typing import Any
 
 from ragassay.jobs.address import without_secrets
 from ragassay.jobs.config import ANY, Job
+from ragassay.jobs.output import errors
 from ragassay.jobs.sections import Columns
 from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.redact import identity
@@ -55,23 +56,13 @@ def check_fingerprint(then: dict[str, Any], now: dict[str, Any], output: str) ->
     """
     method = then.get("method")
     if method != now["method"]:
-        raise OutputError(
-            f"output {output} was written by another version of this program (method {method}, not {now['method']}): "
-            "score its logs anew into another OUTPUT"
-        )
+        raise OutputError(errors.OTHER_VERSION, output=output, part="method", version=method, wanted=now["method"])
     found = differences(then, now)
     if found:
         lines = [f"  {where}: was {short(a)}, is {short(b)}" for where, a, b in found]
-        raise OutputError(
-            "\n".join(
-                [
-                    f"output {output} holds scores made under other settings:",
-                    *lines,
-                    *_dtype_advice(found),
-                    "Take the settings back, or give another OUTPUT for the new ones",
-                ]
-            )
-        )
+        settings = [where for where, _, _ in found]
+        text = "\n".join([*lines, *_dtype_advice(found)])
+        raise OutputError(errors.OTHER_SETTINGS, output=output, settings=settings, lines=text)
 
 
 def _dtype_advice(found: list[tuple[str, Any, Any]]) -> list[str]:

@@ -21,6 +21,7 @@ from filelock import FileLock, Timeout
 from rich.console import Console
 
 from ragassay.jobs.endings import behind, end_at_sigterm, full_message, is_full, sigterm_restored
+from ragassay.jobs.output import errors
 from ragassay.jobs.output.lease import CLAIM_SECONDS, Claim, ConditionalPut, LastPut, Lease, lease_of, store_age
 from ragassay.jobs.progress.task import waiting
 from ragassay.jobs.storage import Folder
@@ -80,7 +81,7 @@ def locked(
             full = next((one for one in behind(error) if isinstance(one, OSError) and is_full(one)), None)
             if full is None:
                 raise
-            raise OutputError(full_message(full, folder.uri)) from error
+            raise OutputError(errors.FULL, output=folder.uri, reason=full_message(full, folder.uri)) from error
 
 
 def _patiently(take: Callable[[], Held], poll: float, *, wait: float, console: Console) -> Held:
@@ -95,7 +96,7 @@ def _patiently(take: Callable[[], Held], poll: float, *, wait: float, console: C
     except OutputInUse as error:
         if wait <= 0:
             raise
-        holder = error.holder
+        holder = error.fields["holder"]
     with waiting(console, f"OUTPUT is in use{holder}"):
         while True:
             time.sleep(max(0.0, min(poll, began + wait - time.monotonic())))
@@ -115,7 +116,7 @@ def _locally(folder: Folder, name: str, who: dict[str, Any], patiently: Patientl
         folder.fs.create_dir(folder.root, recursive=True)
         lock = patiently(partial(_taken, folder, name), POLL_SECONDS)
     except OSError as error:
-        raise OutputError(f"output {folder.uri} can't be written: {error}") from error
+        raise OutputError(errors.NOT_WRITABLE, output=folder.uri, reason=error) from error
     try:
         with suppress(OSError):  # whoever has to wait is told less
             folder.write(name + HOLDER, json.dumps({**who, "since": _now()}))
@@ -133,11 +134,7 @@ def _taken(folder: Folder, name: str) -> FileLock:
         lock.acquire()
     except Timeout as error:
         holder = Claim(folder.read(name + HOLDER) or "", "").holder
-        raise OutputInUse(
-            f"output {folder.uri} is in use by another run{_said(holder)}: wait until it ends, or have this command wait "
-            "longer for it (--wait MINUTES)",
-            _said(holder),
-        ) from error
+        raise OutputInUse(errors.LOCKED, output=folder.uri, holder=_said(holder), lease="") from error
     return lock
 
 
@@ -147,7 +144,7 @@ def _leased(folder: Folder, name: str, who: dict[str, Any], patiently: Patiently
         folder.fs.create_dir(folder.root, recursive=True)
         keeper = patiently(partial(_claimed, folder, name, who), POLL_STORE_SECONDS)
     except OSError as error:
-        raise OutputError(f"output {folder.uri} can't be written: {error}") from error
+        raise OutputError(errors.NOT_WRITABLE, output=folder.uri, reason=error) from error
     with sigterm_restored():
         end_at_sigterm()
         keeper.start()
@@ -159,10 +156,7 @@ def _leased(folder: Folder, name: str, who: dict[str, Any], patiently: Patiently
         finally:
             keeper.release()
     if keeper.lost:
-        raise OutputError(
-            f"output {folder.uri}: this run's claim was not renewed for {LEASE_SECONDS / 60:.0f} minutes, or another run has "
-            "taken it over, so this one has stopped; when no other is at work there, the same command goes on where it stopped"
-        ) from None
+        raise OutputError(errors.LEASE_LOST, output=folder.uri, minutes=LEASE_SECONDS / 60) from None
 
 
 def _now() -> str:
@@ -198,11 +192,8 @@ def _claimed(folder: Folder, name: str, who: dict[str, Any]) -> "_Keeper":
 
 def _in_use(folder: Folder, other: Claim | None) -> OutputInUse:
     holder = _said(other.holder if other is not None else {})
-    return OutputInUse(
-        f"output {folder.uri} is in use by another run{holder}: wait until it ends, or have this command wait longer for it "
-        f"(--wait MINUTES); if it is dead, its claim ends {LEASE_SECONDS / 60:.0f} minutes after it was last renewed",
-        holder,
-    )
+    lease = f"; if it is dead, its claim ends {LEASE_SECONDS / 60:.0f} minutes after it was last renewed"
+    return OutputInUse(errors.LOCKED, output=folder.uri, holder=holder, lease=lease)
 
 
 def _said(holder: dict[str, Any]) -> str:

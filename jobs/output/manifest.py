@@ -1,5 +1,6 @@
 """The manifest of an output folder, on disk."""
 
+from ragassay.jobs.output import errors
 from ragassay.jobs.storage import Folder, open_folder
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.columns import SCHEMA_VERSION
@@ -17,18 +18,15 @@ def read_manifest(output: Folder) -> Manifest:
     text = output.read(MANIFEST)
     if text is None:
         if output.list("", ".parquet"):
-            raise OutputError(f"output {output.uri} holds Parquet files but no {MANIFEST}: give a new or empty folder")
+            raise OutputError(errors.FOREIGN, output=output.uri, manifest=MANIFEST)
         return Manifest()
     try:
         manifest = Manifest.from_json(text)
     except (ValueError, KeyError, TypeError) as error:
-        raise OutputError(f"{output.uri}/{MANIFEST} can't be read: {error}") from error
+        raise OutputError(errors.UNREADABLE_MANIFEST, path=f"{output.uri}/{MANIFEST}", reason=error) from error
     schema = manifest.fingerprint.get("schema", SCHEMA_VERSION)
     if schema != SCHEMA_VERSION:
-        raise OutputError(
-            f"output {output.uri} was written by another version of this program (schema {schema}, not {SCHEMA_VERSION}): "
-            "score its logs anew into another OUTPUT"
-        )
+        raise OutputError(errors.OTHER_VERSION, output=output.uri, part="schema", version=schema, wanted=SCHEMA_VERSION)
     return manifest
 
 
@@ -54,10 +52,7 @@ def needs_text(manifest: Manifest, uri: str, what: str) -> None:
         OutputError: A job with `drop_text` made it.
     """
     if not has_text(manifest):
-        raise OutputError(
-            f"output {uri} holds no text (drop_text), and {what} needs it: find the rows in the logs by their row_id, or score "
-            "these logs into another OUTPUT without drop_text"
-        )
+        raise OutputError(errors.NO_TEXT, output=uri, need=what)
 
 
 def existing_output(uri: str) -> Folder:
@@ -68,5 +63,5 @@ def existing_output(uri: str) -> Folder:
     """
     output = open_folder(uri)
     if output.read(MANIFEST) is None:
-        raise OutputError(f"output {uri} does not exist or has no {MANIFEST}: run `ragassay run INPUT {uri}` first")
+        raise OutputError(errors.MISSING, output=uri, manifest=MANIFEST)
     return output

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+from ragassay.jobs.output import errors
 from ragassay.jobs.output.partitions import natural
 from ragassay.pipeline.errors import ConfigError, InputError
 
@@ -58,10 +59,7 @@ def parse_conditions(expressions: Sequence[str]) -> tuple[Condition, ...]:
         while True:
             match = _CONDITION.match(text, at)
             if match is None:
-                raise ConfigError(
-                    f"--partitions {text!r} can't be read at {text[at:].strip()!r}: write comparisons of hive keys by = != < <="
-                    ' > >=, joined by `and`, such as "dt>=2026-11-01 and tenant=shop"'
-                )
+                raise ConfigError(errors.FILTER_SYNTAX, filter=text, rest=text[at:].strip())
             key, sign, value = match.groups()
             found.append(Condition(_bare(key), sign, _bare(value)))
             at = match.end()
@@ -69,7 +67,7 @@ def parse_conditions(expressions: Sequence[str]) -> tuple[Condition, ...]:
                 break
             joint = _AND.match(text, at)
             if joint is None:
-                raise ConfigError(f"--partitions {text!r}: {text[at:]!r} must begin with `and`; there is no `or`")
+                raise ConfigError(errors.FILTER_WITHOUT_AND, filter=text, rest=text[at:])
             at = joint.end()
     return tuple(found)
 
@@ -88,7 +86,7 @@ def check_keys(conditions: Sequence[Condition], keys: Sequence[str], uri: str) -
     missing = sorted({condition.key for condition in conditions} - set(keys))
     if missing:
         there = f"its hive keys are {', '.join(keys)}" if keys else "it has no hive folders (such as dt=2026-11-20/) at all"
-        raise InputError(f"input {uri} is not partitioned by {', '.join(map(repr, missing))} (--partitions): {there}")
+        raise InputError(errors.NO_SUCH_KEY, input=uri, keys=", ".join(map(repr, missing)), partitioned_by=there)
 
 
 def none_matches(conditions: Sequence[Condition], partitions: Collection[str]) -> str:

@@ -8,6 +8,7 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from ragassay.jobs.input.types import merge_schemas
+from ragassay.jobs.output import errors
 from ragassay.jobs.storage import READERS
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.columns import passthrough_of_raw
@@ -28,7 +29,4 @@ def merged_passthrough(schemas: Iterable[pa.Schema]) -> pa.Schema:
     try:
         return merge_schemas(dict.fromkeys(schemas))
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise OutputError(
-            f"a column has another type than in logs that this output already holds: {error}. Cast it, rename it, or give "
-            "another OUTPUT"
-        ) from error
+        raise OutputError(errors.OTHER_COLUMN_TYPE, reason=error) from error

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet as pq
 
 from ragassay.jobs.input import LogFile, same_place
+from ragassay.jobs.output import errors
 from ragassay.jobs.storage import Folder, read_table, writing
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.manifest import SCORED, InputFile, Manifest
@@ -94,10 +95,7 @@ def _shards(output: Folder, manifest: Manifest) -> Iterator[pa.Table]:
         try:
             table = read_table(output.fs, path, schema=SEALED_FILES)
         except OSError as error:
-            raise OutputError(
-                f"{output.uri}/{FILES}/{name} can't be read ({error}), and with it the names of input files that are scored: "
-                "bring it back from a copy of the output folder"
-            ) from error
+            raise OutputError(errors.UNREADABLE_SHARD, path=f"{output.uri}/{FILES}/{name}", reason=error) from error
         numbers = table["number"].to_numpy()
         yield table.filter(pa.array(~np.isin(numbers, later)))
         if len(later) or len(manifest.sealed.shards) > 1:

@@ -26,6 +26,7 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from ragassay.jobs.endings import is_full
+from ragassay.jobs.output import errors
 from ragassay.jobs.output.manifest import MANIFEST, read_manifest
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.storage import READERS, Folder
@@ -116,7 +117,7 @@ class Snapshot(Folder):
         now = set(map(_state, self.itself.list(below, ".parquet")))
         for file in self.files:
             if file.state not in now and place in (None, file.place):
-                raise OutputRewritten(self.address, hive_path(file.place))
+                raise rewritten(self.address, hive_path(file.place))
 
     def check_rows(self, place: str, rows: int) -> None:
         """Check that statistics are of the rows that a partition has in `scored/`.
@@ -130,7 +131,7 @@ class Snapshot(Folder):
         """
         there = [file.rows for file in self.files if file.place == place]
         if None not in there and sum(filter(None, there)) != rows:
-            raise OutputRewritten(self.address, hive_path(place))
+            raise rewritten(self.address, hive_path(place))
 
     def list(self, relative: str, suffix: str) -> list[pafs.FileInfo]:
         """See `Folder.list`; of `scored/` the files that the manifest names, of other datasets what is committed."""
@@ -211,13 +212,19 @@ def take_snapshot(output: Folder) -> tuple[Snapshot, Manifest]:
             if found == named or rows is None:  # of one that can't be read, whoever reads it says so
                 files.append(_File(place, info, rows))
             elif named is not None:
-                raise OutputRewritten(output.address, hive_path(place))
+                raise rewritten(output.address, hive_path(place))
     return replace(pinned, files=tuple(files)), manifest
 
 
 def read_verdicts(output: Folder) -> Manifest:
     """The manifest of an output folder, as of the verdicts that can be read: a run that has not finished says nothing yet."""
     return _without_unfinished(read_manifest(output))
+
+
+def rewritten(output: str, partition: str) -> OutputRewritten:
+    """The error for a partition, by its Hive path, that is replaced while it is read."""
+    where = f"partition {partition!r} of output {output}" if partition else f"output {output}"
+    return OutputRewritten(errors.REWRITTEN, output=output, partition=partition, where=where)
 
 
 def unchanged(output: Folder) -> Iterator[Any]:

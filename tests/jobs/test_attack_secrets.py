@@ -40,12 +40,13 @@ from ragassay.jobs.storage import Folder, open_folder
 from ragassay.pipeline.engines.server import Caller, Server, _fault_of
 from ragassay.pipeline.engines.server_labels import Asker, _without
 from ragassay.pipeline.engines.text import Completion
-from ragassay.pipeline.errors import InputError, OutputError
+from ragassay.pipeline.errors import InputError, Message, OutputError
 from ragassay.schemas.explanations import Outcome
 from ragassay.schemas.manifest import Manifest, Run
 from ragassay.schemas.source import Source
 from tests.uris import SECRET, SecretUri, uris
 
+TEXT = Message("input.example", "{text}")
 BROKEN = SecretUri(f"s3://K:{SECRET}@bkt/a?sig={SECRET}#{SECRET}", "s3://bkt/a", is_plain=True)
 
 
@@ -168,11 +169,11 @@ def from_worker(uri: SecretUri) -> str:
 
 
 PLACES: dict[str, Callable[[SecretUri], str]] = {
-    "error of ours": lambda uri: ended_with(InputError(f"input {uri.text!r} is bad")),
+    "error of ours": lambda uri: ended_with(InputError(TEXT, text=f"input {uri.text!r} is bad")),
     "error of a store": lambda uri: ended_with(OSError(f"AWS Error NETWORK at '{uri.text}': no")),
     "error of a full disk": lambda uri: ended_with(OSError(28, "no room", uri.text)),
-    "error of a library passed on": lambda uri: ended_with(OutputError(f"it can't be written: {raised(uri)}")),
-    "error of a worker": lambda uri: str(our_error(OutputError(f"output '{uri.text}' is bad"))),
+    "error of a library passed on": lambda uri: ended_with(OutputError(TEXT, text=f"it can't be written: {raised(uri)}")),
+    "error of a worker": lambda uri: str(our_error(OutputError(TEXT, text=f"output '{uri.text}' is bad"))),
     "traceback": lambda uri: traceback_text(raised(uri)),
     "traceback of a thread": lambda uri: stderr_of(lambda: in_thread(uri)),
     "traceback of the process": lambda uri: stderr_of(lambda: sys.excepthook(OSError, raised(uri), None)),
@@ -188,7 +189,7 @@ PLACES: dict[str, Callable[[SecretUri], str]] = {
     "line of progress": lambda uri: console_text(lambda console: say_line([Bar("waiting", uri.text)], 1.0, console), 200),
     "progress as JSON": lambda uri: str(json.loads(json_line(Bar(uri.text, uri.text), "now"))),
     "manifest": lambda uri: json.dumps(json.loads(manifest_text(uri)), ensure_ascii=False),
-    "pickled error": lambda uri: str(pickle.dumps(InputError(f"input '{uri.text}' is bad"))),
+    "pickled error": lambda uri: str(pickle.dumps(InputError(TEXT, text=f"input '{uri.text}' is bad"))),
     "error that leaves a worker": from_worker,
     "setting of a fingerprint": lambda uri: short([uri.text]),
 }  # fmt: skip
@@ -225,7 +226,7 @@ def test_attack_no_event_holds_a_secret(uri: SecretUri, tmp_path: Path, monkeypa
     job = OpenLineage(url="http://h:1", namespace=uri.text, job=uri.text)
     run = Run("r", "2026-11-01T00:00:00+00:00")
     with pytest.raises(InputError), run_events(job, "run", logs, output, run, Console(quiet=True)):
-        raise InputError(f"input '{uri.text}' is bad")
+        raise InputError(TEXT, text=f"input '{uri.text}' is bad")
     assert [json.loads(event)["eventType"] for event in events] == ["START", "FAIL"]
     assert not any(SECRET in event for event in events)
     message = json.loads(events[1])["run"]["facets"]["errorMessage"]["message"]

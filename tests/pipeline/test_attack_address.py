@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragassay.jobs.output import errors
+from ragassay.jobs.output.snapshot import rewritten
 from ragassay.pipeline.address import address_of, is_ambiguous, without_secrets
-from ragassay.pipeline.errors import InputError, OutputInUse, OutputRewritten
+from ragassay.pipeline.errors import InputError, Message, OutputInUse
 from tests.pipeline.test_linear_time import grows_evenly
 from tests.uris import SECRET, SecretUri, uris
 
@@ -119,10 +121,9 @@ def test_a_password_and_an_at_in_the_path_can_be_read_in_two_ways() -> None:
 def test_attack_errors_of_ours_hold_no_secret(uri: SecretUri) -> None:
     cause = OSError(f"opening '{uri.text}'")
     for error in (
-        InputError(f"input {uri.text!r} can't be read: {cause}"),
-        InputError(cause),
-        OutputInUse(f"output {uri.text} is in use", f" (of {uri.text})"),
-        OutputRewritten(uri.text, "dt=1"),
+        InputError(Message("input.example", "input {uri!r} can't be read: {cause}"), uri=uri.text, cause=cause, all=[uri.text]),
+        OutputInUse(errors.LOCKED, output=uri.text, holder=f" (of {uri.text})", lease=""),
+        rewritten(uri.text, "dt=1"),
     ):
         again = pickle.loads(pickle.dumps(error))
         assert str(again) == str(error) and again.args == error.args and vars(again) == vars(error)

@@ -52,7 +52,7 @@ with log.open("a") as lines:
             found, runs = read_snapshot(existing_output(str(output)), read)
             lines.write(json.dumps({"found": found, "runs": runs}) + "\\n")
         except OutputRewritten as error:
-            lines.write(json.dumps({"rewritten": error.partition}) + "\\n")
+            lines.write(json.dumps({"rewritten": error.fields["partition"]}) + "\\n")
         lines.flush()
         time.sleep(2.0)
 """

@@ -94,7 +94,7 @@ def test_attack_a_reader_that_is_overtaken_twice_says_so(scored: Path) -> None:
     left = list(THRESHOLDS)
     with pytest.raises(OutputRewritten) as error:
         read_snapshot(open_folder(str(scored)), lambda folder, _: thresholds(folder, lambda: finalize(scored, left.pop())))
-    assert error.value.output == str(scored) and error.value.partition == "dt=2026-11-02"
+    assert error.value.fields["output"] == str(scored) and error.value.fields["partition"] == "dt=2026-11-02"
     assert len(left) == len(THRESHOLDS) - 2
 
 
@@ -178,7 +178,7 @@ def test_moments_of_more_rows_than_there_are_verdicts_are_not_used(scored: Path)
     stats.write_text(text.replace('"ok": 60', '"ok": 61'))
     with pytest.raises(OutputRewritten) as error:
         read_snapshot(open_folder(str(scored)), lambda folder, manifest: stats_of(folder, member_values_of(manifest)))
-    assert error.value.partition == "dt=2026-11-05"
+    assert error.value.fields["partition"] == "dt=2026-11-05"
     stats.write_text(text)
     assert read_snapshot(open_folder(str(scored)), lambda folder, manifest: fits_of_all(folder, member_values_of(manifest)))
 

@@ -18,6 +18,7 @@ from ragassay.jobs.output.lease import ConditionalPut, LastPut, lease_of, store_
 from ragassay.jobs.output.lock import LOCK, locked
 from ragassay.jobs.storage import Folder, open_folder
 from ragassay.pipeline.errors import OutputError
+from tests.raises import raises
 from tests.soak.fault_store import KEYS, Store, Weather, s3_store
 
 OTHER = {"host": "elsewhere", "pid": 7, "claim": "other", "renewed": 0}
@@ -74,7 +75,7 @@ def test_of_runs_that_start_together_one_gets_in(folder: Folder) -> None:
 def test_a_living_runs_lock_is_kept_whatever_the_clocks_say(folder: Folder, store: Store, skew: float) -> None:
     store.weather = Weather(skew=skew)
     folder.write(LOCK, json.dumps(OTHER))
-    with pytest.raises(OutputError, match="host elsewhere, process 7"), locked(folder):
+    with raises("output.locked", holder=" (host elsewhere, process 7)"), locked(folder):
         pass
     age = store_age(folder, LOCK)
     assert age is not None and 0 <= age < 60
@@ -118,7 +119,7 @@ def test_a_claim_is_renewed_and_who_has_lost_it_is_stopped(
     def renewed() -> int:
         return int(json.loads(folder.read(LOCK) or "{}").get("renewed", -1))
 
-    with pytest.raises(OutputError, match="another run has taken it over") as told, locked(folder):
+    with raises("output.lease-lost") as told, locked(folder):
         while renewed() < 2:
             time.sleep(0.05)
         folder.write(LOCK, json.dumps(OTHER))
@@ -136,7 +137,7 @@ def test_a_claim_that_cannot_be_renewed_for_the_length_of_a_lease_is_lost(
 
     monkeypatch.setattr(lock, "RENEW_SECONDS", 0.1)
     monkeypatch.setattr(lock, "LEASE_SECONDS", 0.5)
-    with pytest.raises(OutputError, match="was not renewed"), locked(folder):
+    with raises("output.lease-lost"), locked(folder):
         monkeypatch.setattr(ConditionalPut, "write", unreachable)
         monkeypatch.setattr(ConditionalPut, "read", unreachable)
         asleep()
@@ -149,7 +150,7 @@ def test_a_store_that_keeps_no_conditions_is_found_out_and_said(
     store.weather = Weather(conditions=conditions)
     with locked(folder) as note:
         assert note is not None and "schedule one at a time" in note
-        with pytest.raises(OutputError, match="in use"), locked(folder):
+        with raises("output.locked"), locked(folder):
             pass
     assert folder.read(LOCK) is None
 
@@ -162,12 +163,12 @@ def test_without_conditions_the_last_put_wins() -> None:
     assert isinstance(lease, LastPut)
     with locked(folder) as note:
         assert note is not None
-        with pytest.raises(OutputError, match="in use"), locked(folder):
+        with raises("output.locked"), locked(folder):
             pass
     assert lease.read() is None
 
 
 def test_what_is_no_claim_of_ours_is_told_as_in_use(folder: Folder) -> None:
     folder.write(LOCK, "what is this?")
-    with pytest.raises(OutputError, match="host unknown"), locked(folder):
+    with raises("output.locked", holder=" (host unknown, process unknown)"), locked(folder):
         pass

@@ -25,6 +25,7 @@ from tests.jobs.conftest import tasks_here
 from tests.jobs.decide.conftest import job as decide_job
 from tests.jobs.decide.conftest import labelled_days, write_output
 from tests.jobs.score.test_register import night
+from tests.raises import raises
 
 
 @pytest.fixture
@@ -124,7 +125,7 @@ def test_a_missing_shard_is_named(tmp_path: Path) -> None:
     night(tmp_path / "logs", tmp_path / "out")
     done(tmp_path / "out", "r1")
     shutil.rmtree(tmp_path / "out" / FILES)
-    with pytest.raises(OutputError, match=r"_files/r1-0.parquet can't be read .* bring it back from a copy"):
+    with raises("output.unreadable-shard", path=f"{tmp_path}/out/_files/r1-0.parquet"):
         night(tmp_path / "logs", tmp_path / "out")
 
 

@@ -1,0 +1,71 @@
+"""What errors about an output folder say."""
+
+from ragassay.pipeline.errors import Message
+
+# the folder and its lock
+MISSING = Message(
+    "output.missing", "output {output} does not exist or has no {manifest}: run `ragassay run INPUT {output}` first"
+)
+FOREIGN = Message("output.foreign", "output {output} holds Parquet files but no {manifest}: give a new or empty folder")
+NOT_WRITABLE = Message("output.not-writable", "output {output} can't be written: {reason}")
+FULL = Message("output.full", "{reason}")
+LOCKED = Message(
+    "output.locked",
+    "output {output} is in use by another run{holder}: wait until it ends, or have this command wait longer for it "
+    "(--wait MINUTES){lease}",
+)
+LEASE_LOST = Message(
+    "output.lease-lost",
+    "output {output}: this run's claim was not renewed for {minutes:.0f} minutes, or another run has taken it over, so this "
+    "one has stopped; when no other is at work there, the same command goes on where it stopped",
+)
+REWRITTEN = Message(
+    "output.rewritten",
+    "{where} is being rewritten: run the command again when the run that writes it has ended; if that run broke off, "
+    "`ragassay finalize {output}`, or the same run again, completes it",
+)
+
+# the manifest, and what was scored under it
+UNREADABLE_MANIFEST = Message("output.unreadable-manifest", "{path} can't be read: {reason}")
+UNREADABLE_SHARD = Message(
+    "output.unreadable-shard",
+    "{path} can't be read ({reason}), and with it the names of input files that are scored: bring it back from a copy of the "
+    "output folder",
+)
+OTHER_VERSION = Message(
+    "output.other-version",
+    "output {output} was written by another version of this program ({part} {version}, not {wanted}): score its logs anew into "
+    "another OUTPUT",
+)
+OTHER_SETTINGS = Message(
+    "output.other-settings",
+    "output {output} holds scores made under other settings:\n{lines}\nTake the settings back, or give another OUTPUT for the "
+    "new ones",
+)
+OTHER_COLUMN_TYPE = Message(
+    "output.other-column-type",
+    "a column has another type than in logs that this output already holds: {reason}. Cast it, rename it, or give "
+    "another OUTPUT",
+)
+NO_TEXT = Message(
+    "output.no-text",
+    "output {output} holds no text (drop_text), and {need} needs it: find the rows in the logs by their row_id, or score these "
+    "logs into another OUTPUT without drop_text",
+)
+
+# calibration files
+NO_CALIBRATION = Message(
+    "calibration.missing", "calibration {path} does not exist: make one with `ragassay calibrate OUTPUT --label COLUMN`"
+)
+UNREADABLE_CALIBRATION = Message("calibration.unreadable", "calibration {path} can't be read: {reason}")
+OTHER_SCORES = Message("calibration.other-scores", "calibration {path} was fitted to other scores; calibrate anew:\n{lines}")
+NOT_A_CALIBRATION = Message("calibration.foreign-file", "{path} exists and is no calibration: name another file")
+
+# --partitions
+FILTER_SYNTAX = Message(
+    "partitions.syntax",
+    "--partitions {filter!r} can't be read at {rest!r}: write comparisons of hive keys by = != < <= > >=, joined by `and`, "
+    'such as "dt>=2026-11-01 and tenant=shop"',
+)
+FILTER_WITHOUT_AND = Message("partitions.no-and", "--partitions {filter!r}: {rest!r} must begin with `and`; there is no `or`")
+NO_SUCH_KEY = Message("partitions.unknown-key", "input {input} is not partitioned by {keys} (--partitions): {partitioned_by}")

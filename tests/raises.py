@@ -1,0 +1,27 @@
+"""Expect an error of ours by its code and fields."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from ragassay.pipeline.errors import RagassayError
+
+
+@contextmanager
+def raises(code: str, **fields: Any) -> Iterator[pytest.ExceptionInfo[RagassayError]]:
+    """Check that a block raises an error of ours.
+
+    Args:
+        code: Its code.
+        fields: Some of its fields, and their values.
+
+    Yields:
+        What pytest knows of the error, once it is raised.
+    """
+    with pytest.raises(RagassayError) as info:
+        yield info
+    error = info.value
+    assert error.code == code, f"{error.code}: {error}"
+    assert {name: error.fields.get(name) for name in fields} == fields

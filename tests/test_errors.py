@@ -1,0 +1,104 @@
+"""Each error has a stable code, and fields that its text names; see `pipeline/errors.py`."""
+
+import ast
+import importlib
+import pickle
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from string import Formatter
+from types import ModuleType
+
+import pytest
+
+from ragassay.pipeline import errors
+from ragassay.pipeline.errors import InputError, Message, RagassayError
+from tests.raises import raises
+
+REPO = Path(__file__).parent.parent
+CODE = re.compile(r"[a-z]+\.[a-z0-9]+(-[a-z0-9]+)*")
+CLASSES = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, RagassayError)}
+
+
+def files() -> list[Path]:
+    return [path for folder in ("schemas", "pipeline", "jobs") for path in sorted((REPO / folder).rglob("*.py"))]
+
+
+def module(path: Path) -> ModuleType:
+    return importlib.import_module(".".join(("ragassay", *path.relative_to(REPO).with_suffix("").parts)))
+
+
+def messages() -> dict[tuple[str, str], Message]:
+    """Module and name -> message."""
+    found: dict[tuple[str, str], Message] = {}
+    for path in files():
+        if path.name == "errors.py":
+            held = module(path)
+            found |= {(held.__name__, name): value for name, value in vars(held).items() if isinstance(value, Message)}
+    return found
+
+
+def placeholders(text: str) -> set[str]:
+    return {re.split(r"[.\[]", name)[0] for _, name, _, _ in Formatter().parse(text) if name is not None}
+
+
+def raised() -> Iterator[tuple[str, ast.Call, dict[str, str]]]:
+    """Each place that makes an error, and the names that its file imports -> module."""
+    for path in files():
+        tree = ast.parse(path.read_text())
+        imported = {
+            alias.asname or alias.name: f"{node.module}.{alias.name}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CLASSES:
+                yield f"{path.relative_to(REPO)}:{node.lineno}", node, imported
+
+
+def message_of(call: ast.Call, imported: dict[str, str], known: dict[tuple[str, str], Message]) -> Message | None:
+    """The message that a call names as `errors.NAME`; None where it is a variable."""
+    named = call.args[0] if call.args else None
+    if isinstance(named, ast.Attribute) and isinstance(named.value, ast.Name):
+        return known.get((imported.get(named.value.id, ""), named.attr))
+    return None
+
+
+def test_codes_are_unique_and_well_formed() -> None:
+    codes = Counter(message.code for message in messages().values())
+    assert [code for code, count in codes.items() if count > 1 or not CODE.fullmatch(code)] == []
+
+
+def test_errors_give_the_fields_that_their_text_names() -> None:
+    known, faults = messages(), []
+    for place, call, imported in raised():
+        message = message_of(call, imported, known)
+        given = {word.arg for word in call.keywords}
+        if message is not None and None not in given and placeholders(message.text) - given:
+            faults.append(f"{place}: {message.code} lacks {sorted(placeholders(message.text) - given)}")
+    assert faults == []
+
+
+def test_each_message_is_used() -> None:
+    names = {node.attr for path in files() for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
+    assert [message.code for (_, name), message in messages().items() if name not in names] == []
+
+
+def test_an_error_survives_pickling() -> None:
+    message = Message("input.example", "{path} has no column {column!r}")
+    error = pickle.loads(pickle.dumps(InputError(message, path="a.parquet", column="id", columns=("x", "y"))))
+    assert (type(error), error.code) == (InputError, "input.example")
+    assert error.fields == {"path": "a.parquet", "column": "id", "columns": ["x", "y"]}
+    assert str(error) == "a.parquet has no column 'id'"
+
+
+def test_raises_compares_code_and_fields() -> None:
+    message = Message("input.example", "{path}")
+    with raises("input.example", path="a"):
+        raise InputError(message, path="a", row=1)
+    with pytest.raises(AssertionError), raises("input.other"):
+        raise InputError(message, path="a")
+    with pytest.raises(AssertionError), raises("input.example", path="b"):
+        raise InputError(message, path="a")
