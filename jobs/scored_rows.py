@@ -8,30 +8,25 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 
 from ragassay.jobs.clean_output import clean_items
-from ragassay.jobs.output.partitions import batches, hive_keys
+from ragassay.jobs.output.scored_dataset import DataFile, read_file
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Ints
 
 READ = ["row_key", "row_id", "question", "context", "response", "sentences"]
-ROWS = 256
-"""Rows that are read at a time, with their texts."""
-
-Place = tuple[str, str]
-"""A file of `scored/`: partition, and path on the file system."""
 
 
-def by_file(paths: Sequence[Place], files: Ints, keys: Ints) -> dict[Place, Ints]:
+def by_file(files: Sequence[DataFile], numbers: Ints, keys: Ints) -> dict[DataFile, Ints]:
     """Rows by their files.
 
     Args:
-        paths: Files.
-        files: Number of each row's file in `paths`.
+        files: Files.
+        numbers: Number of each row's file in `files`.
         keys: `row_key` of each row.
     """
-    return {paths[number]: keys[files == number] for number in np.unique(files)}
+    return {files[number]: keys[numbers == number] for number in np.unique(numbers)}
 
 
-def chosen_rows(output: Folder, wanted: Mapping[Place, Ints], partition_keys: Mapping[str, str]) -> Any:
+def chosen_rows(output: Folder, wanted: Mapping[DataFile, Ints], partition_keys: Mapping[str, str]) -> Any:
     """A Ray datasource over rows of `scored/`, with the keys of their partitions.
 
     Args:
@@ -44,13 +39,13 @@ def chosen_rows(output: Folder, wanted: Mapping[Place, Ints], partition_keys: Ma
     from ray.data.datasource import Datasource, ReadTask
 
     fs = output.fs
-    tasks = [(place, path, ray.put(np.sort(keys)), len(keys)) for (place, path), keys in wanted.items()]
+    tasks = [(file, ray.put(np.sort(keys)), len(keys)) for file, keys in wanted.items()]
 
-    def read_task(place: str, path: str, keys: Any, count: int, limit: int | None) -> Any:
+    def read_task(file: DataFile, keys: Any, count: int, limit: int | None) -> Any:
         def read() -> Iterator[pa.Table]:
-            return clean_items(_tables(fs, place, path, ray.get(keys), partition_keys))
+            return clean_items(_tables(fs, file, ray.get(keys), partition_keys))
 
-        metadata = BlockMetadata(num_rows=count, size_bytes=None, input_files=[path], exec_stats=None)
+        metadata = BlockMetadata(num_rows=count, size_bytes=None, input_files=[file.path], exec_stats=None)
         return ReadTask(read, metadata, per_task_row_limit=limit)
 
     class ScoredSource(Datasource):  # type: ignore[misc]
@@ -65,12 +60,9 @@ def chosen_rows(output: Folder, wanted: Mapping[Place, Ints], partition_keys: Ma
     return ScoredSource()
 
 
-def _tables(fs: pafs.FileSystem, place: str, path: str, keys: Ints, partition_keys: Mapping[str, str]) -> Iterator[pa.Table]:
-    values = hive_keys(place)
-    for batch in batches(fs, [path], READ, ROWS):
-        rows = batch.filter(pa.array(np.isin(batch["row_key"].to_numpy(), keys)))
-        if rows.num_rows:
-            table = pa.Table.from_batches([rows])
-            for key, name in partition_keys.items():
-                table = table.append_column(name, pa.array([values.get(key)] * len(table), pa.string()))
-            yield table
+def _tables(fs: pafs.FileSystem, file: DataFile, keys: Ints, partition_keys: Mapping[str, str]) -> Iterator[pa.Table]:
+    for rows in read_file(fs, file, ["row_key"]):
+        chosen = np.flatnonzero(np.isin(rows.table["row_key"].to_numpy(), keys))
+        for table in rows.take(READ, chosen):
+            partition = [pa.array([file.keys.get(key)] * len(table), pa.string()) for key in partition_keys]
+            yield pa.table([*table.columns, *partition], names=[*READ, *partition_keys.values()])

@@ -12,11 +12,10 @@ from ragassay.jobs.cli.options import WAIT_MINUTES, Output, Wait
 from ragassay.jobs.cli.outputs import read_output
 from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import existing_output
-from ragassay.jobs.output.partitions import partitions
+from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.progress.show import LogFormat
 from ragassay.jobs.publish.targets import TARGETS, Tool
 from ragassay.jobs.storage import Folder
-from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.manifest import Manifest
 
 app = typer.Typer()
@@ -64,7 +63,6 @@ def publish(
 ) -> None:
     """Send verdicts to the tool in which people look at traces; goes on where it stopped, and sends nothing twice."""
     with our_errors() as console:
-        from ragassay.jobs.publish.choose import chosen
         from ragassay.jobs.publish.http import Http
         from ragassay.jobs.publish.run import Done, Job, columns_to_take, rehearse
         from ragassay.jobs.publish.run import publish as run_publish
@@ -77,11 +75,8 @@ def publish(
         where = f"{to} at {connection.url}"
 
         def what(seen: Folder, manifest: Manifest) -> Job:
-            files = partitions(seen, "scored")
-            if not files:
-                raise OutputError(f"output {output} has no verdicts yet: run `ragassay finalize {output}` first")
-            files = {place: files[place] for place in chosen(files, partition or [])}
-            job = Job(seen, manifest, files, TARGETS[to], Wanted("", None, only is not None, text, sentences), name, again)
+            scored = open_scored(seen).require_verdicts().matching(partition or [])
+            job = Job(seen, manifest, scored, TARGETS[to], Wanted("", None, only is not None, text, sentences), name, again)
             return replace(job, wanted=columns_to_take(job, trace_column, span_column))
 
         def send(seen: Folder, manifest: Manifest) -> Done:

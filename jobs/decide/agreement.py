@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from pyarrow import parquet as pq
 from pyarrow.fs import FileType
 
 from ragassay.jobs.decide.review_lines import SUFFIX, SUFFIXES, Item, last_words, read_lines
-from ragassay.jobs.output.partitions import hive_path, partitions, read_group
-from ragassay.jobs.progress.task import advance
+from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.storage import Folder, file_of, open_file, refuse_inside, writing
 from ragassay.jobs.writable import check_writable
 from ragassay.pipeline.calibration.kappa import Agreement, agreement_of
@@ -140,20 +138,10 @@ def item_texts(rows: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
 
 def _texts(output: Folder, row_ids: set[str]) -> dict[tuple[str | None, str], dict[str, Any]]:
     """Question and response of rows, by partition and id, and by id alone."""
-    files = partitions(output, "scored")
-    if not files:
-        raise OutputError(f"output {output.uri} has no verdicts yet: run `ragassay finalize {output.uri}` first")
     found: dict[tuple[str | None, str], dict[str, Any]] = {}
-    for place, paths in files.items():
-        for path in paths:
-            with pq.ParquetFile(path, filesystem=output.fs) as parquet:
-                for group in range(parquet.num_row_groups):
-                    ids = read_group(parquet, group, ["row_id"], place)["row_id"].to_pylist()
-                    advance(len(ids), "rows")
-                    if row_ids.isdisjoint(ids):
-                        continue
-                    rows = read_group(parquet, group, ["row_id", "question", "response"], place).to_pylist()
-                    for row in rows:
-                        if row["row_id"] in row_ids:
-                            found[hive_path(place), row["row_id"]] = found[None, row["row_id"]] = row
+    for rows in open_scored(output).require_verdicts().batches(["row_id"]):
+        chosen = [i for i, row_id in enumerate(rows.table["row_id"].to_pylist()) if row_id in row_ids]
+        for table in rows.take(["row_id", "question", "response"], chosen):
+            for row in table.to_pylist():
+                found[rows.file.partition_name, row["row_id"]] = found[None, row["row_id"]] = row
     return found

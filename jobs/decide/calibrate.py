@@ -11,7 +11,7 @@ from ragassay.jobs.decide.choose import FOLDS, SEED, Choice, choose, fitted_rule
 from ragassay.jobs.decide.contenders import stored_rule
 from ragassay.jobs.decide.labelled import Labelled, fits_of_all, load_labelled, member_values_of
 from ragassay.jobs.decide.labels import LabelSource
-from ragassay.jobs.output.partitions import batches, partitions
+from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.finalize import score_cells, score_moments
@@ -177,18 +177,18 @@ def _both(good: Bools) -> bool:
 def _of_all_scores(output: Folder, values: dict[str, str], rule: Rule, target: Target) -> tuple[float, dict[str, float | None]]:
     """A threshold from every response's score: the quantile that flags the wanted share, or the mean of the history."""
     scoring = VerdictSettings(values, rule, None, "")
-    scored = partitions(output, "scored").values()  # a run may be adding to raw/
-    moments = merge(score_moments(output.fs, files, scoring) for files in scored)
+    scored = open_scored(output)  # a run may be adding to raw/
+    paths = [[file.path for file in files] for files in scored.partitions.values()]
+    moments = merge(score_moments(output.fs, files, scoring) for files in paths)
     if not moments.count:
         raise FitError(f"no response has a score under these members, so that no threshold can be found for {target.text}")
     if target.metric != "mean":
-        cut = share_cut(lambda low, high: (score_cells(output.fs, files, scoring, low, high) for files in scored), target.level)
+        cut = share_cut(lambda low, high: (score_cells(output.fs, files, scoring, low, high) for files in paths), target.level)
         assert cut is not None
         return cut.value, {"responses": float(cut.count), "flagged_of_all": cut.flagged / cut.count}
     flagged = 0
-    for files in scored:
-        for batch in batches(output.fs, files, NUMBERS):
-            flagged += int((apply_rule(rule, *scores_of(batch, values)).response <= moments.mean).sum())
+    for rows in scored.batches(NUMBERS):
+        flagged += int((apply_rule(rule, *scores_of(rows.batch, values)).response <= moments.mean).sum())
     return moments.mean, {"responses": float(moments.count), "flagged_of_all": flagged / moments.count}
 
 

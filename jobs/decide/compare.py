@@ -2,18 +2,14 @@
 
 import heapq
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-from pyarrow import parquet as pq
-
 from ragassay.jobs.decide.labelled import member_values_of
 from ragassay.jobs.decide.labels import Label, LabelSource, to_labels
-from ragassay.jobs.output.partitions import partitions, read_group
+from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.storage import Folder
-from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.pipeline.members import Value
 from ragassay.schemas.columns import HALLUCINATED
 from ragassay.schemas.manifest import Manifest
@@ -139,40 +135,25 @@ def _means(rows: Sequence[Mapping[str, Any]], values: Mapping[str, str]) -> dict
 
 
 def _last_rows(output: Folder, last: int, order_by: str | None, source: LabelSource | None) -> list[dict[str, Any]]:
-    files = partitions(output, "scored")
-    if not files:
-        raise OutputError(f"output {output.uri} has no verdicts yet: run `ragassay finalize {output.uri}` first")
-    wanted = [*READ, *([source.column] if source else []), *([order_by] if order_by else [])]
-    seen: set[str] = set()
+    scored = open_scored(output).require_verdicts()
+    extra = [*([source.column] if source else []), *([order_by] if order_by else [])]
+    scored.require_columns(extra)
     found: list[tuple[Any, int, dict[str, Any]]] = []  # a heap: the earliest of the last rows is dropped first
-    for number, table in enumerate(_groups_from_the_end(output, files, wanted)):
-        seen |= set(table.column_names)
-        has_labels = source is not None and source.column in table.column_names
-        labels = to_labels(table[source.column], source) if source and has_labels else [None] * len(table)
-        keys = table[order_by].to_pylist() if order_by and order_by in table.column_names else [None] * len(table)
-        for i in range(len(table) - 1, -1, -1):
+    for number, rows in enumerate(scored.batches([*READ, *extra], backwards=True)):
+        labels = to_labels(rows.table[source.column], source) if source else [None] * len(rows)
+        keys = rows.table[order_by].to_pylist() if order_by else [None] * len(rows)
+        for i in range(len(rows) - 1, -1, -1):
             place = (-number, i)
             key = place if order_by is None else (keys[i] is not None, _sortable(keys[i]), *place)
             if len(found) == last and key <= found[0][0]:
                 if order_by is None:
                     break
                 continue
-            item = (key, len(found), {**table.slice(i, 1).to_pylist()[0], "label": labels[i]})
+            item = (key, len(found), {**rows.table.slice(i, 1).to_pylist()[0], "label": labels[i]})
             (heapq.heappush if len(found) < last else heapq.heapreplace)(found, item)
         if order_by is None and len(found) == last:
             break
-    for name in wanted[len(READ) :]:
-        if name not in seen:
-            raise InputError(f"output {output.uri} has no column {name!r}; it has {', '.join(sorted(seen))}")
     return [row for *_, row in sorted(found, key=lambda item: item[0], reverse=True)]
-
-
-def _groups_from_the_end(output: Folder, files: Mapping[str, list[str]], columns: list[str]) -> Iterator[pa.Table]:
-    for place in sorted(files, reverse=True):
-        for path in reversed(files[place]):
-            with pq.ParquetFile(path, filesystem=output.fs) as parquet:
-                for group in range(parquet.num_row_groups - 1, -1, -1):
-                    yield read_group(parquet, group, columns, place)
 
 
 def _sortable(value: Any) -> Any:

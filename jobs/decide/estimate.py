@@ -8,16 +8,14 @@ from datetime import UTC, datetime
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet as pq
 
 from ragassay.jobs.address import address_of
 from ragassay.jobs.decide.estimate_notes import SpokenOf, estimate_notes
-from ragassay.jobs.decide.labelled import as_text
 from ragassay.jobs.decide.labels import Drawn, Key, Label, LabelSource, Reviewed, read_reviewed, row_name, to_labels
-from ragassay.jobs.decide.reviewed_rows import labels_of_group, refuse_repeated
+from ragassay.jobs.decide.reviewed_rows import labels_of_rows, refuse_repeated
 from ragassay.jobs.output.manifest import read_manifest
-from ragassay.jobs.output.partitions import hive_keys, hive_path, natural, partitions, read_group
-from ragassay.jobs.progress.task import advance
+from ragassay.jobs.output.partitions import natural
+from ragassay.jobs.output.scored_dataset import Rows, as_text, open_scored
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.prediction_powered import (
@@ -121,44 +119,30 @@ def estimate(output: Folder, source: LabelSource, slices: Sequence[str] = ()) ->
 
 def _read(output: Folder, source: LabelSource, reviewed: Reviewed | None, slices: Sequence[str]) -> _Rows:
     """Verdicts of all scored rows, and the labels of some."""
-    files = partitions(output, "scored")
-    if not files:
-        raise OutputError(f"output {output.uri} has no verdicts yet: run `ragassay finalize {output.uri}` first")
+    scored = open_scored(output).require_verdicts()
     rows = _Rows(parts={name: [] for name in (PARTITION, *slices)}, values={name: {} for name in (PARTITION, *slices)})
     rows.shares = np.array(read_manifest(output).shares_out())
     wanted = ["row_id", "status", "score", "verdict", *slices, *source.where, *([] if reviewed else [source.column])]
-    met: set[str] = set()
-    for place, paths in files.items():
-        for path in paths:
-            with pq.ParquetFile(path, filesystem=output.fs) as parquet:
-                met |= set(parquet.schema_arrow.names) | set(hive_keys(place))
-                for group in range(parquet.num_row_groups):
-                    table = read_group(parquet, group, ["row_key", *wanted], place)
-                    if reviewed is not None:
-                        keys, labels = labels_of_group(parquet, group, place, reviewed)
-                    else:
-                        keys = [(hive_path(place), row_id) for row_id in table["row_id"].to_pylist()]
-                        labels = to_labels(_column(table, source.column), source)
-                    _gather(rows, table, place, keys, labels, source, reviewed)
-                    advance(len(table), "rows")
-    for name in wanted:
-        if name not in met:
-            raise InputError(f"output {output.uri} has no column {name!r}; it has {', '.join(sorted(met))}")
+    scored.require_columns(wanted)
+    for part in scored.batches(["row_key", *wanted]):
+        if reviewed is not None:
+            keys, labels = labels_of_rows(part, reviewed)
+        else:
+            keys = [(part.file.partition_name, row_id) for row_id in part.table["row_id"].to_pylist()]
+            labels = to_labels(part.table[source.column], source)
+        _gather(rows, part, keys, labels, source, reviewed)
     return rows
 
 
 def _gather(
     rows: _Rows,
-    table: pa.Table,
-    place: str,
+    part: Rows,
     keys: Sequence[Key],
     labels: Sequence[Label | None],
     source: LabelSource,
     reviewed: Reviewed | None,
 ) -> None:
-    looked_at = np.ones(len(table), dtype=bool)
-    for name, value in source.where.items():
-        looked_at &= np.array([as_text(v) == value for v in _column(table, name).to_pylist()], dtype=bool)
+    table, looked_at = part.table, part.matches(source.where)
     ok = pc.and_(pc.equal(table["status"], Status.OK.value), pc.is_valid(table["score"])).to_numpy().astype(bool)
     scored = looked_at & ok
     rows.elsewhere += int((~looked_at).sum())
@@ -184,11 +168,11 @@ def _gather(
     rows.rows += len(keep)
     rows.flagged.append(pc.equal(table["verdict"].take(keep), HALLUCINATED).to_numpy().astype(bool))
     rows.scores.append(table["score"].take(keep).to_numpy())
-    rows.stands.append(_stands(_column(table, "row_key").take(keep), rows.shares))
+    rows.stands.append(_stands(table["row_key"].take(keep), rows.shares))
     for name, codes in rows.parts.items():
         known = rows.values[name]
         values = (
-            [hive_path(place)] * len(keep) if name == PARTITION else map(as_text, _column(table, name).take(keep).to_pylist())
+            [part.file.partition_name] * len(keep) if name == PARTITION else map(as_text, table[name].take(keep).to_pylist())
         )
         codes.append(np.array([known.setdefault(value, len(known)) for value in values], dtype=np.int64))
         if name != PARTITION and len(known) > MOST_VALUES:
@@ -201,13 +185,8 @@ def _stands(keys: pa.ChunkedArray, shares: Floats) -> Floats:
     """How many rows each scored one stands for: 1 / share of its file's rows that were scored."""
     if not len(shares):
         return np.ones(len(keys))
-    numbers = pc.shift_right(pc.fill_null(keys.cast(pa.int64()), 0), 32).to_numpy()
+    numbers = pc.shift_right(keys, 32).to_numpy()
     return 1 / np.where(numbers < len(shares), shares[np.minimum(numbers, len(shares) - 1)], 1.0)
-
-
-def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
-    """A column; nulls where this partition's logs had none."""
-    return table[name] if name in table.column_names else pa.chunked_array([pa.nulls(table.num_rows)])
 
 
 def _sample(source: LabelSource, rows: _Rows, reviewed: Reviewed | None) -> tuple[Sample, list[str], bool]:

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet as pq
 
 from ragassay.jobs.decide.labels import (
     SENTENCE_COLUMNS,
@@ -21,8 +20,9 @@ from ragassay.jobs.decide.labels import (
     sentence_truth,
     to_labels,
 )
-from ragassay.jobs.decide.reviewed_rows import labels_of_group, refuse_repeated
-from ragassay.jobs.output.partitions import hive_keys, hive_path, partitions, read_group
+from ragassay.jobs.decide.reviewed_rows import labels_of_rows, refuse_repeated
+from ragassay.jobs.output.partitions import hive_path
+from ragassay.jobs.output.scored_dataset import ScoredDataset, as_batch, as_text, open_scored
 from ragassay.jobs.output.snapshot import check_rows
 from ragassay.jobs.sections import Normalize
 from ragassay.jobs.storage import Folder
@@ -55,7 +55,7 @@ class Labelled:
         score: Stored response score.
         passed: Whether the stored verdict, a judge's where one decided, is supported.
         judge: The judge's number where it decided; else NaN.
-        keys: `row_key`; -1 in outputs of before there was one.
+        keys: `row_key`.
         thresholds: Stored tau.
         counts: Sentences a response.
         values: Member -> a value a sentence.
@@ -158,7 +158,7 @@ def stats_of(output: Folder, values: dict[str, str]) -> dict[str, PartitionStats
         OutputError: Those of a partition are missing or old, or a run is writing new ones.
     """
     found: dict[str, PartitionStats] = {}
-    for place in partitions(output, "scored"):
+    for place in open_scored(output).partitions:
         stats = known_stats(output, place)
         if stats is None or stats.values != values:
             raise OutputError(f"statistics of partition {hive_path(place)!r} are missing or old: run `ragassay finalize` first")
@@ -196,22 +196,18 @@ def load_labelled(
         InputError: There is no such column, no label, an unknown one, or only one class.
         OutputError: There are no verdicts.
     """
-    files = partitions(output, "scored")
-    if not files:
-        raise OutputError(f"output {output.uri} has no verdicts yet: run `ragassay finalize {output.uri}` first")
+    scored = open_scored(output).require_verdicts()
     reviewed = read_reviewed(source) if source.file else None
-    columns = _check_columns(output, files, source, [*slices, *source.where, *([group] if group else [])], reviewed is not None)
-    if group is None and "item" in columns:
+    _check_columns(scored, source, [*slices, *source.where, *([group] if group else [])])
+    if group is None and "item" in scored.columns:
         group = "item"
     parts = _Parts()
-    named = source.sentences or next((c for c in SENTENCE_COLUMNS if c in columns and _are_places(output, files, c)), None)
-    if named and not _are_places(output, files, named):
+    named = source.sentences or next((c for c in SENTENCE_COLUMNS if c in scored.columns and _are_places(scored, c)), None)
+    if named and not _are_places(scored, named):
         raise InputError(f"column {named!r} holds no sentence labels: lists of structs with whole numbers start and end")
     wanted = [*READ, *slices, *([group] if group else []), *([named] if named else [])]
-    for place, paths in files.items():
-        for path in paths:
-            for table in _labelled_tables(output, place, path, wanted, named, source, reviewed, parts):
-                _gather(parts, table, values, group, slices, texts)
+    for table in _labelled_tables(scored, wanted, named, source, reviewed, parts):
+        _gather(parts, table, values, group, slices, texts)
     labels: list[Label] = parts.columns.get("label", [])
     _check_classes(source, labels, parts)
     refuse_repeated(source.file or "", parts.met)
@@ -245,10 +241,9 @@ def load_labelled(
     )
 
 
-def _are_places(output: Folder, files: dict[str, list[str]], name: str) -> bool:
+def _are_places(scored: ScoredDataset, name: str) -> bool:
     """Whether a column is a list of structs with start and end, wherever it is."""
-    for paths in files.values():
-        schema = pq.read_schema(paths[0], filesystem=output.fs)
+    for schema in set(map(scored.schema_of, scored.files)):
         if name in schema.names:
             kind = schema.field(name).type
             if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_struct(kind.value_type):
@@ -259,88 +254,69 @@ def _are_places(output: Folder, files: dict[str, list[str]], name: str) -> bool:
     return True
 
 
-def _check_columns(
-    output: Folder, files: dict[str, list[str]], source: LabelSource, wanted: Sequence[str], from_file: bool
-) -> set[str]:
-    """Columns that the output has in any partition, hive keys included."""
-    found: set[str] = set()
-    for place, paths in files.items():
-        found |= set(hive_keys(place)) | set(pq.read_schema(paths[0], filesystem=output.fs).names)
-    if not from_file and source.column in {"verdict", "status", "run_id", "error"}:
-        raise InputError(f"column {source.column!r} is our own: a label is what a person says")
-    needed = [*([] if from_file else [source.column, *([source.sentences] if source.sentences else [])]), *wanted]
-    for name in needed:
-        if name not in found:
-            raise InputError(f"output {output.uri} has no column {name!r}; it has {', '.join(sorted(found))}")
-    return found
+def _check_columns(scored: ScoredDataset, source: LabelSource, wanted: Sequence[str]) -> None:
+    if source.file is None:
+        if source.column in {"verdict", "status", "run_id", "error"}:
+            raise InputError(f"column {source.column!r} is our own: a label is what a person says")
+        scored.require_columns([source.column, *([source.sentences] if source.sentences else [])])
+    scored.require_columns(wanted)
 
 
 def _labelled_tables(
-    output: Folder,
-    place: str,
-    path: str,
+    scored: ScoredDataset,
     wanted: Sequence[str],
     named: str | None,
     source: LabelSource,
     reviewed: Reviewed | None,
     parts: _Parts,
 ) -> Iterator[pa.Table]:
-    """The rows of a file that have both a label and a score, a row group at a time.
+    """The rows that have both a label and a score, few at a time.
 
-    Of a row group without any, only labels are read: most of a log has none.
+    Of all others only labels are read: most of a log has none.
     """
-    with pq.ParquetFile(path, filesystem=output.fs) as parquet:
-        for group in range(parquet.num_row_groups):
-            light = read_group(parquet, group, ["row_id", "status", "score", source.column, *source.where], place)
-            if reviewed is None:
-                labels = to_labels(_column(light, source.column), source)
+    for rows in scored.batches(["row_id", "status", "score", *source.where, *([] if reviewed else [source.column])]):
+        if reviewed is None:
+            labels = to_labels(rows.table[source.column], source)
+        else:
+            keys, labels = labels_of_rows(rows, reviewed)
+            parts.met.update(key for key in keys if reviewed.speaks_of(key))
+        looked_at = rows.matches(source.where)
+        is_scored = pc.and_(pc.equal(rows.table["status"], Status.OK.value), pc.is_valid(rows.table["score"])).to_numpy()
+        labelled = np.array([label is not None for label in labels], dtype=bool) & looked_at
+        parts.elsewhere += int((~looked_at).sum())
+        parts.unlabelled += int((looked_at & ~labelled).sum())
+        parts.unscored += int((labelled & ~is_scored).sum())
+        chosen = np.flatnonzero(labelled & is_scored)
+        for table in rows.take(wanted, chosen):
+            numbers, chosen = chosen[: len(table)], chosen[len(table) :]
+            parts.add("label", [labels[i] for i in numbers])
+            if reviewed is not None:
+                parts.add("sentence labels", [reviewed.sentences.get(keys[i]) for i in numbers])
+                parts.probabilities |= {probability for i in numbers for _, probability in reviewed.drawn[keys[i]]}
             else:
-                keys, labels = labels_of_group(parquet, group, place, reviewed)
-                parts.met.update(key for key in keys if reviewed.speaks_of(key))
-            looked_at = np.ones(len(light), dtype=bool)
-            for name, value in source.where.items():
-                looked_at &= np.array([as_text(v) == value for v in _column(light, name).to_pylist()])
-            scored = pc.and_(pc.equal(light["status"], Status.OK.value), pc.is_valid(light["score"])).to_numpy()
-            labelled = np.array([label is not None for label in labels]) & looked_at
-            parts.elsewhere += int((~looked_at).sum())
-            parts.unlabelled += int((looked_at & ~labelled).sum())
-            parts.unscored += int((labelled & ~scored).sum())
-            keep = np.flatnonzero(labelled & scored)
-            if len(keep):
-                table = read_group(parquet, group, wanted, place).take(pa.array(keep))
-                parts.add("label", [labels[i] for i in keep])
-                if reviewed is not None:
-                    parts.add("sentence labels", [reviewed.sentences.get(keys[i]) for i in keep])
-                    parts.probabilities |= {probability for i in keep for _, probability in reviewed.drawn[keys[i]]}
-                else:
-                    parts.add("sentence labels", _column(table, named).to_pylist() if named else [None] * len(keep))
-                yield table
-
-
-def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
-    """A column; nulls where this partition's logs had none."""
-    return table[name] if name in table.column_names else pa.chunked_array([pa.nulls(table.num_rows)])
+                parts.add("sentence labels", table[named].to_pylist() if named else [None] * len(table))
+            yield table
 
 
 def _gather(
     parts: _Parts, table: pa.Table, values: dict[str, str], group: str | None, slices: Sequence[str], texts: bool
 ) -> None:
-    batch = table.combine_chunks().to_batches()[0]
+    batch = as_batch(table)
     found, counts = scores_of(batch, values)
     for name, array in found.items():
         parts.add_array(f"value {name}", array)
     parts.add_array("count", counts)
     _gather_members(parts, batch, values, counts)
-    parts.add("language", _column(table, "language").to_pylist())
+    parts.add("language", table["language"].to_pylist())
     parts.add_array("score", table["score"].to_numpy())
     parts.add_array("threshold", table["threshold"].to_numpy())
     parts.add_array("passed", pc.equal(table["verdict"], SUPPORTED).to_numpy().astype(np.float64))
-    parts.add_array("judge", _column(table, "judge_score").cast(pa.float64()).to_numpy())
-    parts.add("key", [-1 if key is None else key for key in _column(table, "row_key").to_pylist()])
+    parts.add_array("judge", table["judge_score"].to_numpy())
+    parts.add("key", table["row_key"].to_pylist())
     contexts, responses = table["context"].to_pylist(), table["response"].to_pylist()
     parts.add("group", _groups(table, group, contexts))
     for name in slices:
-        parts.add(f"slice {name}", [as_text(v) for v in _column(table, name).to_pylist()])
+        parts.add(f"slice {name}", [as_text(v) for v in table[name].to_pylist()])
     if texts:
         parts.add("texts", list(zip(table["question"].to_pylist(), contexts, responses, strict=True)))
     start = len(parts.columns["label"]) - len(responses)
@@ -363,7 +339,7 @@ def _groups(table: pa.Table, group: str | None, contexts: Sequence[Sequence[str 
         ids = table["row_id"].to_pylist()
         pairs = zip(contexts, ids, strict=True)
         return [f"row {row_id}" if context is None else "\x1f".join(filter(None, context)) for context, row_id in pairs]
-    rows = zip(_column(table, group).to_pylist(), table["row_id"].to_pylist(), strict=True)
+    rows = zip(table[group].to_pylist(), table["row_id"].to_pylist(), strict=True)
     return [f"row {row_id}" if item is None else f"item {item}" for item, row_id in rows]
 
 
@@ -389,12 +365,3 @@ def _check_classes(source: LabelSource, labels: Sequence[Label], parts: _Parts) 
             f"{where}: all {len(labels)} labelled rows are {', '.join(found)}; correct and hallucinated ones are both needed "
             "to tell them apart"
         )
-
-
-def as_text(value: Any) -> str:
-    """A value of a column as text; a point in time is its day, a boolean true or false."""
-    if value is None:
-        return "(none)"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return value.date().isoformat() if hasattr(value, "date") else str(value)

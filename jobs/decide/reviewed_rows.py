@@ -2,30 +2,29 @@
 
 from collections.abc import Mapping
 
-from pyarrow import parquet as pq
-
 from ragassay.jobs.decide.labels import PARTITION, Key, Label, Reviewed, row_name
-from ragassay.jobs.output.partitions import hive_path, read_group
+from ragassay.jobs.output.scored_dataset import Rows
 from ragassay.pipeline.errors import InputError
 
+SPANS = ("sentences.list.element.start", "sentences.list.element.end")
 
-def labels_of_group(
-    parquet: pq.ParquetFile, group: int, place: str, reviewed: Reviewed
-) -> tuple[list[Key], list[Label | None]]:
-    """Key and label of every row of a row group of `scored/`; sentences are read only where a label depends on them.
+
+def labels_of_rows(rows: Rows, reviewed: Reviewed) -> tuple[list[Key], list[Label | None]]:
+    """Key and label of rows of `scored/`; sentences are read only of rows whose label depends on them.
 
     Args:
-        parquet: The file.
-        group: Number of the row group.
-        place: The file's partition, as on disk.
+        rows: The rows, with `row_id`.
         reviewed: The labels.
     """
-    partition = hive_path(place) if reviewed.by_partition else None
-    keys = [(partition, row_id) for row_id in read_group(parquet, group, ["row_id"], place)["row_id"].to_pylist()]
-    if reviewed.by_sentences.isdisjoint(keys):
-        return keys, [reviewed.responses.get(key) for key in keys]
-    sentences = read_group(parquet, group, ["sentences"], place)["sentences"].to_pylist()
-    return keys, [reviewed.label(key, mine) for key, mine in zip(keys, sentences, strict=True)]
+    partition = rows.file.partition_name if reviewed.by_partition else None
+    keys: list[Key] = [(partition, row_id) for row_id in rows.table["row_id"].to_pylist()]
+    labels = [reviewed.responses.get(key) for key in keys]
+    by_sentences = [i for i, key in enumerate(keys) if key in reviewed.by_sentences]
+    if by_sentences:
+        sentences = rows.read(SPANS, by_sentences)["sentences"].to_pylist()
+        for i, spans in zip(by_sentences, sentences, strict=True):
+            labels[i] = reviewed.label(keys[i], spans)
+    return keys, labels
 
 
 def refuse_repeated(file: str, met: Mapping[Key, int]) -> None:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
-from ragassay.jobs.output.partitions import batches
+from ragassay.jobs.output.scored_dataset import batches
 from ragassay.jobs.output.snapshot import with_verdicts_id
 from ragassay.jobs.storage import writing
 from ragassay.jobs.verdict.judged import Judged

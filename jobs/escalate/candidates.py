@@ -6,11 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet as pq
 
-from ragassay.jobs.output.partitions import hive_keys
-from ragassay.jobs.scored_rows import Place
-from ragassay.jobs.storage import Folder
+from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, as_batch
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.escalate.choose import most_doubtful
@@ -27,48 +24,49 @@ class Candidates:
     """The scored responses of some partitions.
 
     Attributes:
-        paths: Their files.
-        files: Number of each one's file in `paths`.
+        files: Their files.
+        file_numbers: Number of each one's file in `files`.
         keys: `row_key` of each.
         certainty: The lower, the more doubtful: |score - tau|, or the member's value; NaN where it has none.
         judged: Whether its verdict is a judge's by now.
         order: Values of the column that they stand in order of; None without one.
     """
 
-    paths: list[Place]
-    files: Ints
+    files: Sequence[DataFile]
+    file_numbers: Ints
     keys: Ints
     certainty: Floats
     judged: Bools
     order: pa.ChunkedArray | None
 
 
-def candidates(output: Folder, files: Mapping[str, Sequence[str]], escalate: Escalate, values: Mapping[str, str]) -> Candidates:
+def candidates(scored: ScoredDataset, escalate: Escalate, values: Mapping[str, str]) -> Candidates:
     """Look through partitions of `scored/`: a few numbers a response stay in memory.
 
     Args:
-        output: The output folder.
-        files: Partition of `scored/` -> its files.
+        scored: The partitions.
         escalate: What makes a response doubtful.
         values: Member -> which of its numbers is used.
 
     Raises:
-        OutputError: The verdicts lack the member.
-        InputError: There is no such column to order by.
+        OutputError: The verdicts lack the member, or can't be read.
+        InputError: A partition lacks the column to order by.
     """
-    paths = [(place, path) for place, all_paths in files.items() for path in all_paths]
+    number_of = {file: number for number, file in enumerate(scored.files)}
     numbers, keys, certainty, judged, order = [], [], [], [], []
-    for number, (place, path) in enumerate(paths):
-        for table in scored_tables(output, place, path, escalate):
-            keys.append(table["row_key"].to_numpy())
-            numbers.append(np.full(len(table), number))
-            certainty.append(certainty_of(table, escalate.when, values))
-            judged.append(_is_judged(table))
-            if escalate.order is not None:
-                order.append(table.select([escalate.order]))
+    if escalate.order is not None:
+        for place in scored.partitions:
+            scored.only([place]).require_columns([escalate.order], "escalate.order")
+    for file, table in scored_tables(scored, escalate.when, escalate.order):
+        keys.append(table["row_key"].to_numpy())
+        numbers.append(np.full(len(table), number_of[file]))
+        certainty.append(certainty_of(table, escalate.when, values))
+        judged.append(pc.fill_null(pc.not_equal(table["decided_by"], ENSEMBLE), False).to_numpy())
+        if escalate.order is not None:
+            order.append(table.select([escalate.order]))
     return Candidates(
-        paths=paths,
-        files=np.concatenate([np.array([], np.int64), *numbers]),
+        files=scored.files,
+        file_numbers=np.concatenate([np.array([], np.int64), *numbers]),
         keys=np.concatenate([np.array([], np.int64), *keys]),
         certainty=np.concatenate([np.array([]), *certainty]),
         judged=np.concatenate([np.array([], bool), *judged]),
@@ -76,21 +74,11 @@ def candidates(output: Folder, files: Mapping[str, Sequence[str]], escalate: Esc
     )
 
 
-def scored_tables(output: Folder, place: str, path: str, escalate: Escalate) -> Iterator[pa.Table]:
-    """The scored rows of a file, with what makes them doubtful, a row group at a time."""
-    keys = hive_keys(place)
-    with pq.ParquetFile(path, filesystem=output.fs) as parquet:
-        names = parquet.schema_arrow.names
-        if escalate.order is not None and escalate.order not in [*names, *keys]:
-            raise InputError(f"{path} has no column {escalate.order!r}, by which escalate.order wants the responses in a row")
-        wanted = ["row_key", "status", "score", "threshold", "decided_by", *([escalate.order] if escalate.order else [])]
-        columns = [name for name in dict.fromkeys(wanted) if name in names]
-        columns += MEMBERS if escalate.when != UNCERTAINTY else []
-        for group in range(parquet.num_row_groups):
-            table = parquet.read_row_group(group, columns=columns)
-            if escalate.order in keys and escalate.order not in names:
-                table = table.append_column(escalate.order, pa.array([keys[escalate.order]] * len(table)))
-            yield table.filter(pc.equal(table["status"], Status.OK.value))
+def scored_tables(scored: ScoredDataset, when: str, order: str | None = None) -> Iterator[tuple[DataFile, pa.Table]]:
+    """The scored rows with what makes them doubtful, in batches, each with its file."""
+    columns = ["row_key", "status", "score", "threshold", "decided_by", *([order] if order else [])]
+    for rows in scored.batches([*columns, *(MEMBERS if when != UNCERTAINTY else [])]):
+        yield rows.file, rows.table.filter(pc.equal(rows.table["status"], Status.OK.value))
 
 
 def certainty_of(table: pa.Table, when: str, values: Mapping[str, str]) -> Floats:
@@ -100,8 +88,7 @@ def certainty_of(table: pa.Table, when: str, values: Mapping[str, str]) -> Float
         return distance
     if not len(table):
         return np.array([])
-    batch = table.combine_chunks().to_batches()[0]
-    return Value(values[when]).of_responses(member_structs(batch, [when])[when])
+    return Value(values[when]).of_responses(member_structs(as_batch(table), [when])[when])
 
 
 def choose(found: Candidates, escalate: Escalate, before: Segment) -> Ints:
@@ -127,21 +114,13 @@ def doubts_of(certainty: Floats) -> np.ndarray[tuple[int], np.dtype[np.float32]]
     return -certainty.astype(np.float32)
 
 
-def before(output: Folder, files: Mapping[str, Sequence[str]], escalate: Escalate, values: Mapping[str, str]) -> Segment:
+def before(scored: ScoredDataset, escalate: Escalate, values: Mapping[str, str]) -> Segment:
     """What the responses of partitions come down to for the dynamic threshold of those behind them."""
     total = Segment()
-    plain = escalate.model_copy(update={"order": None})
-    for place, paths in files.items():
-        for path in paths:
-            for table in scored_tables(output, place, path, plain):
-                certainty = certainty_of(table, escalate.when, values)
-                total = total + segment_of(doubts_of(certainty[np.isfinite(certainty)]))
+    for _, table in scored_tables(scored, escalate.when):
+        certainty = certainty_of(table, escalate.when, values)
+        total = total + segment_of(doubts_of(certainty[np.isfinite(certainty)]))
     return total
-
-
-def _is_judged(table: pa.Table) -> Bools:
-    judged: Bools = pc.fill_null(pc.not_equal(table["decided_by"], ENSEMBLE), False).to_numpy()
-    return judged
 
 
 def _in_order(found: Candidates) -> Ints:

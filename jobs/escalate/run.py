@@ -14,7 +14,8 @@ from ragassay.jobs.escalate.apply import Applied, apply_file
 from ragassay.jobs.escalate.candidates import Candidates, before, candidates, choose
 from ragassay.jobs.escalate.written import Outcomes, drop_superseded, outcomes, spent
 from ragassay.jobs.output.fingerprint import differences, short
-from ragassay.jobs.output.partitions import hive_keys, hive_path, partitions
+from ragassay.jobs.output.partitions import hive_path
+from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, open_scored
 from ragassay.jobs.output.snapshot import judged_id
 from ragassay.jobs.plan import Sink, Stage, run_plan
 from ragassay.jobs.progress.task import advance, expect, task
@@ -23,7 +24,7 @@ from ragassay.jobs.score.checkpoint import clear_pending
 from ragassay.jobs.score.progress import progress
 from ragassay.jobs.score.register import check_slm
 from ragassay.jobs.score.stages import slm_stage
-from ragassay.jobs.scored_rows import Place, by_file, chosen_rows
+from ragassay.jobs.scored_rows import by_file, chosen_rows
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.judged import judged_partitions
 from ragassay.pipeline.arrays import Ints
@@ -47,7 +48,7 @@ class Chosen:
 
     Attributes:
         judge: Who it is.
-        pending: Partitions of `scored/` that they were chosen from -> their files.
+        pending: Partitions of `scored/` that they were chosen from, as on disk.
         scored: Scored responses in these.
         keys: `row_key` of each response that the judge decides, those that it was asked about before among them.
         wanted: Those that it is still to be asked about, by their files.
@@ -55,10 +56,10 @@ class Chosen:
     """
 
     judge: JudgeRecord
-    pending: dict[str, list[str]]
+    pending: list[str]
     scored: int
     keys: Ints
-    wanted: dict[Place, Ints]
+    wanted: dict[DataFile, Ints]
     started: float
 
 
@@ -100,18 +101,19 @@ def choose_responses(job: Job, output: Folder, manifest: Manifest, *, anew: bool
     clear_pending(output, CHECKPOINT, ESCALATED)
     output.delete(CHECKPOINT)
     drop_superseded(output)
+    finalized = _finalized(output, manifest)
     pending = not_escalated(output, manifest, escalate if anew else None)
-    found = candidates(output, pending, escalate, job.values)
+    found = candidates(finalized.only(pending), escalate, job.values)
     known = outcomes(output)
     _refuse_other_verdicts(output, found, known)
-    earlier = {p: files for p, files in _finalized(output, manifest).items() if p not in pending}
-    chosen = choose(found, escalate, _history(output, earlier, job, escalate))
+    earlier = finalized.only(place for place in finalized.partitions if place not in pending)
+    chosen = choose(found, escalate, before(earlier, escalate, job.values) if escalate.threshold else Segment())
     asked_before = known.keys[np.isin(known.keys, found.keys) | known.failed]
     keys = np.union1d(found.keys[chosen], asked_before)
     return Chosen(judge, pending, len(found.keys), keys, wanted_rows(found, chosen, known, earlier), started)
 
 
-def ask_judge(job: Job, output: Folder, run_id: str, wanted: Mapping[Place, Ints], console: Console) -> None:
+def ask_judge(job: Job, output: Folder, run_id: str, wanted: Mapping[DataFile, Ints], console: Console) -> None:
     """Put responses to the judge; its answers are written to `escalated/`.
 
     Args:
@@ -130,7 +132,7 @@ def ask_judge(job: Job, output: Folder, run_id: str, wanted: Mapping[Place, Ints
         check_slm(escalate.to)
     rows = sum(map(len, wanted.values()))
     console.print(f"{rows} responses to put to the judge")
-    names = {key: escalated_key(key) for place, _ in wanted for key in hive_keys(place)}
+    names = {key: escalated_key(key) for file in wanted for key in file.keys}
     output.fs.create_dir(output.path(ESCALATED), recursive=True)
     sink = Sink(output, ESCALATED, list(names.values()), escalated_schema(names.values()), CHECKPOINT)
     block_mib = min(job.block_mib, SERVED_BLOCK_MIB) if escalate.to.engine.SERVED else job.block_mib
@@ -154,15 +156,15 @@ def apply_decisions(job: Job, output: Folder, manifest: Manifest, chosen: Chosen
     """
     escalate = job.escalate
     assert escalate is not None
-    touched = [*chosen.pending, *dict.fromkeys(place for place, _ in chosen.wanted if place not in chosen.pending)]
+    touched = list(dict.fromkeys([*chosen.pending, *(file.partition for file in chosen.wanted)]))
     record = _account(output, manifest, escalate, chosen)
     verdicts_id = judged_id(manifest.runs[-1].run_id)
     with task(console, "deciding", "escalated", unit="partitions"):
         flagged, changed, rise = _apply(output, manifest, touched, chosen.keys, verdicts_id)
-    return Escalated(replace(record, changed=changed), list(chosen.pending), flagged, verdicts_id, rise)
+    return Escalated(replace(record, changed=changed), chosen.pending, flagged, verdicts_id, rise)
 
 
-def not_escalated(output: Folder, manifest: Manifest, under: Escalate | None = None) -> dict[str, list[str]]:
+def not_escalated(output: Folder, manifest: Manifest, under: Escalate | None = None) -> list[str]:
     """Partitions of `scored/` that have verdicts and were not escalated; all, where `escalated/` was moved away.
 
     Args:
@@ -176,11 +178,12 @@ def not_escalated(output: Folder, manifest: Manifest, under: Escalate | None = N
         records = {run.run_id: run.escalation for run in manifest.runs}
         ways = {run_id: (record.when, record.share) for run_id, record in records.items() if record is not None}
         done = {place: run_id for place, run_id in done.items() if ways.get(run_id) == (under.when, under.share)}
-    return {p: files for p, files in _finalized(output, manifest).items() if hive_path(p) not in done}
+    return [place for place in _finalized(output, manifest).partitions if hive_path(place) not in done]
 
 
-def _finalized(output: Folder, manifest: Manifest) -> dict[str, list[str]]:
-    return {p: files for p, files in partitions(output, "scored").items() if hive_path(p) in manifest.finalized}
+def _finalized(output: Folder, manifest: Manifest) -> ScoredDataset:
+    scored = open_scored(output)
+    return scored.only(place for place in scored.partitions if hive_path(place) in manifest.finalized)
 
 
 def judge_stages(job: Job, escalate: Escalate, run_id: str = "") -> list[Stage]:
@@ -220,19 +223,15 @@ def _refuse_other_verdicts(output: Folder, found: Candidates, known: Outcomes) -
         )
 
 
-def _history(output: Folder, earlier: Mapping[str, Sequence[str]], job: Job, escalate: Escalate) -> Segment:
-    return before(output, earlier, escalate, job.values) if escalate.threshold else Segment()
-
-
-def wanted_rows(found: Candidates, chosen: Ints, known: Outcomes, earlier: Mapping[str, Sequence[str]]) -> dict[Place, Ints]:
+def wanted_rows(found: Candidates, chosen: Ints, known: Outcomes, earlier: ScoredDataset) -> dict[DataFile, Ints]:
     """The rows to ask about, by their files: those chosen that have no outcome, and errors of any night."""
     asked = np.isin(found.keys, known.keys[known.failed])
     asked[chosen] |= ~np.isin(found.keys[chosen], known.keys)
-    wanted = by_file(found.paths, found.files[asked], found.keys[asked])
-    for place, paths in earlier.items():
+    wanted = by_file(found.files, found.file_numbers[asked], found.keys[asked])
+    for place, files in earlier.partitions.items():
         again = known.keys[known.failed & known.of(hive_path(escalated_place(place)))]
         if len(again):
-            wanted |= {(place, path): again for path in paths}
+            wanted |= dict.fromkeys(files, again)
     return wanted
 
 
@@ -282,9 +281,9 @@ def _apply(
     import ray
 
     remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(apply_file))
-    scored, judged = partitions(output, "scored"), judged_partitions(output, manifest, places)
+    scored, judged = open_scored(output).partitions, judged_partitions(output, manifest, places)
     tasks = {
-        p: [remote.remote(output.fs, path, judged[p], keys, verdicts_id) for path in scored[p]]
+        p: [remote.remote(output.fs, file.path, judged[p], keys, verdicts_id) for file in scored[p]]
         for p in places
         if judged[p].files
     }

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet as pq
 
-from ragassay.jobs.output.partitions import batches, hive_path, partitions
+from ragassay.jobs.output.partitions import hive_path, partitions
+from ragassay.jobs.output.scored_dataset import batches
 from ragassay.jobs.storage import Folder, read_table, writing
 from ragassay.pipeline.arrays import Bools, Ints
 from ragassay.schemas.columns import USAGE, Status

@@ -1,18 +1,15 @@
 """Which flagged sentences are explained: all, those of the worst responses, or a sample of every kind of row."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet as pq
 
-from ragassay.jobs.decide.labelled import as_text
-from ragassay.jobs.output.partitions import hive_keys, partitions, read_group
+from ragassay.jobs.output.scored_dataset import DataFile, as_text, open_scored
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Floats, Ints
-from ragassay.pipeline.errors import InputError, OutputError
+from ragassay.pipeline.errors import InputError
 
 
 @dataclass
@@ -21,19 +18,19 @@ class FlaggedRows:
 
     Attributes:
         keys: `row_key` of each.
-        files: Number of its file in `paths`.
+        file_numbers: Number of its file in `files`.
         scores: Score of each; the lower, the worse.
         sentences: Numbers of its flagged sentences.
         strata: Value of the column that a sample is stratified by, as text; empty without one.
-        paths: (partition, path on the file system) of each file.
+        files: The files of `scored/`.
     """
 
     keys: Ints
-    files: Ints
+    file_numbers: Ints
     scores: Floats
     sentences: list[tuple[int, ...]]
     strata: list[str]
-    paths: list[tuple[str, str]] = field(default_factory=list)
+    files: tuple[DataFile, ...] = ()
 
     @property
     def counts(self) -> Ints:
@@ -49,48 +46,25 @@ def flagged_rows(output: Folder, stratify: str | None = None) -> FlaggedRows:
         stratify: Column, or key of partitions, whose values are read too.
 
     Raises:
-        OutputError: There are no verdicts, or they were written by an earlier version of this program.
+        OutputError: There are no verdicts.
         InputError: There is no such column.
     """
-    files = partitions(output, "scored")
-    if not files:
-        raise OutputError(f"output {output.uri} has no verdicts yet: run `ragassay finalize {output.uri}` first")
-    found = FlaggedRows(np.array([], np.int64), np.array([], np.int64), np.array([]), [], [])
-    keys, numbers, scores = [], [], []
-    met = stratify is None
-    for place, paths in files.items():
-        for path in paths:
-            found.paths.append((place, path))
-            for table in _flagged_tables(output, place, path, stratify):
-                keys.append(table["row_key"].to_numpy())
-                numbers.append(np.full(len(table), len(found.paths) - 1))
-                scores.append(table["score"].to_numpy())
-                found.sentences += _numbers(table["sentences"].combine_chunks())
-                if stratify in table.column_names:
-                    met = True
-                    found.strata += map(as_text, table[stratify].to_pylist())
-                elif stratify:
-                    found.strata += [as_text(None)] * len(table)
-    if not met:
-        raise InputError(f"output {output.uri} has no column {stratify!r}, by which the sample would be stratified")
-    found.keys, found.files = np.concatenate([found.keys, *keys]), np.concatenate([found.files, *numbers])
-    found.scores = np.concatenate([found.scores, *scores])
-    return found
-
-
-def _flagged_tables(output: Folder, place: str, path: str, stratify: str | None) -> Iterator[pa.Table]:
-    """The rows with flagged sentences, a row group at a time."""
-    with pq.ParquetFile(path, filesystem=output.fs) as parquet:
-        names = set(parquet.schema_arrow.names) | set(hive_keys(place))
-        if "row_key" not in names:
-            raise OutputError(
-                f"the verdicts of {output.uri} are of an earlier version: run `ragassay finalize {output.uri}` with the job "
-                "file that made them first"
-            )
-        columns = ["row_key", "score", "flagged_sentences", "sentences", *([stratify] if stratify else [])]
-        for group in range(parquet.num_row_groups):
-            table = read_group(parquet, group, columns, place)
-            yield table.filter(pc.greater(table["flagged_sentences"], 0))
+    scored = open_scored(output).require_verdicts()
+    if stratify:
+        scored.require_columns([stratify], "by which the sample would be stratified")
+    number_of = {file: number for number, file in enumerate(scored.files)}
+    keys, numbers, scores = [np.array([], np.int64)], [np.array([], np.int64)], [np.array([])]
+    sentences: list[tuple[int, ...]] = []
+    strata: list[str] = []
+    columns = ["row_key", "score", "flagged_sentences", "sentences.list.element.flagged", *([stratify] if stratify else [])]
+    for rows in scored.batches(columns):
+        flagged = rows.table.filter(pc.greater(rows.table["flagged_sentences"], 0))
+        keys.append(flagged["row_key"].to_numpy())
+        numbers.append(np.full(len(flagged), number_of[rows.file]))
+        scores.append(flagged["score"].to_numpy())
+        sentences += _numbers(flagged["sentences"].combine_chunks())
+        strata += map(as_text, flagged[stratify].to_pylist() if stratify else ())
+    return FlaggedRows(np.concatenate(keys), np.concatenate(numbers), np.concatenate(scores), sentences, strata, scored.files)
 
 
 def _numbers(sentences: pa.ListArray) -> list[tuple[int, ...]]:

@@ -14,11 +14,11 @@ from ragassay.jobs.decide.labelled import member_values_of
 from ragassay.jobs.decide.labels import Label
 from ragassay.jobs.explain.measure import REVIEW
 from ragassay.jobs.explain.written import explained_rows
-from ragassay.jobs.output.partitions import partitions
+from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.output.snapshot import unchanged
 from ragassay.jobs.storage import Folder, open_folder, refuse_inside
 from ragassay.jobs.writable import check_writable
-from ragassay.pipeline.errors import ConfigError, OutputError
+from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.explain.strategy import Strategy
 from ragassay.pipeline.members import Value, member_values
 from ragassay.schemas.explanations import Outcome
@@ -150,10 +150,7 @@ def _label(said: list[dict[str, Any]], flagged: int) -> str | None:
 def _explained(output: Folder, strategy: str, columns: list[str]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """Rows of `scored/` that are explained, with the explanations of what is flagged now."""
     found = explained_rows(output, strategy)
-    files = partitions(output, "scored")
-    if not files:
-        raise OutputError(f"output {output.uri} has no verdicts yet: run `ragassay finalize {output.uri}` first")
-    for row in rows(output, files, ["row_key", "row_id", *dict.fromkeys(["sentences", *columns])]):
+    for row in rows(open_scored(output).require_verdicts(), ["row_key", "row_id", *dict.fromkeys(["sentences", *columns])]):
         entries = [entry for entry in found.get(row["row_key"], []) if row["sentences"][entry["sentence"]]["flagged"]]
         if entries:
             yield row, entries

@@ -6,9 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import parquet as pq
 
-from ragassay.jobs.decide.labelled import as_text
 from ragassay.jobs.decide.labels import (
     PARTITION,
     SENTENCE_COLUMNS,
@@ -20,8 +18,9 @@ from ragassay.jobs.decide.labels import (
     sentence_truth,
     to_labels,
 )
+from ragassay.jobs.decide.reviewed_rows import SPANS
 from ragassay.jobs.explain.written import explained_rows
-from ragassay.jobs.output.partitions import hive_path, partitions, read_group
+from ragassay.jobs.output.scored_dataset import Rows, ScoredDataset, as_text, open_scored
 from ragassay.jobs.storage import Folder, open_file, read_table
 from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.pipeline.explain.strategy import Strategy
@@ -178,13 +177,13 @@ def _sentences(
     judged: dict[tuple[Key, str, int], bool],
 ) -> Iterator[_Sentence]:
     explained = explained_rows(output, strategy)
-    for place, row in _labelled_rows(output, source, reviewed, column):
+    for partition, row in _labelled_rows(open_scored(output), source, reviewed, column):
         said = row["sentence labels"]
         spans = [(s["start"], s["end"]) for s in row["sentences"] or []]
         truth = sentence_truth(spans, said, row["label"]) if said is not None else _by_response(row["label"], len(spans))
         for entry in explained.get(row["row_key"], []):
             keys: list[tuple[Key, str, int]] = [
-                ((partition, row["row_id"]), strategy, entry["sentence"]) for partition in (hive_path(place), None)
+                ((place, row["row_id"]), strategy, entry["sentence"]) for place in (partition, None)
             ]
             yield _Sentence(
                 data=row["data"],
@@ -203,44 +202,31 @@ def _by_response(label: Label | None, sentences: int) -> list[bool | None]:
 
 
 def _labelled_rows(
-    output: Folder, source: LabelSource | None, reviewed: Reviewed | None, column: str | None
+    scored: ScoredDataset, source: LabelSource | None, reviewed: Reviewed | None, column: str | None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Rows of `scored/` with label, labels of sentences, and data set."""
-    wanted = ["row_key", "row_id", "sentences", *SENTENCE_COLUMNS, *([column] if column else [])]
-    wanted += list(source.where) if source else []
-    if source and not source.file:
-        wanted += [source.column, *([source.sentences] if source.sentences else [])]
-    met: set[str] = set()
-    for place, paths in partitions(output, "scored").items():
-        for path in paths:
-            with pq.ParquetFile(path, filesystem=output.fs) as parquet:
-                for group in range(parquet.num_row_groups):
-                    table = read_group(parquet, group, wanted, place)
-                    met |= set(table.column_names)
-                    labels = _labels(table, source)
-                    named = (source.sentences if source else None) or next(
-                        (c for c in SENTENCE_COLUMNS if c in table.column_names), ""
-                    )
-                    for row, label in zip(table.to_pylist(), labels, strict=True):
-                        if source and any(as_text(row.get(name)) != value for name, value in source.where.items()):
-                            continue
-                        row |= {"label": label, "sentence labels": row.get(named) if source and not reviewed else None}
-                        if reviewed is not None:
-                            key = (hive_path(place) if reviewed.by_partition else None, row["row_id"])
-                            row |= {
-                                "label": reviewed.label(key, row["sentences"]),
-                                "sentence labels": reviewed.sentences.get(key),
-                            }
-                        yield place, {**row, "data": as_text(row.get(column)) if column else "all"}
-    for name in [*([column] if column else []), *([source.column] if source and not source.file else [])]:
-        if name not in met:
-            raise InputError(f"output {output.uri} has no column {name!r}")
+    """Rows of `scored/` with label, labels of sentences, and data set; each with its partition."""
+    in_logs = source if source and not source.file else None
+    required = [*([column] if column else []), *([in_logs.column] if in_logs else [])]
+    scored.require_columns(required)
+    wanted = ["row_key", "row_id", *SPANS, *SENTENCE_COLUMNS, *required, *(source.where if source else [])]
+    wanted += [in_logs.sentences] if in_logs and in_logs.sentences else []
+    for rows in scored.batches(wanted):
+        labels = to_labels(rows.table[in_logs.column], in_logs) if in_logs else [None] * len(rows)
+        named = in_logs and (in_logs.sentences or _sentence_column(scored, rows))
+        looked_at = rows.matches(source.where if source else {})
+        for row, label, keep in zip(rows.table.to_pylist(), labels, looked_at, strict=True):
+            if not keep:
+                continue
+            row |= {"label": label, "sentence labels": row[named] if named else None}
+            if reviewed is not None:
+                key = (rows.file.partition_name if reviewed.by_partition else None, row["row_id"])
+                row |= {"label": reviewed.label(key, row["sentences"]), "sentence labels": reviewed.sentences.get(key)}
+            yield rows.file.partition_name, {**row, "data": as_text(row[column]) if column else "all"}
 
 
-def _labels(table: pa.Table, source: LabelSource | None) -> list[Label | None]:
-    if source is None or source.file or source.column not in table.column_names:
-        return [None] * len(table)
-    return to_labels(table[source.column], source)
+def _sentence_column(scored: ScoredDataset, rows: Rows) -> str | None:
+    """The column of the logs that labels sentences, in the file of these rows."""
+    return next((name for name in SENTENCE_COLUMNS if name in scored.schema_of(rows.file).names), None)
 
 
 def _judgements(uri: str) -> dict[tuple[Key, str, int], bool]:

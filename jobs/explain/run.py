@@ -22,7 +22,6 @@ from ragassay.jobs.explain.written import entries, take_out
 from ragassay.jobs.output.fingerprint import differences, short
 from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
-from ragassay.jobs.output.partitions import hive_keys
 from ragassay.jobs.output.snapshot import Snapshot, read_snapshot
 from ragassay.jobs.plan import Sink, Stage, needed_resources, run_plan
 from ragassay.jobs.progress.task import task
@@ -214,8 +213,8 @@ def _stage(
 def _run(
     job: Job, output: Folder, flagged: FlaggedRows, todo: Ints, stage: Stage, strategy: Strategy, console: Console, size: int
 ) -> None:
-    keys = {key: key_name(key) for place, _ in flagged.paths for key in hive_keys(place)}
-    wanted = by_file(flagged.paths, flagged.files[todo], flagged.keys[todo])
+    keys = {key: key_name(key) for file in flagged.files for key in file.keys}
+    wanted = by_file(flagged.files, flagged.file_numbers[todo], flagged.keys[todo])
     names = list(keys.values())
     output.fs.create_dir(output.path(EXPLANATIONS), recursive=True)
     sink = Sink(output, EXPLANATIONS, ["strategy", *names], explanations_schema(names), CHECKPOINT)

@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
-from ragassay.jobs.output.partitions import batches
+from ragassay.jobs.output.scored_dataset import batches
 from ragassay.jobs.storage import Folder, writing
 from ragassay.schemas.explanations import ASKED_AGAIN, dataset_of
 

@@ -9,13 +9,12 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-from pyarrow import parquet as pq
 from rich.console import Console
 
 from ragassay.jobs.address import address_of, server_of, without_secrets
 from ragassay.jobs.input.files import Logs
 from ragassay.jobs.input.tables.places import library
-from ragassay.jobs.output.partitions import partitions
+from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.sections import OpenLineage
 from ragassay.jobs.storage import Folder, open_folder
 from ragassay.pipeline.errors import InputError, RagassayError
@@ -152,8 +151,8 @@ class _Teller:
         place = _place(self._output.address_of("scored"))
         if not done:
             return self._events.OutputDataset(*place)
-        paths = [path for files in partitions(self._output, "scored").values() for path in files]
-        facets = {"schema": self._schema(pq.read_schema(paths[0], filesystem=self._output.fs))} if paths else {}
+        scored = open_scored(self._output)
+        facets = {"schema": self._schema(scored.schema_of(scored.files[0]))} if scored.files else {}
         rows = self._run.rows.get("scored", 0) + self._run.rows.get("failed", 0)
         count = self._facets.output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(rowCount=rows)
         return self._events.OutputDataset(*place, facets=facets, outputFacets={"outputStatistics": count})

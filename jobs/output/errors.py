@@ -53,6 +53,13 @@ NO_TEXT = Message(
     "logs into another OUTPUT without drop_text",
 )
 
+# scored/
+NO_VERDICTS = Message("output.no-verdicts", "output {output} has no verdicts yet: run `ragassay finalize {output}` first")
+NO_COLUMN = Message("output.no-column", "output {output} has no column {column!r}{setting}; it has {columns}")
+UNREADABLE_VERDICTS = Message(
+    "output.unreadable-verdicts", "{path} can't be read: {reason}. `ragassay finalize` writes scored/ anew"
+)
+
 # calibration files
 NO_CALIBRATION = Message(
     "calibration.missing", "calibration {path} does not exist: make one with `ragassay calibrate OUTPUT --label COLUMN`"
@@ -62,6 +69,8 @@ OTHER_SCORES = Message("calibration.other-scores", "calibration {path} was fitte
 NOT_A_CALIBRATION = Message("calibration.foreign-file", "{path} exists and is no calibration: name another file")
 
 # --partitions
+NO_KEY = Message("partitions.no-key", "--partitions: the partitions of the output have no key {key!r}")
+NO_PARTITION = Message("partitions.none", "output: {reason}")
 FILTER_SYNTAX = Message(
     "partitions.syntax",
     "--partitions {filter!r} can't be read at {rest!r}: write comparisons of hive keys by = != < <= > >=, joined by `and`, "

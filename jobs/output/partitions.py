@@ -1,14 +1,9 @@
-"""The Parquet files of an output folder's datasets, `raw/` and `scored/`: partitions, and their rows in batches."""
+"""The Parquet files of an output folder's datasets, by partition."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable
 from urllib.parse import unquote
 
-import pyarrow as pa
-from pyarrow import fs as pafs
-from pyarrow import parquet as pq
-
-from ragassay.jobs.progress.task import advance
 from ragassay.jobs.storage import Folder
 
 BATCH_ROWS = 8192
@@ -57,23 +52,3 @@ def natural(place: str) -> tuple[tuple[int, str], ...]:
     """Key that sorts hive paths as people do: month=9 before month=10."""
     parts = re.findall(r"\d+|\D+", place)
     return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in parts)
-
-
-def batches(
-    fs: pafs.FileSystem, files: Sequence[str], columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
-) -> Iterator[pa.RecordBatch]:
-    """Batches of rows, file by file, so that a partition of any size takes the same memory."""
-    for path in files:
-        with pq.ParquetFile(path, filesystem=fs) as parquet:
-            for batch in parquet.iter_batches(rows, columns=columns):
-                yield batch
-                advance(batch.num_rows, "rows")
-
-
-def read_group(parquet: pq.ParquetFile, group: int, columns: Sequence[str], place: str) -> pa.Table:
-    """Columns of a row group, hive keys of its partition among them; those that it does not have are left out."""
-    there = [name for name in dict.fromkeys(columns) if name in parquet.schema_arrow.names]
-    table = parquet.read_row_group(group, columns=there)
-    for key, value in hive_keys(place).items():
-        table = table.append_column(key, pa.array([value] * len(table)))
-    return table

@@ -58,18 +58,33 @@ def judged_id(run_id: str) -> str:
 
 
 @dataclass(frozen=True)
+class Footer:
+    """What the footer of a file of `scored/` says.
+
+    Attributes:
+        verdicts_id: Id of its verdicts; None where it has none.
+        rows: How many rows it has.
+        schema: Its columns.
+    """
+
+    verdicts_id: str | None
+    rows: int
+    schema: pa.Schema
+
+
+@dataclass(frozen=True)
 class _File:
     """A file of `scored/`.
 
     Attributes:
         place: Partition, as on disk.
         info: Its path, size and time.
-        rows: Its rows; None if it can't be read.
+        footer: Its footer; None if it can't be read.
     """
 
     place: str
     info: pafs.FileInfo
-    rows: int | None
+    footer: Footer | None
 
     @property
     def state(self) -> tuple[str, int, int]:
@@ -129,8 +144,8 @@ class Snapshot(Folder):
         Raises:
             OutputRewritten: They are of other rows: a run has written new ones.
         """
-        there = [file.rows for file in self.files if file.place == place]
-        if None not in there and sum(filter(None, there)) != rows:
+        footers = [file.footer for file in self.files if file.place == place]
+        if None not in footers and sum(footer.rows for footer in footers if footer) != rows:
             raise rewritten(self.address, hive_path(place))
 
     def list(self, relative: str, suffix: str) -> list[pafs.FileInfo]:
@@ -204,16 +219,31 @@ def take_snapshot(output: Folder) -> tuple[Snapshot, Manifest]:
     infos = output.list("scored", ".parquet")
     base = len(output.path("scored")) + 1
     files = []
+    schemas: dict[pa.Schema, pa.Schema] = {}
     with ThreadPoolExecutor(READERS) as readers:
         footers = readers.map(lambda info: _footer(output.fs, info.path), infos)
-        for info, (found, rows) in zip(infos, footers, strict=True):
+        for info, footer in zip(infos, footers, strict=True):
             place = info.path[base:].rpartition("/")[0]
             named = manifest.verdict_files.get(hive_path(place))
-            if found == named or rows is None:  # of one that can't be read, whoever reads it says so
-                files.append(_File(place, info, rows))
+            if footer is None:  # of one that can't be read, whoever reads it says so
+                files.append(_File(place, info, None))
+            elif footer.verdicts_id == named:
+                # Most files have the same columns: one copy is kept.
+                files.append(_File(place, info, replace(footer, schema=schemas.setdefault(footer.schema, footer.schema))))
             elif named is not None:
                 raise rewritten(output.address, hive_path(place))
     return replace(pinned, files=tuple(files)), manifest
+
+
+def read_footer(fs: pafs.FileSystem, path: str) -> Footer:
+    """The footer of a file of `scored/`.
+
+    Raises:
+        OSError, pa.ArrowException: It can't be read.
+    """
+    metadata = pq.read_metadata(path, filesystem=fs)
+    found = (metadata.metadata or {}).get(VERDICTS_ID)
+    return Footer(found and found.decode(), metadata.num_rows, metadata.schema.to_arrow_schema().remove_metadata())
 
 
 def read_verdicts(output: Folder) -> Manifest:
@@ -259,14 +289,11 @@ def _worked(snapshot: Snapshot, manifest: Manifest, work: Callable[[Snapshot, Ma
         raise
 
 
-def _footer(fs: pafs.FileSystem, path: str) -> tuple[str | None, int | None]:
-    """Id of a file's verdicts, and its rows; None where it can't be read."""
+def _footer(fs: pafs.FileSystem, path: str) -> Footer | None:
     try:
-        footer = pq.read_metadata(path, filesystem=fs)
+        return read_footer(fs, path)
     except (OSError, pa.ArrowException):
-        return None, None
-    found = (footer.metadata or {}).get(VERDICTS_ID)
-    return found and found.decode(), footer.num_rows
+        return None
 
 
 def _without_unfinished(manifest: Manifest) -> Manifest:

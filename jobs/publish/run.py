@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any
 
-from ragassay.jobs.output.partitions import hive_path
+from ragassay.jobs.output.partitions import hive_path, natural
+from ragassay.jobs.output.scored_dataset import ScoredDataset
 from ragassay.jobs.output.snapshot import check_place
 from ragassay.jobs.progress.task import expect
 from ragassay.jobs.publish.http import Http
-from ragassay.jobs.publish.rows import columns_of, read_rows, repeated_ids, rows_of
 from ragassay.jobs.publish.state import State
 from ragassay.jobs.publish.target import Fate, Outcome, Sending, Target
 from ragassay.jobs.publish.verdict import Chunk, Wanted, chunks
@@ -62,7 +62,7 @@ class Job:
     Attributes:
         output: The output folder.
         manifest: Its manifest.
-        files: Files of the chosen partitions of `scored/`.
+        scored: The chosen partitions of `scored/`.
         target: The tool.
         wanted: What of which rows.
         name: Name of the score.
@@ -71,11 +71,16 @@ class Job:
 
     output: Folder
     manifest: Manifest
-    files: dict[str, list[str]]
+    scored: ScoredDataset
     target: Target
     wanted: Wanted
     name: str
     again: bool = False
+
+    @property
+    def places(self) -> list[str]:
+        """The chosen partitions, in the order in which they are sent."""
+        return sorted(self.scored.partitions, key=natural)
 
 
 def columns_to_take(job: Job, trace: str | None, span: str | None) -> Wanted:
@@ -89,7 +94,8 @@ def columns_to_take(job: Job, trace: str | None, span: str | None) -> Wanted:
     Raises:
         ConfigError: A named column is not there.
     """
-    there = columns_of(job.output, job.files[list(job.files)[-1]])  # older ones may have fewer
+    last = job.scored.partitions[job.places[-1]]  # earlier ones may have fewer columns
+    there = job.scored.schema_of(last[0]).names
     for named, option in ((trace, "--trace-column"), (span, "--span-column")):
         if named and named not in there:
             raise ConfigError(f"{option}: `scored/` has no column {named!r}. It has: {', '.join(there)}")
@@ -104,7 +110,7 @@ def rehearse(job: Job, state: State) -> tuple[Done, Any]:
         The counts; and what the first verdict would look like, None where there is none.
     """
     done, example = Done(), None
-    for place in job.files:
+    for place in job.places:
         part = _part(job, state, place)
         if part is None or (part.done and not _named(part)):
             (done.without_verdicts if part is None else done.current).append(hive_path(place))
@@ -130,7 +136,7 @@ def publish(job: Job, http: Http, state: State) -> Done:
         OutputRewritten: A run has replaced a partition meanwhile; its new verdicts are sent when this is done again.
     """
     done, todo = Done(), []
-    for place in job.files:
+    for place in job.places:
         part = _part(job, state, place)
         if part is None:
             done.without_verdicts.append(hive_path(place))
@@ -138,7 +144,7 @@ def publish(job: Job, http: Http, state: State) -> Done:
             done.current.append(hive_path(place))
         else:
             todo.append((place, part))
-    expect(sum(rows_of(job.output, job.files[place]) for place, _ in todo), "rows")
+    expect(job.scored.only(place for place, _ in todo).count_rows(), "rows")
     try:
         for place, part in todo:
             _send_partition(job, http, state, place, part, done)
@@ -149,7 +155,7 @@ def publish(job: Job, http: Http, state: State) -> Done:
         http.close()
     done.requests = http.requests
     there = state.published.partitions
-    done.refused = [one for place in map(hive_path, job.files) if place in there for one in there[place].refused]
+    done.refused = [one for place in map(hive_path, job.places) if place in there for one in there[place].refused]
     return done
 
 
@@ -179,12 +185,13 @@ def _named(part: PublishedPartition) -> set[str]:
 
 def _to_send(job: Job, place: str, part: PublishedPartition) -> Iterator[Chunk]:
     """What of a partition is to be sent: the rows behind those that were, or of one that is done those that were refused."""
-    files, wanted = job.files[place], job.wanted
+    scored, wanted = job.scored.only([place]), job.wanted
     if part.times and wanted.only_flagged:  # one that was flagged may no longer be
         wanted = replace(wanted, only_flagged=False)
     among = _named(part) if part.done else None
-    rows, repeated = read_rows(job.output, files, wanted.columns), repeated_ids(job.output, files)
-    return chunks(rows, wanted, job.target.batch, start=0 if part.done else part.rows, repeated=repeated, among=among)
+    repeated = scored.repeated_ids(is_counted=False)[place].to_pylist()
+    rows = (row for _, row in scored.rows(wanted.columns))
+    return chunks(rows, wanted, job.target.batch, start=0 if part.done else part.rows, repeated=set(repeated), among=among)
 
 
 def _send_partition(job: Job, http: Http, state: State, place: str, part: PublishedPartition, done: Done) -> None:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from ragassay.jobs.config import Job
 from ragassay.jobs.escalate.run import judge_stages, not_escalated
 from ragassay.jobs.input import Logs
+from ragassay.jobs.output import errors
 from ragassay.jobs.output.manifest import needs_text, read_manifest
 from ragassay.jobs.output.partitions import hive_path, partitions
 from ragassay.jobs.plan import Stage, needed_resources
@@ -225,7 +226,7 @@ def _plan_escalate(job: Job, output: Folder, manifest: Manifest, finalize: Plann
         return PlannedStep(False, (), "")
     needs_text(manifest, output.uri, "the judge of a cascade")
     if not command.reads_input and not manifest.finalized:
-        raise OutputError(f"output {output.uri} has no verdicts yet: run `ragassay finalize {output.uri}` first")
+        raise OutputError(errors.NO_VERDICTS, output=output.uri)
     waiting = {hive_path(place) for place in not_escalated(output, manifest)}
     found = tuple(sorted(waiting | set(finalize.partitions)))
     if not command.reads_input:

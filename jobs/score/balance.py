@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragassay.jobs.input import LogFile
-from ragassay.jobs.output.partitions import batches, hive_path, partitions
+from ragassay.jobs.output.partitions import hive_path, partitions
+from ragassay.jobs.output.scored_dataset import batches
 from ragassay.jobs.score.row_set import RowSet
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import BalanceError

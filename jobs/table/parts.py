@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyarrow import parquet as pq
 
 from ragassay.jobs.input.types import merge_schemas
-from ragassay.jobs.output.partitions import batches, hive_keys, hive_path, partitions
+from ragassay.jobs.output.partitions import hive_keys, hive_path
+from ragassay.jobs.output.scored_dataset import ScoredDataset, open_scored
 from ragassay.jobs.output.snapshot import check_place
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.table.types import storable_schema, stored
@@ -29,12 +29,12 @@ class Part:
 
     Attributes:
         place: Its hive path on disk.
-        files: Its files.
+        scored: Its rows.
         version: Which verdicts: grows where they are written anew.
     """
 
     place: str
-    files: list[str]
+    scored: ScoredDataset
     version: int
 
     @property
@@ -50,14 +50,14 @@ def parts_of(output: Folder, manifest: Manifest) -> list[Part]:
         OutputError: There are none.
     """
     numbers = {run.run_id: number for number, run in enumerate(manifest.runs, start=1)}
+    scored = open_scored(output)
     found = []
-    for place, files in sorted(partitions(output, "scored").items()):
+    for place in scored.partitions:
         verdicts = manifest.finalized.get(hive_path(place))
         if verdicts is not None:  # else a run is about to write it, or broke off
             runs = (verdicts.run_id, manifest.escalated.get(hive_path(place), ""))
-            found.append(Part(place, files, max(numbers.get(run, 1) for run in runs)))
-    if not found:
-        raise OutputError(f"output {output.uri} has no verdicts yet: run `ragassay finalize {output.uri}` first")
+            found.append(Part(place, scored.only([place]), max(numbers.get(run, 1) for run in runs)))
+    scored.only(part.place for part in found).require_verdicts()
     return found
 
 
@@ -67,8 +67,7 @@ def schema_of(output: Folder, parts: list[Part]) -> pa.Schema:
     Raises:
         OutputError: A column has types that nothing holds, or the name of one of those added.
     """
-    files = ((part.name, path) for part in parts for path in part.files)
-    schemas = {pq.read_schema(path, filesystem=output.fs).remove_metadata(): name for name, path in files}
+    schemas = {part.scored.schema_of(file): part.name for part in parts for file in part.scored.files}
     try:
         merged = merge_schemas(schemas)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -100,7 +99,8 @@ def rows_of(output: Folder, part: Part, schema: pa.Schema, name: str) -> Iterato
     """
     keys = {key: None if value == NULL else value for key, value in hive_keys(part.place).items()}
     values = {**keys, PARTITION: part.name, OUTPUT: name}
-    for batch in batches(output.fs, part.files):
+    for rows in part.scored.batches():
+        batch = rows.batch
         added = [pa.array([value] * batch.num_rows, pa.string()) for value in values.values()]
         names = [*batch.schema.names, *values]
         yield stored(pa.RecordBatch.from_arrays([*batch.columns, *added], names=names), schema)

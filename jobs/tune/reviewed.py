@@ -4,15 +4,13 @@ from collections import Counter
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import parquet as pq
 
 from ragassay.jobs.decide.labels import SENTENCE_COLUMNS, Key, LabelSource, Reviewed, read_reviewed
-from ragassay.jobs.decide.reviewed_rows import labels_of_group, refuse_repeated
+from ragassay.jobs.decide.reviewed_rows import labels_of_rows, refuse_repeated
 from ragassay.jobs.output.manifest import existing_output
-from ragassay.jobs.output.partitions import partitions, read_group
+from ragassay.jobs.output.scored_dataset import ScoredDataset, open_scored
 from ragassay.jobs.output.snapshot import read_snapshot
 from ragassay.jobs.sections import Columns
-from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import InputError
 
 TEXTS = ["question", "context", "response"]
@@ -35,7 +33,7 @@ def reviewed_log(uri: str, source: LabelSource, columns: Columns) -> pa.Table:
     """
     reviewed = read_reviewed(source)
     output = existing_output(uri)
-    found, met = read_snapshot(output, lambda folder, _: _spoken_of(folder, reviewed))
+    found, met = read_snapshot(output, lambda folder, _: _labelled_rows(open_scored(folder), reviewed))
     refuse_repeated(source.file or "", met)
     if not found:
         raise InputError(
@@ -47,24 +45,20 @@ def reviewed_log(uri: str, source: LabelSource, columns: Columns) -> pa.Table:
     return pa.table(arrays, names=names)
 
 
-def _spoken_of(output: Folder, reviewed: Reviewed) -> tuple[list[dict[str, Any]], Counter[Key]]:
+def _labelled_rows(scored: ScoredDataset, reviewed: Reviewed) -> tuple[list[dict[str, Any]], Counter[Key]]:
     """The rows that labels speak of, with their labels; and how often each key was met."""
     found: list[dict[str, Any]] = []
     met: Counter[Key] = Counter()
-    for place, paths in partitions(output, "scored").items():
-        for path in paths:
-            with pq.ParquetFile(path, filesystem=output.fs) as parquet:
-                for group in range(parquet.num_row_groups):
-                    keys, labels = labels_of_group(parquet, group, place, reviewed)
-                    mine = [i for i, key in enumerate(keys) if reviewed.speaks_of(key)]
-                    if not mine:
-                        continue
-                    met.update(keys[i] for i in mine)
-                    texts = read_group(parquet, group, TEXTS, place).take(pa.array(mine)).to_pylist()
-                    found += [
-                        {**text, "label": labels[i], "said": reviewed.sentences.get(keys[i])}
-                        for i, text in zip(mine, texts, strict=True)
-                    ]
+    for rows in scored.batches(["row_id"]):
+        keys, labels = labels_of_rows(rows, reviewed)
+        chosen = [i for i, key in enumerate(keys) if reviewed.speaks_of(key)]
+        if not chosen:
+            continue
+        met.update(keys[i] for i in chosen)
+        found += [
+            {**text, "label": labels[i], "said": reviewed.sentences.get(keys[i])}
+            for i, text in zip(chosen, rows.read(TEXTS, chosen).to_pylist(), strict=True)
+        ]
     return found, met
 
 

@@ -12,8 +12,9 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from ragassay.jobs.input.types import plain
-from ragassay.jobs.output.partitions import BATCH_ROWS, batches
+from ragassay.jobs.output.partitions import BATCH_ROWS
 from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
+from ragassay.jobs.output.scored_dataset import batches
 from ragassay.jobs.output.snapshot import with_verdicts_id
 from ragassay.jobs.storage import writing
 from ragassay.jobs.verdict.input_order import in_input_order

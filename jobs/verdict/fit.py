@@ -13,7 +13,8 @@ from pyarrow import fs as pafs
 
 from ragassay.jobs.clean_output import clean_task
 from ragassay.jobs.config import Job
-from ragassay.jobs.output.partitions import batches, history, hive_path, partitions
+from ragassay.jobs.output.partitions import history, hive_path, partitions
+from ragassay.jobs.output.scored_dataset import batches
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.resources import DRIVER_CPUS
 from ragassay.jobs.sections import Normalize

@@ -6,9 +6,9 @@ from itertools import zip_longest
 import numpy as np
 import pyarrow as pa
 from pyarrow import fs as pafs
-from pyarrow import parquet as pq
 
-from ragassay.jobs.output.partitions import BATCH_ROWS, batches
+from ragassay.jobs.output.partitions import BATCH_ROWS
+from ragassay.jobs.output.scored_dataset import batches, first_key
 
 
 def in_input_order(
@@ -27,7 +27,7 @@ def in_input_order(
     Yields:
         All rows, in batches of at most BATCH_ROWS.
     """
-    first = {path: _first_key(fs, path) for path in files}
+    first = {path: first_key(fs, path) for path in files}
     ordered = sorted(first, key=first.__getitem__)
     held: list[pa.Table] = []
     for path, following in zip_longest(ordered, ordered[1:]):
@@ -36,13 +36,6 @@ def in_input_order(
         ready = len(table) if following is None else int(np.searchsorted(table["row_key"].to_numpy(), first[following]))
         yield from table.slice(0, ready).to_batches(BATCH_ROWS)
         held = [table.slice(ready)] if ready < len(table) else []
-
-
-def _first_key(fs: pafs.FileSystem, path: str) -> int:
-    with pq.ParquetFile(path, filesystem=fs) as parquet:
-        place = parquet.schema_arrow.names.index("row_key")
-        groups = range(parquet.metadata.num_row_groups)
-        return min(int(parquet.metadata.row_group(group).column(place).statistics.min) for group in groups)
 
 
 def _sorted(table: pa.Table) -> pa.Table:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyarrow import fs as pafs
 
-from ragassay.jobs.output.partitions import batches, hive_path, partitions
+from ragassay.jobs.output.partitions import hive_path, partitions
+from ragassay.jobs.output.scored_dataset import batches
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.escalate.decide import Decisions, decisions_of
 from ragassay.schemas.escalated import ESCALATED, escalated_place

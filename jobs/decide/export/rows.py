@@ -8,15 +8,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-import pyarrow as pa
-
-from ragassay.jobs.output.partitions import batches, hive_path
-from ragassay.jobs.storage import Folder
-from ragassay.pipeline.errors import OutputError
+from ragassay.jobs.output.scored_dataset import ScoredDataset
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
-
-TEXT_ROWS = 1024
-"""Rows in memory at a time, with their texts; also rows of a row group written."""
 
 NOT_SCORED = "not scored"
 FLAGGED_SENTENCE = "flagged sentence"
@@ -57,18 +50,10 @@ Read = Callable[[Sequence[str]], Iterator[Row]]
 """Reads the rows of `scored/` with some columns, in the same order every time."""
 
 
-def rows(output: Folder, files: dict[str, list[str]], columns: Sequence[str]) -> Iterator[Row]:
+def rows(scored: ScoredDataset, columns: Sequence[str]) -> Iterator[Row]:
     """Rows of `scored/`, with their partition."""
-    for place, paths in files.items():
-        partition = hive_path(place)
-        for path in paths:
-            try:
-                for batch in batches(output.fs, [path], columns, TEXT_ROWS):
-                    for row in batch.to_pylist():
-                        row["partition"] = partition
-                        yield row
-            except (OSError, pa.ArrowException) as error:
-                raise OutputError(f"{path} can't be read: {error}. `ragassay finalize` writes it anew") from error
+    for file, row in scored.rows(columns):
+        yield {**row, "partition": file.partition_name}
 
 
 def prompt(row: Row, options: Options) -> str:

@@ -14,7 +14,7 @@ from ragassay.jobs.decide.export.pairs import pairs
 from ragassay.jobs.decide.export.reviewers import argilla, label_studio
 from ragassay.jobs.decide.export.rows import Options, Read, Row, Tally, rows
 from ragassay.jobs.decide.export.write import write_json, write_jsonl, write_parquet
-from ragassay.jobs.output.partitions import partitions
+from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.output.snapshot import unchanged
 from ragassay.jobs.storage import Folder, open_folder, refuse_inside
 from ragassay.jobs.writable import check_writable
@@ -91,10 +91,7 @@ def export(
     options = Options(system, context_in_prompt, only_clean, near_duplicates)
     _check_options(fmt, options)
     target = _target(output, dest)
-    files = partitions(output, "scored")
-    if not files:
-        raise OutputError(f"output {output.uri} has no verdicts yet: run `ragassay finalize {output.uri}` first")
-    read, tally = partial(rows, output, files), Tally()
+    read, tally = partial(rows, open_scored(output).require_verdicts()), Tally()
     made = _MAKERS[fmt](read, options, tally)
     first = next(made, None)
     if first is None:

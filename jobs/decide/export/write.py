@@ -8,9 +8,12 @@ from itertools import islice
 import pyarrow as pa
 from pyarrow import parquet as pq
 
-from ragassay.jobs.decide.export.rows import TEXT_ROWS, Row
+from ragassay.jobs.decide.export.rows import Row
 from ragassay.jobs.storage import Folder, writing
 from ragassay.pipeline.errors import OutputError
+
+GROUP_ROWS = 1024
+"""Rows of a row group of Parquet."""
 
 _ESCAPES = {ord(mark): f"\\u{ord(mark):04x}" for mark in "\x85\u2028\u2029"}  # a reader may take them for line ends
 
@@ -60,7 +63,7 @@ def write_parquet(target: Folder, rows: Iterator[Row], schema: pa.Schema) -> int
     """Write rows, those of a batch at a time; gives their number."""
     written = 0
     with _whole(target) as stream, pq.ParquetWriter(stream, schema, compression="zstd") as writer:
-        while batch := list(islice(rows, TEXT_ROWS)):
+        while batch := list(islice(rows, GROUP_ROWS)):
             writer.write_batch(pa.RecordBatch.from_pylist(batch, schema))
             written += len(batch)
     return written

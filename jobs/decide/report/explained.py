@@ -1,16 +1,16 @@
 """What `explanations/` says of flagged sentences: counted in one pass over its small columns; texts of the shown rows only."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
-from pyarrow import parquet as pq
 
-from ragassay.jobs.output.partitions import batches, hive_keys, partitions
+from ragassay.jobs.output.partitions import hive_keys, partitions
+from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, batches, read_file
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.explain.strategy import Strategy
 from ragassay.schemas.explanations import Outcome, dataset_of, key_name
@@ -21,9 +21,6 @@ MOST_TELLING = (Strategy.CATEGORIZED, Strategy.FALLBACK, Strategy.VANILLA)
 COUNTED = [
     "row_key", "model", *(f"explanations.list.element.{name}" for name in ("sentence", "category", "consistent", "status")),
 ]  # fmt: skip
-TEXT_ROWS = 1024
-"""Rows whose texts are read at a time."""
-
 NULL = "__HIVE_DEFAULT_PARTITION__"
 """Value of a hive key that a row has not."""
 
@@ -76,7 +73,7 @@ class Explanations:
     nights: dict[str, Counter[str]] = field(default_factory=dict)
 
 
-def count_explanations(output: Folder, scored: Mapping[str, Sequence[str]], show_all: bool = False) -> Explanations | None:
+def count_explanations(output: Folder, scored: ScoredDataset, show_all: bool = False) -> Explanations | None:
     """Count the explanations of the most telling strategy; None where there are none.
 
     What was explained before a new threshold took its flag away is not counted. Memory grows with the flagged sentences of
@@ -84,16 +81,16 @@ def count_explanations(output: Folder, scored: Mapping[str, Sequence[str]], show
 
     Args:
         output: The output folder.
-        scored: The files of `scored/` by partition.
+        scored: Its verdicts.
         show_all: Whether the page shows those that disagree.
     """
-    files: dict[Key, list[str]] = {}
-    for place, paths in scored.items():
-        files.setdefault(_key(place), []).extend(paths)
+    places: dict[Key, list[str]] = {}
+    for place in scored.partitions:
+        places.setdefault(_key(place), []).append(place)
     for strategy in MOST_TELLING:
         found = Explanations(strategy, show_all)
         for place, paths in partitions(output, dataset_of(strategy)).items():
-            flagged = _flagged(output, files.get(_key(place), []))
+            flagged = _flagged(scored.only(places.get(_key(place), [])))
             night = next(iter(hive_keys(place).values()), "")
             for batch in batches(output.fs, paths, COUNTED):
                 _count(found, night, batch, flagged)
@@ -117,7 +114,8 @@ def explanations_of(
         wanted.setdefault(_key(place), set()).add(row_key)
     found: dict[int, dict[int, Explanation]] = {}
     for place, paths in partitions(output, dataset_of(explained.strategy)).items():
-        for row in _rows(output, paths, wanted.get(_key(place), set())):
+        files = [DataFile(place, path) for path in paths]
+        for row in _rows(output, files, wanted.get(_key(place), set())):
             for entry in row["explanations"]:
                 disagrees = entry["consistent"] is False
                 if entry["status"] == Outcome.OK and (explained.all_shown or not disagrees):
@@ -130,17 +128,13 @@ def _key(place: str) -> Key:
     return tuple((key_name(key), value) for key, value in hive_keys(place).items() if value != NULL)
 
 
-def _flagged(output: Folder, paths: Collection[str]) -> pl.DataFrame:
-    """`row_key` and number of every flagged sentence of a partition; none of files that an older version wrote."""
+def _flagged(scored: ScoredDataset) -> pl.DataFrame:
+    """`row_key` and number of every flagged sentence."""
     found = [pl.DataFrame(schema={"row_key": pl.Int64, "sentence": pl.Int32})]
-    for path in paths:
-        with pq.ParquetFile(path, filesystem=output.fs) as parquet:
-            if "row_key" not in parquet.schema_arrow.names:
-                continue
-            for batch in parquet.iter_batches(columns=["row_key", "sentences.list.element.flagged"]):
-                frame = _frame(batch).with_columns(sentence=pl.int_ranges(pl.col("sentences").list.len(), dtype=pl.Int32))
-                flags = frame.explode("sentences", "sentence").filter(pl.col("sentences").struct.field("flagged"))
-                found.append(flags.select("row_key", "sentence"))
+    for rows in scored.batches(["row_key", "sentences.list.element.flagged"], is_counted=False):
+        frame = pl.DataFrame(rows.table).with_columns(sentence=pl.int_ranges(pl.col("sentences").list.len(), dtype=pl.Int32))
+        flags = frame.explode("sentences", "sentence").filter(pl.col("sentences").struct.field("flagged"))
+        found.append(flags.select("row_key", "sentence"))
     return pl.concat(found)
 
 
@@ -161,17 +155,14 @@ def _frame(batch: pa.RecordBatch) -> pl.DataFrame:
     return pl.DataFrame(pa.Table.from_batches([batch]))
 
 
-def _rows(output: Folder, paths: Iterable[str], keys: Collection[int]) -> Iterator[dict[str, Any]]:
-    """Rows with these keys; a row group's texts are read only if one of them stands in it."""
+def _rows(output: Folder, files: Iterable[DataFile], keys: Collection[int]) -> Iterator[dict[str, Any]]:
+    """Rows of `explanations/` with these keys; texts are read of these rows only."""
     wanted = np.array(sorted(keys), dtype=np.int64)
-    for path in paths if len(wanted) else ():
-        with pq.ParquetFile(path, filesystem=output.fs) as parquet:
-            for group in range(parquet.num_row_groups):
-                there = parquet.read_row_group(group, columns=["row_key"])["row_key"].to_numpy()
-                if not np.isin(there, wanted).any():
-                    continue
-                for batch in parquet.iter_batches(TEXT_ROWS, row_groups=[group], columns=["row_key", "explanations"]):
-                    yield from batch.filter(pa.array(np.isin(batch["row_key"].to_numpy(), wanted))).to_pylist()
+    for file in files if len(wanted) else ():
+        for rows in read_file(output.fs, file, ["row_key"]):
+            chosen = np.flatnonzero(np.isin(rows.table["row_key"].to_numpy(), wanted))
+            for table in rows.take(["row_key", "explanations"], chosen):
+                yield from table.to_pylist()
 
 
 def _explanation(entry: Mapping[str, Any], disagrees: bool) -> Explanation:

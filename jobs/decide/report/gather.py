@@ -2,26 +2,26 @@
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet as pq
 
 from ragassay.jobs.decide.report.explained import Explanations, count_explanations
 from ragassay.jobs.decide.report.responses import Place, Response, responses
 from ragassay.jobs.decide.report.scales import Scales
-from ragassay.jobs.output.partitions import hive_keys, hive_path, natural, partitions
-from ragassay.jobs.progress.task import advance
+from ragassay.jobs.output.partitions import natural
+from ragassay.jobs.output.scored_dataset import Rows, open_scored
 from ragassay.jobs.storage import Folder
-from ragassay.pipeline.errors import InputError, OutputError
+from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.verdict.moments import merge, moments_of
 from ragassay.schemas.columns import ENSEMBLE, HALLUCINATED, Status
 from ragassay.schemas.stats import Moments
 
+COLUMNS = ("row_id", "status", "error", "score", "threshold", "verdict", "decided_by", "sentences.list.element.score")
 WORST = 50
 EXAMPLES = 3
 """Failed rows shown a reason."""
@@ -117,57 +117,33 @@ def gather(
         InputError: No partition has such a column.
         OutputError: There are no verdicts.
     """
-    files = partitions(output, "scored")
-    if not files:
-        raise OutputError(f"output {output.uri} has no verdicts yet: run `ragassay finalize {output.uri}` first")
+    scored = open_scored(output).require_verdicts()
+    extra = [*slices, *([label] if label else [])]
+    scored.require_columns(extra)
     found = Gathered(slices={name: [] for name in slices})
     shares: dict[str, dict[str, Share]] = {name: {} for name in ("", *slices)}
     worst: list[Place] = []
-    seen: set[str] = set()
-    place_of = {}
-    for place, paths in files.items():
-        keys = hive_keys(place)
+    for rows in scored.batches([*COLUMNS, *extra]):
+        keys = rows.file.keys
         found.day_column = found.day_column or next(iter(keys), "")
-        for path in paths:
-            place_of[path] = place
-            for group, table, names in _scores(output, path, [*slices, *([label] if label else [])]):
-                seen |= names | set(keys)
-                _count(found, table, hive_path(place))
-                _add_shares(shares[""], pa.array([next(iter(keys.values()), "")] * len(table)), table)
-                for name in slices:
-                    values = pa.array([keys[name]] * len(table)) if name in keys else _values(table, name)
-                    _add_shares(shares[name], values, table)
-                _keep_worst(worst, table, path, group)
-    for name in [*slices, *([label] if label else [])]:
-        if name not in seen:
-            raise InputError(f"output {output.uri} has no column {name!r}; it has {', '.join(sorted(seen))}")
+        _count(found, rows.table, rows.file.partition_name)
+        _add_shares(shares[""], pa.array([next(iter(keys.values()), "")] * len(rows)), rows.table)
+        for name in slices:
+            _add_shares(shares[name], _values(rows.table, name), rows.table)
+        _keep_worst(worst, rows)
     found.days = sorted(shares[""].values(), key=lambda share: natural(share.value)) if found.day_column else []
     found.slices = {name: sorted(shares[name].values(), key=lambda s: (-s.scored, s.value)) for name in slices}
-    found.explained = count_explanations(output, files, all_explanations)
-    places = [(place, place_of[place.file]) for place in sorted(worst, reverse=True)]
-    found.worst = responses(output, places, label, found.explained, scales or Scales()) if texts else []
+    found.explained = count_explanations(output, scored, all_explanations)
+    positions = [place.position for place in sorted(worst, reverse=True)]
+    found.worst = responses(output, positions, label, found.explained, scales or Scales()) if texts else []
     return found
-
-
-def _scores(output: Folder, path: str, extra: Sequence[str]) -> Iterator[tuple[int, pa.Table, set[str]]]:
-    """A file's scalar columns, a row group at a time."""
-    columns = ["row_id", "status", "error", "score", "threshold", "verdict", "sentences.list.element.score"]
-    with pq.ParquetFile(path, filesystem=output.fs) as parquet:
-        names = set(parquet.schema_arrow.names)
-        more = dict.fromkeys(["decided_by", *extra])  # outputs of older versions have no decided_by
-        wanted = [*columns, *(name for name in more if name in names and name not in columns)]
-        for group in range(parquet.num_row_groups):
-            table = parquet.read_row_group(group, columns=wanted)
-            yield group, table, names
-            advance(table.num_rows, "rows")
 
 
 def _count(found: Gathered, table: pa.Table, partition: str) -> None:
     found.rows.update(table["status"].to_pylist())
     found.flagged += pc.sum(pc.equal(table["verdict"], HALLUCINATED)).as_py() or 0
-    if "decided_by" in table.column_names:
-        found.judged.update(filter(None, table["decided_by"].to_pylist()))
-        del found.judged[ENSEMBLE]
+    found.judged.update(filter(None, table["decided_by"].to_pylist()))
+    del found.judged[ENSEMBLE]
     scored = table.filter(pc.is_valid(table["score"]))
     found.sentences += pc.sum(pc.list_value_length(scored["sentences"])).as_py() or 0
     found.scores = merge([found.scores, moments_of(scored["score"].to_numpy())])
@@ -180,10 +156,8 @@ def _count(found: Gathered, table: pa.Table, partition: str) -> None:
             examples.extend((row["row_id"], partition, row["error"] or "") for row in rows)
 
 
-def _values(table: pa.Table, name: str) -> pa.Array | pa.ChunkedArray:
+def _values(table: pa.Table, name: str) -> pa.ChunkedArray:
     """A column's values as text; a point in time as its day."""
-    if name not in table.column_names:
-        return pa.nulls(len(table), pa.string())
     column = table[name]
     if pa.types.is_nested(column.type) or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
         raise InputError(f"column {name!r} holds {column.type}: slices are of plain values")
@@ -209,18 +183,18 @@ def _add_shares(shares: dict[str, Share], values: pa.Array | pa.ChunkedArray, ta
         shares[value].unscored[status] += rows
 
 
-def _keep_worst(worst: list[Place], table: pa.Table, path: str, group: int) -> None:
+def _keep_worst(worst: list[Place], part: Rows) -> None:
     """Keep the lowest scores; among equal ones (clip makes many) those with the lowest sentence."""
-    scores = table["score"].to_numpy()
+    scores = part.table["score"].to_numpy()
     rows = np.flatnonzero(~np.isnan(scores))
     if not len(rows):
         return
-    sentences = pc.take(table["sentences"], pa.array(rows)).combine_chunks()
+    sentences = pc.take(part.table["sentences"], pa.array(rows)).combine_chunks()
     starts = np.cumsum([0, *pc.list_value_length(sentences).to_pylist()])[:-1]
     lowest = np.fmin.reduceat(sentences.flatten().field("score").to_numpy(zero_copy_only=False), starts)
     order = np.lexsort((lowest, scores[rows]))[:WORST]
     for i in order:
-        place = Place((-float(scores[rows[i]]), -float(lowest[i])), path, group, int(rows[i]))
+        place = Place((-float(scores[rows[i]]), -float(lowest[i])), part.position(int(rows[i])))
         if len(worst) < WORST:
             heapq.heappush(worst, place)
         elif not worst[0] < place:

@@ -4,18 +4,21 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from pyarrow import parquet as pq
-
 from ragassay.jobs.decide.report.explained import Explanation, Explanations, explanations_of
 from ragassay.jobs.decide.report.marks import Piece, marked, sentence_pieces
 from ragassay.jobs.decide.report.scales import MemberScore, Scales, member_scores
-from ragassay.jobs.output.partitions import hive_keys, hive_path
+from ragassay.jobs.output.partitions import hive_path
+from ragassay.jobs.output.scored_dataset import Position, open_scored
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.detectors.terms import known_terms
 from ragassay.pipeline.explain.categories import OF_DETECTORS
 from ragassay.pipeline.overlap import nearest, words
 from ragassay.schemas.columns import HALLUCINATED
 
+COLUMNS = (
+    "row_key", "row_id", "question", "context", "response", "score", "probability", "verdict", "decided_by", "judge_score",
+    "sentences", "members", "evidence", "run_id",
+)  # fmt: skip
 MOST_SENTENCES = 100
 """Sentences shown of a response: those with the lowest scores."""
 
@@ -78,7 +81,7 @@ class Response:
         score: Response score.
         probability: P(supported) by a calibration; null without one.
         verdict: supported or hallucinated.
-        decided_by: Whose verdict it is; null in outputs of before there was a cascade.
+        decided_by: Whose verdict it is.
         judge_score: The judge's number, where it decided; else null.
         label: What a label column says of it, as text; empty where nothing.
         question: The question; null where the logs have none.
@@ -114,49 +117,36 @@ class Place:
     """Where a low-scored row stands. The higher a place, the worse the row, so that a heap drops the best first."""
 
     badness: tuple[float, float]
-    file: str
-    group: int
-    row: int
+    position: Position
 
 
 def responses(
-    output: Folder, places: Sequence[tuple[Place, str]], label: str | None, explained: Explanations | None, scales: Scales
+    output: Folder, positions: Sequence[Position], label: str | None, explained: Explanations | None, scales: Scales
 ) -> list[Response]:
-    """Read the rows that are shown, one after the other.
+    """Read the rows that are shown.
 
     Args:
         output: The output folder.
-        places: Where each stands, and its partition.
+        positions: Where each stands.
         label: Column to show beside them.
         explained: What there is of explanations; None for none.
         scales: By which the members' values are read.
     """
-    rows = [_row(output, place, label) for place, _ in places]
+    read = dict(open_scored(output).rows_at(positions, [*COLUMNS, *([label] if label else [])]))
+    rows = [(position.file.partition, read[number]) for number, position in enumerate(positions)]
     explanations: dict[int, dict[int, Explanation]] = {}
     if explained:
-        keys = [(partition, row["row_key"]) for (_, partition), row in zip(places, rows, strict=True) if "row_key" in row]
-        explanations = explanations_of(output, explained, keys)
+        explanations = explanations_of(output, explained, [(partition, row["row_key"]) for partition, row in rows])
     return [
-        _response(row, partition, label, explanations.get(row.get("row_key", -1), {}), scales)
-        for (_, partition), row in zip(places, rows, strict=True)
+        _response(row, hive_path(partition), label, explanations.get(row["row_key"], {}), scales) for partition, row in rows
     ]
-
-
-def _row(output: Folder, place: Place, label: str | None) -> dict[str, Any]:
-    columns = ["row_id", "question", "context", "response", "score", "probability", "verdict", "sentences", "evidence"]
-    with pq.ParquetFile(place.file, filesystem=output.fs) as parquet:
-        # Outputs of older versions have no row_key, and hive keys are no columns.
-        more = ("row_key", "decided_by", "judge_score", "members", "run_id", label)
-        there = [name for name in more if name in parquet.schema_arrow.names]
-        row: dict[str, Any] = parquet.read_row_group(place.group, columns=[*columns, *there]).slice(place.row, 1).to_pylist()[0]
-    return row
 
 
 def _response(
     row: Mapping[str, Any], partition: str, label: str | None, explanations: Mapping[int, Explanation], scales: Scales
 ) -> Response:
     context = [passage or "" for passage in row["context"]]
-    said = {**hive_keys(partition), **row}.get(label or "")
+    said = row[label] if label else None
     parts = _parts(row, context, explanations, scales)
     told = [part for part in parts if isinstance(part, Sentence) and part.told]
     quotes = [sentence.explanation for sentence in told if sentence.explanation]
@@ -164,12 +154,12 @@ def _response(
     near = {sentence.passage for sentence in told}
     return Response(
         row_id=row["row_id"],
-        partition=hive_path(partition),
+        partition=partition,
         score=row["score"],
         probability=row["probability"],
         verdict=row["verdict"],
-        decided_by=row.get("decided_by"),
-        judge_score=row.get("judge_score"),
+        decided_by=row["decided_by"],
+        judge_score=row["judge_score"],
         label="" if said is None else str(said),
         question=row["question"],
         context=[Passage(i, pieces, i in near) for i, pieces in enumerate(marked(context, quotes, best))],

@@ -1,13 +1,11 @@
 """What the page shows of a sample: visible texts, responses cut at their sentences, offsets as `scored/` has them."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyarrow import parquet as pq
-
 from ragassay.jobs.decide.review.sample import Drawn
-from ragassay.jobs.output.partitions import hive_path
+from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.visible import visible
 from ragassay.pipeline.overlap import nearest, words
@@ -16,22 +14,13 @@ from ragassay.schemas.columns import ENSEMBLE, HALLUCINATED
 COLUMNS = (
     "row_id", "question", "context", "response", "score", "threshold", "verdict", "decided_by", "sentences", "evidence",
 )  # fmt: skip
-ROWS = 64
-"""Rows that are read at a time, with their texts."""
-
 Shown = dict[str, Any]
 
 
 def shown_rows(output: Folder, drawn: Sequence[Drawn]) -> list[Shown]:
     """What the page shows of each row of a sample, in its order; see `shown`."""
-    groups: dict[tuple[str, int], list[int]] = {}
-    for number, row in enumerate(drawn):
-        groups.setdefault((row.file, row.group), []).append(number)
-    found: dict[int, Shown] = {}
-    for (path, group), numbers in groups.items():
-        numbers.sort(key=lambda number: drawn[number].row)
-        rows = _rows(output, path, group, [drawn[number].row for number in numbers])
-        found |= {number: shown(row, drawn[number]) for number, row in zip(numbers, rows, strict=True)}
+    positions = [row.position for row in drawn]
+    found = {number: shown(row, drawn[number]) for number, row in open_scored(output).rows_at(positions, COLUMNS)}
     return [found[number] for number in range(len(drawn))]
 
 
@@ -39,7 +28,7 @@ def shown(row: Mapping[str, Any], drawn: Drawn) -> Shown:
     """A row as the page shows it, fit for JSON.
 
     Args:
-        row: COLUMNS of a scored row; outputs of older versions lack some.
+        row: COLUMNS of a scored row.
         drawn: How it was drawn.
 
     Returns:
@@ -67,7 +56,7 @@ def shown(row: Mapping[str, Any], drawn: Drawn) -> Shown:
         )
         end = sentence["end"]
     parts += [visible(row["response"][end:])] if end < len(row["response"]) else []
-    partition = hive_path(drawn.partition)
+    partition = drawn.position.file.partition_name
     return {
         "row_id": row["row_id"],
         "partition": partition or None,
@@ -80,19 +69,6 @@ def shown(row: Mapping[str, Any], drawn: Drawn) -> Shown:
         "verdict": _verdict(row),
         "parts": parts,
     }
-
-
-def _rows(output: Folder, path: str, group: int, wanted: Sequence[int]) -> Iterator[Shown]:
-    """Rows of a row group, by ascending numbers; the row group is not read beyond the last of them."""
-    with pq.ParquetFile(path, filesystem=output.fs) as parquet:
-        there = [name for name in COLUMNS if name in parquet.schema_arrow.names]
-        begin, left = 0, list(wanted)
-        for batch in parquet.iter_batches(ROWS, row_groups=[group], columns=there):
-            while left and left[0] < begin + batch.num_rows:
-                yield batch.slice(left.pop(0) - begin, 1).to_pylist()[0]
-            if not left:
-                return
-            begin += batch.num_rows
 
 
 def _near(

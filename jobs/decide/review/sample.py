@@ -11,14 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet as pq
 
-from ragassay.jobs.decide.labelled import as_text
-from ragassay.jobs.output.partitions import hive_keys, hive_path, partitions, read_group
-from ragassay.jobs.progress.task import advance
+from ragassay.jobs.output.scored_dataset import Position, Rows, ScoredDataset, open_scored
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Bools, Floats
-from ragassay.pipeline.errors import ConfigError, InputError, OutputError
+from ragassay.pipeline.errors import ConfigError, InputError
 from ragassay.pipeline.verdict.moments import merge, moments_of, quantile
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED, Status
 from ragassay.schemas.stats import Moments
@@ -38,18 +35,12 @@ class Drawn:
     """A row of the sample.
 
     Attributes:
-        file: Its file on the output's file system.
-        group: Its row group there.
-        row: Its number in the row group.
-        partition: Its partition, as on disk.
+        position: Where it is stored.
         stratum: What it was drawn among; empty in a simple sample.
         probability: That it is drawn, above 0, at most 1.
     """
 
-    file: str
-    group: int
-    row: int
-    partition: str
+    position: Position
     stratum: str
     probability: float
 
@@ -74,10 +65,7 @@ class _Place:
     """Where a row stands. Rows of the lowest digests are drawn."""
 
     digest: bytes
-    file: str
-    group: int
-    row: int
-    partition: str
+    position: Position
 
 
 def draw(
@@ -86,7 +74,7 @@ def draw(
     """Draw scored rows by a hash of seed, partition and id: the same output and seed give the same rows, however filed.
 
     Of N rows in a stratum the n with the lowest hashes are drawn, each with the probability n / N. Rows of one id
-    in a partition, which no label can tell apart, are neither drawn nor counted. Memory grows with the ids of one partition.
+    in a partition, which no label can tell apart, are neither drawn nor counted. Memory: see `ScoredDataset.repeated_ids`.
 
     Args:
         output: A finalised output folder.
@@ -101,21 +89,19 @@ def draw(
         InputError: There is no such column, or no such row that a label can name.
         OutputError: There are no verdicts.
     """
-    files = partitions(output, "scored")
-    if not files:
-        raise OutputError(f"output {output.uri} has no verdicts yet: run `ragassay finalize {output.uri}` first")
+    scored = open_scored(output).require_verdicts()
     conditions = dict(where or {})
-    _check_columns(output, files, conditions)
-    several = {place: _several(output, paths) for place, paths in files.items()}
-    edges = _edges(output, files, conditions, several) if stratified else None
+    scored.require_columns(conditions)
+    several = scored.repeated_ids()
+    edges = _edges(scored, conditions, several) if stratified else None
     counts: Counter[str] = Counter()
     repeated = 0
     lowest: dict[str, list[_Place]] = {}
-    for place, path, group, table, left_out in _scored(output, files, conditions, several):
+    for part, table, left_out in _scored(scored, conditions, several):
         repeated += left_out
         strata = _strata(table, edges) if edges is not None else [ALL] * len(table)
         counts.update(strata)
-        _keep_lowest(lowest, strata, _places(table, seed, place, path, group), size)
+        _keep_lowest(lowest, strata, _places(part, table, seed), size)
     if not counts:
         which = " with an id of its own in its partition, which labels need" if repeated else ""
         where_said = f" where {_said(conditions)}" if conditions else ""
@@ -124,7 +110,7 @@ def draw(
         raise ConfigError(f"a stratified sample takes a row of each of {len(counts)} strata: --sample {len(counts)} at least")
     sizes = allocation(size, counts)
     drawn = [
-        (found.digest, Drawn(found.file, found.group, found.row, found.partition, stratum, sizes[stratum] / counts[stratum]))
+        (found.digest, Drawn(found.position, stratum, sizes[stratum] / counts[stratum]))
         for stratum, places in lowest.items()
         for found in places[: sizes[stratum]]
     ]
@@ -158,56 +144,24 @@ def digest_of(seed: int, partition: str, row_id: str) -> bytes:
     return blake2b(json.dumps([seed, partition, row_id]).encode(), digest_size=16).digest()
 
 
-def _check_columns(output: Folder, files: Mapping[str, Sequence[str]], where: Mapping[str, str]) -> None:
-    if not where:
-        return
-    found: set[str] = set()
-    for place, paths in files.items():
-        found |= set(hive_keys(place)) | set(pq.read_schema(paths[0], filesystem=output.fs).names)
-    for name in where:
-        if name not in found:
-            raise InputError(f"output {output.uri} has no column {name!r}; it has {', '.join(sorted(found))}")
-
-
-def _several(output: Folder, paths: Sequence[str]) -> pa.Array:
-    """Ids that several rows of a partition have, scored or not: labels that name one could be of any of them."""
-    ids = []
-    for path in paths:
-        with pq.ParquetFile(path, filesystem=output.fs) as parquet:
-            for group in range(parquet.num_row_groups):
-                ids += parquet.read_row_group(group, columns=["row_id"])["row_id"].chunks
-                advance(parquet.metadata.row_group(group).num_rows, "rows")
-    counts = pc.value_counts(pa.chunked_array(ids, pa.string()))
-    return counts.field("values").filter(pc.greater(counts.field("counts"), 1))
-
-
 def _scored(
-    output: Folder, files: Mapping[str, Sequence[str]], where: Mapping[str, str], several: Mapping[str, pa.Array]
-) -> Iterator[tuple[str, str, int, pa.Table, int]]:
-    """Scored rows that are looked at, a row group at a time, with their number in it in a column `row`; and how many others
-    are left out because several rows have their id."""
-    for place, paths in files.items():
-        for path in paths:
-            with pq.ParquetFile(path, filesystem=output.fs) as parquet:
-                for group in range(parquet.num_row_groups):
-                    table = read_group(parquet, group, [*READ, *where], place)
-                    keep = pc.and_(pc.equal(table["status"], Status.OK.value), pc.is_valid(table["verdict"])).to_numpy()
-                    for name, value in where.items():
-                        said = table[name].to_pylist() if name in table.column_names else [None] * len(table)
-                        keep = keep & np.array([as_text(v) == value for v in said], dtype=bool)
-                    alone = ~pc.is_in(table["row_id"], several[place]).to_numpy()
-                    rows = np.flatnonzero(keep & alone)
-                    taken = table.select(READ).take(rows).append_column("row", pa.array(rows))
-                    yield place, path, group, taken, int((keep & ~alone).sum())
-                    advance(len(table), "rows")
+    scored: ScoredDataset, where: Mapping[str, str], several: Mapping[str, pa.Array]
+) -> Iterator[tuple[Rows, pa.Table, int]]:
+    """Rows in batches; the scored ones that are looked at, with their number in the batch as `row`; and how many are left
+    out because several rows have their id."""
+    for part in scored.batches([*READ, *where]):
+        table = part.table
+        is_scored = pc.and_(pc.equal(table["status"], Status.OK.value), pc.is_valid(table["verdict"])).to_numpy()
+        keep = is_scored & part.matches(where)
+        alone = ~pc.is_in(table["row_id"], several[part.file.partition]).to_numpy()
+        rows = np.flatnonzero(keep & alone)
+        yield part, table.select(READ).take(rows).append_column("row", pa.array(rows)), int((keep & ~alone).sum())
 
 
-def _edges(
-    output: Folder, files: Mapping[str, Sequence[str]], where: Mapping[str, str], several: Mapping[str, pa.Array]
-) -> dict[str, float]:
+def _edges(scored: ScoredDataset, where: Mapping[str, str], several: Mapping[str, pa.Array]) -> dict[str, float]:
     """How far from the threshold the nearest responses of a verdict reach."""
     found: dict[str, Moments] = {}
-    for *_, table, _ in _scored(output, files, where, several):
+    for _, table, _ in _scored(scored, where, several):
         distances = _distances(table)
         for verdict in VERDICTS:
             mine = distances[_is(table, verdict) & np.isfinite(distances)]
@@ -234,10 +188,10 @@ def _is(table: pa.Table, verdict: str) -> Bools:
     return found
 
 
-def _places(table: pa.Table, seed: int, place: str, path: str, group: int) -> list[_Place]:
-    partition = hive_path(place)
+def _places(part: Rows, table: pa.Table, seed: int) -> list[_Place]:
+    partition = part.file.partition_name
     rows: Any = zip(table["row_id"].to_pylist(), table["row"].to_pylist(), strict=True)
-    return [_Place(digest_of(seed, partition, row_id), path, group, row, place) for row_id, row in rows]
+    return [_Place(digest_of(seed, partition, row_id), part.position(row)) for row_id, row in rows]
 
 
 def _keep_lowest(lowest: dict[str, list[_Place]], strata: Sequence[str], places: Sequence[_Place], size: int) -> None:

@@ -12,9 +12,9 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from ragassay.jobs.decide.evaluate import HISTOGRAM_BINS, Evaluation, evaluate, histogram_edges
-from ragassay.jobs.decide.labelled import as_text
 from ragassay.jobs.decide.labels import LabelSource
 from ragassay.jobs.output.manifest import read_manifest
+from ragassay.jobs.output.scored_dataset import as_text
 from ragassay.jobs.storage import open_folder
 from ragassay.pipeline.errors import InputError, RagassayError
 from ragassay.pipeline.verdict.aggregate import legal_pairs

@@ -121,8 +121,8 @@ def test_json_has_no_infinity(tmp_path: Path) -> None:
 
 
 def test_parquet_holds_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragassay.jobs.decide.export.rows.TEXT_ROWS", 2)
-    monkeypatch.setattr("ragassay.jobs.decide.export.write.TEXT_ROWS", 2)  # more than one batch is read and written
+    monkeypatch.setattr("ragassay.jobs.output.scored_dataset.TEXT_ROWS", 2)
+    monkeypatch.setattr("ragassay.jobs.decide.export.write.GROUP_ROWS", 2)  # more than one batch is read and written
     output = write(tmp_path, *some_nights())
     done = export(output, str(tmp_path / "train.parquet"), Format.PARQUET, system="S")
     export(output, str(tmp_path / "train.jsonl"), Format.MESSAGES, system="S")

@@ -16,7 +16,7 @@ from ragassay.jobs.decide.report.explained import Explanation, count_explanation
 from ragassay.jobs.decide.report.gather import gather
 from ragassay.jobs.decide.report.marks import BEST, marked
 from ragassay.jobs.decide.report.marks import QUOTE as QUOTED
-from ragassay.jobs.output.partitions import partitions
+from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.storage import open_folder
 from ragassay.schemas.explanations import EXPLANATION, explanations_schema
 from tests.jobs.conftest import here
@@ -132,7 +132,7 @@ def test_those_that_disagree_are_shown_if_asked_for(plain: Path) -> None:
 def test_categories_are_counted_by_night(plain: Path) -> None:
     write(plain, TOLD)
     folder = open_folder(str(plain))
-    found = count_explanations(folder, partitions(folder, "scored"))
+    found = count_explanations(folder, open_scored(folder))
     assert found is not None and found.models == {"big <b>"} and found.unanswered == {"unreadable": 1}
     assert found.nights == {"2026-11-02": {"wrong_value": 1}, "2026-11-03": {"added": 1, "wrong_value": 1}}
     text = page(plain)

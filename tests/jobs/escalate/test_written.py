@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ragassay.jobs.escalate.candidates import Candidates
 from ragassay.jobs.escalate.run import wanted_rows
 from ragassay.jobs.escalate.written import Outcomes, drop_superseded, outcomes
+from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset
 from ragassay.jobs.storage import open_folder
 from ragassay.schemas.escalated import escalated_schema
 
@@ -50,18 +51,19 @@ def test_every_chosen_row_is_answered_or_asked_about_and_never_both(
 ) -> None:
     """Of 20 rows the first are at hand, in two files; the others are of another night."""
     keys = np.arange(rows)
-    found = Candidates(
-        [("a", "1"), ("a", "2")], (keys >= cut).astype(np.int64), keys, keys.astype(np.float64), np.zeros(rows, bool), None
-    )
+    files = [DataFile("a", "1"), DataFile("a", "2")]
+    numbers = (keys >= cut).astype(np.int64)
+    found = Candidates(files, numbers, keys, keys.astype(np.float64), np.zeros(rows, bool), None)
     places = np.array([key for key in sorted(chosen) if key < rows], dtype=np.int64)
     there = np.array(sorted(known), dtype=np.int64)
     failed = np.array([known[key] for key in there.tolist()], dtype=bool)
     outcome = Outcomes(there, failed, (there >= rows).astype(np.int64), ["a", "b"])
-    wanted = wanted_rows(found, places, outcome, {"b": ["3"]})
+    wanted = wanted_rows(found, places, outcome, ScoredDataset(None, "out", (DataFile("b", "3"),)))
     asked = [key for file in wanted.values() for key in file.tolist()]
     answered = {key for key, bad in known.items() if not bad}
     assert len(asked) == len(set(asked)) and not set(asked) & answered
     assert set(places.tolist()) <= set(asked) | answered
     assert set(asked) == (set(places.tolist()) - set(known)) | {key for key, bad in known.items() if bad}
-    for (place, path), file in wanted.items():
-        assert all((place, path) == (("b", "3") if key >= rows else ("a", "2" if key >= cut else "1")) for key in file.tolist())
+    for file, found_keys in wanted.items():
+        for key in found_keys.tolist():
+            assert file == (DataFile("b", "3") if key >= rows else files[key >= cut])

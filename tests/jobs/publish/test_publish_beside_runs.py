@@ -7,7 +7,7 @@ import pytest
 
 from ragassay.jobs.output import snapshot as snapshots
 from ragassay.jobs.output.lock import locked
-from ragassay.jobs.publish import rows, run
+from ragassay.jobs.output.scored_dataset import ScoredDataset
 from ragassay.jobs.publish.state import LOCK
 from ragassay.jobs.storage import open_folder
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
@@ -36,7 +36,7 @@ def test_attack_verdicts_that_a_run_replaces_while_they_are_sent_are_sent_again(
     output, there = write_output(tmp_path, {PLACE: [row("a", SUPPORTED), row("b", SUPPORTED)]}), Langfuse()
     tool = serve(there.tool())
     monkeypatch.setattr(snapshots, "PAUSE_SECONDS", 0.0)
-    read, times = rows.read_rows, []
+    read, times = ScoredDataset.rows, []
 
     def overtaken(*arguments: Any) -> Any:
         times.append(1)
@@ -44,7 +44,7 @@ def test_attack_verdicts_that_a_run_replaces_while_they_are_sent_are_sent_again(
         if len(times) == 1:
             write_output(tmp_path, {PLACE: [row("a", SUPPORTED), row("b", HALLUCINATED)]}, LATER)
 
-    monkeypatch.setattr(run, "read_rows", overtaken)
+    monkeypatch.setattr(ScoredDataset, "rows", overtaken)
     done = publish(output, tool.url)
     assert done.returncode == 0, done.stderr
     assert {name: score["value"] for name, score in there.named().items()} == {"a": SUPPORTED, "b": HALLUCINATED}

@@ -15,12 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import fs as pafs
 
-from ragassay.jobs.output import partitions
 from ragassay.jobs.output import snapshot as snapshots
 from ragassay.jobs.output.manifest import write_manifest
+from ragassay.jobs.output.scored_dataset import Rows, ScoredDataset
 from ragassay.jobs.output.snapshot import read_snapshot
 from ragassay.jobs.storage import Folder, open_folder
-from ragassay.jobs.table import parts
 from ragassay.jobs.table.delta import DeltaTarget
 from ragassay.jobs.table.parts import parts_of, rows_of
 from ragassay.jobs.table.run import WrittenTable, target_of, write_table
@@ -151,14 +150,15 @@ def test_attack_a_partition_that_a_run_replaces_is_not_written_in_part(
     monkeypatch.setattr(snapshots, "PAUSE_SECONDS", 0.0)
     seen: list[str] = []
 
-    def batches(fs: pafs.FileSystem, files: list[str]) -> Iterator[pa.RecordBatch]:
-        whole = list(partitions.batches(fs, files))
-        yield from whole[:1]
+    read = ScoredDataset.batches
+
+    def batches(scored: ScoredDataset) -> Iterator[Rows]:
+        yield from list(read(scored))
         if not seen:
             output.verdicts("dt=1", 20, threshold=0.9, run="run-2")
-        seen.extend(files)
+        seen.extend(scored.partitions)
 
-    monkeypatch.setattr(parts, "batches", batches)
+    monkeypatch.setattr(ScoredDataset, "batches", batches)
     folder = open_folder(str(output.path))
     done = read_snapshot(
         folder,

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from ragassay.jobs.decide.review.page import render, sample_id
 from ragassay.jobs.decide.review.rows import shown
 from ragassay.jobs.decide.review.sample import Drawn
+from ragassay.jobs.output.scored_dataset import DataFile, Position
 from ragassay.jobs.visible import visible
 from tests.jobs.conftest import here
 
-DRAWN = Drawn("scored/a.parquet", 0, 0, "dt=1/team=a%20b", "flagged, near the threshold", 0.25)
+DRAWN = Drawn(Position(DataFile("dt=1/team=a%20b", "scored/a.parquet"), 0), "flagged, near the threshold", 0.25)
 texts = st.text(st.characters() | st.sampled_from("<>&'\"\u2028\ud800\u202e\r\n😀/"), max_size=40)
 
 
