@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs as pafs
@@ -305,6 +304,8 @@ class ScoredDataset:
         return {place: self.only([place])._repeated(is_counted=is_counted) for place in self.partitions}
 
     def _repeated(self, *, is_counted: bool) -> pa.Array:
+        import polars as pl  # here: `check`, which needs none of this, starts without it
+
         parts = self.batches(["row_id"], is_counted=is_counted)
         hashes = pl.concat([pl.Series(dtype=pl.UInt64), *(_hashes(part.table["row_id"]) for part in parts)])
         several = hashes.filter(hashes.is_duplicated()).unique()
@@ -380,7 +381,9 @@ def as_text(value: Any) -> str:
     return value.date().isoformat() if hasattr(value, "date") else str(value)
 
 
-def _hashes(ids: pa.ChunkedArray) -> pl.Series:
+def _hashes(ids: pa.ChunkedArray) -> Any:
+    import polars as pl
+
     return pl.Series(ids).cast(pl.String).hash()
 
 

@@ -195,7 +195,7 @@ def test_whatever_is_done_with_it_then(
     name, *rest = command
     config = [] if name in {"calibrate", "export"} else ["--config", str(night.job)]
     run = CliRunner().invoke(app, [name, str(night.output), *rest, *config])
-    assert run.exit_code == 0 or (run.exit_code == 1 and "\nerror: " in f"\n{run.output}"), run.output or run.exception
+    assert run.exit_code == 0 or (run.exit_code == 1 and "\nerror[" in f"\n{run.output}"), run.output or run.exception
     assert not raw_controls(run.output) and "Traceback" not in run.output
     for path in tmp_path.iterdir():
         if path.suffix == ".html":

@@ -15,7 +15,7 @@ def fails(*args: str | Path) -> str:
     result = CliRunner().invoke(app, [str(a) for a in args])
     assert result.exit_code == 1, result.output
     assert "Traceback" not in result.output
-    assert "\nerror: " in f"\n{result.output}", "perhaps behind a line of progress, where the machine is slow"
+    assert "\nerror[" in f"\n{result.output}", "perhaps behind a line of progress, where the machine is slow"
     return result.output
 
 

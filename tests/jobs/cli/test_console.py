@@ -12,7 +12,7 @@ from rich.table import Table
 from ragassay.jobs.cli.console import our_errors
 from ragassay.jobs.endings import Terminated, end_at_sigterm
 from ragassay.jobs.visible import visible
-from ragassay.pipeline.errors import InputError
+from ragassay.pipeline.errors import InputError, Message
 
 HOSTILE = "\x1b[31mred\x1b]0;title\x07 \x9b2J \u202edesrever [bold]b[/bold] :smile: \\[x]"
 # a bell is dropped by the console itself
@@ -43,8 +43,8 @@ def test_on_a_terminal_only_the_consoles_own_sequences_are_left(capsys: pytest.C
 
 def test_values_in_error_messages(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended, our_errors():
-        raise InputError(f"row {HOSTILE}")
-    assert ended.value.code == 1 and capsys.readouterr().err.strip() == f"error: row {SHOWN}"
+        raise InputError(Message("input.example", "row {row}"), row=HOSTILE)
+    assert ended.value.code == 1 and capsys.readouterr().err.strip() == f"error[input.example]: row {SHOWN}"
 
 
 def test_line_ends_and_letters_stay() -> None:

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("without_ray")
 def says(*args: str | Path) -> tuple[int, str]:
     result = CliRunner().invoke(app, [str(a) for a in args])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-    assert result.exit_code in (0, 1) and (result.exit_code == 0 or "error: " in result.output), result.output
+    assert result.exit_code in (0, 1) and (result.exit_code == 0 or "error[" in result.output), result.output
     return result.exit_code, result.output
 
 
