@@ -30,9 +30,9 @@ EXPLANATIONS = "explanations"
 """Folder of the dataset below the output folder."""
 
 
-def dataset_of(strategy: str) -> str:
-    """Folder of a strategy's explanations below the output folder: `strategy` is their first hive key."""
-    return f"{EXPLANATIONS}/strategy={strategy}"
+def part_of(strategy: str) -> str:
+    """Folder of a strategy's explanations below the dataset's: `strategy` is their first hive key."""
+    return f"strategy={strategy}"
 
 
 QUOTE = pa.struct([("passage", pa.int32()), ("start", pa.int32()), ("end", pa.int32()), ("text", pa.string())])

@@ -13,14 +13,13 @@ from ragassay.jobs.config import Job
 from ragassay.jobs.escalate.apply import Applied, apply_file
 from ragassay.jobs.escalate.candidates import Candidates, before, candidates, choose
 from ragassay.jobs.escalate.written import Outcomes, drop_superseded, outcomes, spent
-from ragassay.jobs.output.fingerprint import differences, short
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, open_scored
+from ragassay.jobs.output.sidecar import escalations
 from ragassay.jobs.output.snapshot import judged_id
-from ragassay.jobs.plan import Sink, Stage, run_plan
+from ragassay.jobs.plan import Stage, run_plan
 from ragassay.jobs.progress.task import advance, expect, task
 from ragassay.jobs.resources import DRIVER_CPUS
-from ragassay.jobs.score.checkpoint import clear_pending
 from ragassay.jobs.score.progress import progress
 from ragassay.jobs.score.register import check_slm
 from ragassay.jobs.score.stages import slm_stage
@@ -28,15 +27,13 @@ from ragassay.jobs.scored_rows import by_file, chosen_rows
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.judged import judged_partitions
 from ragassay.pipeline.arrays import Ints
-from ragassay.pipeline.errors import BalanceError, OutputError
+from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.escalate.config import Escalate
 from ragassay.pipeline.escalate.dynamic import Segment
 from ragassay.pipeline.stages.escalate import from_judge, to_judge
 from ragassay.schemas.columns import Status
 from ragassay.schemas.escalated import ESCALATED, escalated_key, escalated_place, escalated_schema
 from ragassay.schemas.manifest import Escalation, JudgeRecord, Manifest
-
-CHECKPOINT = "_escalating"
 
 SERVED_BLOCK_MIB = 0.5
 """A block of rows for a served judge is no larger: what a run that is killed has under way is paid for, and lost."""
@@ -97,9 +94,10 @@ def choose_responses(job: Job, output: Folder, manifest: Manifest, *, anew: bool
     started, escalate = time.perf_counter(), job.escalate
     assert escalate is not None
     judge = JudgeRecord(escalate.to.name, escalate.to.value, escalate.to.suspicious_below, escalate.identity())
-    _check_judge(output, manifest, judge)
-    clear_pending(output, CHECKPOINT, ESCALATED)
-    output.delete(CHECKPOINT)
+    advice = f"move {output.uri_of(ESCALATED)} away and run `ragassay finalize {output.uri}` with the job file first"
+    then = asdict(manifest.judge) if manifest.judge else None
+    escalations(output).refuse_other_settings(then, asdict(judge), "the verdicts of a judge", advice)
+    escalations(output).clear()
     drop_superseded(output)
     finalized = _finalized(output, manifest)
     pending = not_escalated(output, manifest, escalate if anew else None)
@@ -133,8 +131,7 @@ def ask_judge(job: Job, output: Folder, run_id: str, wanted: Mapping[DataFile, I
     rows = sum(map(len, wanted.values()))
     console.print(f"{rows} responses to put to the judge")
     names = {key: escalated_key(key) for file in wanted for key in file.keys}
-    output.fs.create_dir(output.path(ESCALATED), recursive=True)
-    sink = Sink(output, ESCALATED, list(names.values()), escalated_schema(names.values()), CHECKPOINT)
+    sink = escalations(output).sink(list(names.values()), escalated_schema(names.values()))
     block_mib = min(job.block_mib, SERVED_BLOCK_MIB) if escalate.to.engine.SERVED else job.block_mib
     with progress(judge_stages(job, escalate, run_id), rows, 0, console) as counted:
         run_plan(chosen_rows(output, wanted, names), counted, sink, block_mib)
@@ -195,24 +192,6 @@ def judge_stages(job: Job, escalate: Escalate, run_id: str = "") -> list[Stage]:
     ]
 
 
-def _check_judge(output: Folder, manifest: Manifest, now: JudgeRecord) -> None:
-    """Refuse to mix the verdicts of two judges."""
-    if manifest.judge is None or not output.list(ESCALATED, ".parquet"):
-        return
-    found = differences(asdict(manifest.judge), asdict(now))
-    if found:
-        raise OutputError(
-            "\n".join(
-                [
-                    f"output {output.uri} holds the verdicts of another judge than escalate.to names:",
-                    *(f"  {where.removeprefix('identity.')}: was {short(a)}, is {short(b)}" for where, a, b in found),
-                    f"Take the settings back; or, to have all of it judged anew, move {output.uri_of(ESCALATED)} away and run "
-                    f"`ragassay finalize {output.uri}` with the job file first",
-                ]
-            )
-        )
-
-
 def _refuse_other_verdicts(output: Folder, found: Candidates, known: Outcomes) -> None:
     """Refuse verdicts of a judge of whose answers `escalated/` holds none any more: only `finalize` can take them back."""
     gone = found.judged & ~np.isin(found.keys, known.keys)
@@ -243,12 +222,7 @@ def _account(output: Folder, manifest: Manifest, escalate: Escalate, chosen: Cho
     """
     keys, judge = chosen.keys, chosen.judge
     there = outcomes(output).keys
-    there = np.sort(there[np.isin(there, keys)])
-    if not np.array_equal(there, keys):
-        raise BalanceError(
-            f"{len(keys)} responses were to be judged, and {output.uri_of(ESCALATED)} has {len(there)} outcomes of them, "
-            f"{len(np.unique(there))} of different ones: run the same command again"
-        )
+    escalations(output).check_outcomes(keys, there[np.isin(there, keys)])
     counted = [run.run_id for run in manifest.runs if run.escalation is not None]
     statuses, used, asked = spent(output, keys, counted)
     dollars = None

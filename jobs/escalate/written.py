@@ -9,14 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet as pq
 
-from ragassay.jobs.output.partitions import hive_path, partitions
-from ragassay.jobs.output.scored_dataset import batches
-from ragassay.jobs.storage import Folder, read_table, writing
+from ragassay.jobs.output.partitions import hive_path
+from ragassay.jobs.output.sidecar import escalations
+from ragassay.jobs.storage import Folder, read_table
 from ragassay.pipeline.arrays import Bools, Ints
 from ragassay.schemas.columns import USAGE, Status
-from ragassay.schemas.escalated import ESCALATED
 
-ROWS = 4096
 SPENT = [field.name for field in USAGE if field.name != "name"]
 
 
@@ -45,7 +43,7 @@ class Outcomes:
 def outcomes(output: Folder) -> Outcomes:
     """Read the keys of what stands there."""
     keys, failed, places = [np.array([], np.int64)], [np.array([], bool)], [np.array([], np.int64)]
-    found = partitions(output, ESCALATED)
+    found = escalations(output).partitions()
     for number, paths in enumerate(found.values()):
         for path in paths:
             table = read_table(output.fs, path, ["row_key", "status"])
@@ -60,25 +58,16 @@ def drop_superseded(output: Folder) -> None:
 
     A run that is killed before it comes to this leaves it to the next.
     """
+    dataset = escalations(output)
     found = outcomes(output)
     order = np.lexsort((found.failed, found.keys))  # of a row's outcomes the first is to stay
     stays = np.zeros(len(order), dtype=bool)
     stays[order] = np.diff(found.keys[order], prepend=-1) > 0
-    if stays.all():
-        return
     begin = 0
-    for path in _files(output):
+    for path in () if stays.all() else dataset.files():
         rows = pq.read_metadata(path, filesystem=output.fs).num_rows
-        mine = stays[begin : begin + rows]
+        dataset.keep_rows(path, stays[begin : begin + rows])
         begin += rows
-        if mine.all():
-            continue
-        table = pa.Table.from_batches(list(batches(output.fs, [path], rows=ROWS))).filter(pa.array(mine))
-        if len(table):
-            with writing(output.fs, path) as stream:
-                pq.write_table(table, stream, compression="zstd")
-        else:
-            output.fs.delete_file(path)
 
 
 def spent(output: Folder, keys: Ints, counted: Collection[str]) -> tuple[Counter[str], dict[str, int | float], int]:
@@ -95,7 +84,7 @@ def spent(output: Folder, keys: Ints, counted: Collection[str]) -> tuple[Counter
     statuses: Counter[str] = Counter()
     used: dict[str, int | float] = dict.fromkeys(SPENT, 0)
     asked = 0
-    for batch in batches(output.fs, _files(output), ["row_key", "status", "usage", "run_id"]):
+    for batch in escalations(output).batches(["row_key", "status", "usage", "run_id"]):
         mine = batch.filter(pa.array(np.isin(batch["row_key"].to_numpy(), keys)))
         statuses.update(mine["status"].to_pylist())
         mine = mine.filter(pc.invert(pc.is_in(mine["run_id"], pa.array(list(counted), pa.string()))))
@@ -108,7 +97,7 @@ def spent(output: Folder, keys: Ints, counted: Collection[str]) -> tuple[Counter
 def tokens_of(output: Folder) -> tuple[Ints, Ints]:
     """`row_key` of every row that stands there, ascending, and the tokens that it took of the judge, reused ones among them."""
     keys, tokens = [np.array([], np.int64)], [np.array([], np.int64)]
-    for batch in batches(output.fs, _files(output), ["row_key", "usage"]):
+    for batch in escalations(output).batches(["row_key", "usage"]):
         usage = batch["usage"]
         both = (
             pc.fill_null(usage.field(name), 0).to_numpy(zero_copy_only=False) for name in ("tokens_computed", "tokens_reused")
@@ -117,7 +106,3 @@ def tokens_of(output: Folder) -> tuple[Ints, Ints]:
         tokens.append(sum(both, np.zeros(batch.num_rows, np.int64)))
     order = np.argsort(np.concatenate(keys))
     return np.concatenate(keys)[order], np.concatenate(tokens)[order]
-
-
-def _files(output: Folder) -> list[str]:
-    return [path for paths in partitions(output, ESCALATED).values() for path in paths]

@@ -1,16 +1,19 @@
 """What a run of `explain` has done and spent, counted from what stands in `explanations/`, and what broke off before it."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from ragassay.jobs.explain.answers import AnswerFiles
 from ragassay.jobs.explain.written import entries
+from ragassay.jobs.output.sidecar import explanations
 from ragassay.jobs.storage import Folder
-from ragassay.pipeline.errors import BalanceError
+from ragassay.pipeline.arrays import Ints
 from ragassay.pipeline.explain.config import Reasoner
 from ragassay.pipeline.explain.purse import Purse
 from ragassay.schemas.explained import Explained
-from ragassay.schemas.explanations import Outcome, dataset_of
+from ragassay.schemas.explanations import Outcome
 from ragassay.schemas.manifest import Manifest
 
 AGREED = {True: "consistent", False: "inconsistent", None: "can't tell"}
@@ -31,7 +34,7 @@ def count(
     Raises:
         BalanceError: A flagged sentence has not exactly one outcome.
     """
-    found: dict[int, list[int]] = {}
+    found: list[tuple[int, int]] = []
     statuses, categories, agreed = Counter[str](), Counter[str](), Counter[str]()
     finished = {before.run_id for before in manifest.explained}
     counted: set[str] = set()
@@ -40,13 +43,14 @@ def count(
             counted.add(entry["request"])
         if row["row_key"] not in wanted:
             continue
-        found.setdefault(row["row_key"], []).append(entry["sentence"])
+        found.append((row["row_key"], entry["sentence"]))
         statuses[entry["status"]] += 1
         if entry["status"] == Outcome.OK:
             agreed[AGREED[entry["consistent"]]] += 1
             run.with_evidence += entry["evidence"] is not None
             categories.update([entry["category"]] if entry["category"] else [])
-    _check_balance(output, run.strategy, wanted, found)
+    pairs = [(key, sentence) for key, sentences in wanted.items() for sentence in sentences]
+    explanations(output, run.strategy).check_outcomes(_pairs(pairs), _pairs(found))
     answers = AnswerFiles(output, run.strategy)
     # Each answer is kept apart until a run has counted it, whatever became of the run that asked, and of the row.
     paid = {
@@ -67,13 +71,5 @@ def fill_purse(output: Folder, strategy: str, reasoner: Reasoner, dollars: float
     return Purse(reasoner.price, dollars - spent, reasoner.max_tokens)
 
 
-def _check_balance(
-    output: Folder, strategy: str, wanted: Mapping[int, tuple[int, ...]], found: Mapping[int, list[int]]
-) -> None:
-    wrong = {key: rows for key, rows in wanted.items() if tuple(found.get(key, ())) != rows}
-    if wrong:
-        key, rows = next(iter(wrong.items()))
-        raise BalanceError(
-            f"{len(wrong)} responses have other explanations in {output.uri_of(dataset_of(strategy))} than flagged sentences; "
-            f"of row_key {key}, {list(rows)} are flagged and {found.get(key, [])} explained: run the same command again"
-        )
+def _pairs(pairs: Sequence[tuple[int, int]]) -> Ints:
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)

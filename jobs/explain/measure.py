@@ -21,10 +21,11 @@ from ragassay.jobs.decide.labels import (
 from ragassay.jobs.decide.reviewed_rows import SPANS
 from ragassay.jobs.explain.written import explained_rows
 from ragassay.jobs.output.scored_dataset import Rows, ScoredDataset, as_text, open_scored
+from ragassay.jobs.output.sidecar import explanations
 from ragassay.jobs.storage import Folder, open_file, read_table
 from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.pipeline.explain.strategy import Strategy
-from ragassay.schemas.explanations import Outcome, dataset_of
+from ragassay.schemas.explanations import Outcome
 
 EVALUATION = "evaluation_explanations.json"
 
@@ -124,7 +125,7 @@ def measure_explanations(
         InputError: A column or file is missing or wrong.
         OutputError: There are no explanations.
     """
-    strategies = [s.value for s in Strategy if output.list(dataset_of(s), ".parquet")]
+    strategies = [s.value for s in Strategy if explanations(output, s).files()]
     if not strategies:
         raise OutputError(f"output {output.uri} has no explanations yet: run `ragassay explain {output.uri}` first")
     reviewed = read_reviewed(source) if source and source.file else None

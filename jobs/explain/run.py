@@ -19,28 +19,26 @@ from ragassay.jobs.explain.account import count, fill_purse
 from ragassay.jobs.explain.answers import AnswerFiles, answers_folder, written_answers
 from ragassay.jobs.explain.choose import FlaggedRows, choose, flagged_rows
 from ragassay.jobs.explain.written import entries, take_out
-from ragassay.jobs.output.fingerprint import differences, short
 from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
+from ragassay.jobs.output.sidecar import explanations
 from ragassay.jobs.output.snapshot import Snapshot, read_snapshot
-from ragassay.jobs.plan import Sink, Stage, needed_resources, run_plan
+from ragassay.jobs.plan import Stage, needed_resources, run_plan
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.ray_session import ray_session
 from ragassay.jobs.resources import engine_environment
-from ragassay.jobs.score.checkpoint import clear_pending
 from ragassay.jobs.scored_rows import by_file, chosen_rows
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Ints
 from ragassay.pipeline.engines.server import Caller, Server, api_key
-from ragassay.pipeline.errors import ConfigError, OutputError
+from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.explain.config import Reasoner, settled
 from ragassay.pipeline.explain.strategy import Strategy
 from ragassay.pipeline.stages.explain import Explainer
 from ragassay.schemas.explained import Explained
-from ragassay.schemas.explanations import EXPLANATIONS, dataset_of, explanations_schema, key_name
+from ragassay.schemas.explanations import explanations_schema, key_name
 from ragassay.schemas.manifest import Manifest
 
-CHECKPOINT = "_explaining"
 LOCK = "_lock-explain"
 """Held while explanations are made, which takes hours: runs need not wait for it."""
 
@@ -99,7 +97,7 @@ def explain_output(
         run.seconds = round(time.perf_counter() - started, 3)
         run.finished = datetime.now(UTC).isoformat(timespec="seconds")
         _record(output, manifest, lambda known: known.explained.append(run), math.inf, console)
-        output.delete(CHECKPOINT)
+        explanations(output, strategy).drop_checkpoint()
         AnswerFiles(output, strategy).settle({entry["request"] for _, entry in entries(output, strategy)})
         return run
 
@@ -124,9 +122,10 @@ def _explain(
     snapshot.check()
     chosen = choose(flagged, budget.sentences, budget.stratify is not None, budget.seed)
     identity = {**reasoner.engine.weights(reasoner), **reasoner.identity(strategy)}
-    _check_identity(output, manifest, strategy, identity)
-    clear_pending(output, CHECKPOINT, EXPLANATIONS)
-    output.delete(CHECKPOINT)
+    dataset = explanations(output, strategy)
+    advice = f"move {output.address_of(dataset.folder)} away"
+    dataset.refuse_other_settings(manifest.reasoners.get(strategy), identity, f"explanations ({strategy})", advice)
+    dataset.clear()
     sentences = dict(zip(flagged.keys.tolist(), flagged.sentences, strict=True))
     stay = take_out(output, strategy, sentences, set(flagged.keys[chosen].tolist()), AnswerFiles(output, strategy).keep)
     todo = chosen[~np.isin(flagged.keys[chosen], np.array(sorted(stay), dtype=np.int64))]
@@ -170,26 +169,6 @@ def _reasoner(job: Job, budget: Budget) -> Reasoner:
     return settled(job.explain)
 
 
-def _check_identity(output: Folder, manifest: Manifest, strategy: Strategy, now: Mapping[str, Any]) -> None:
-    """Refuse to mix explanations of two models, or of two ways of asking."""
-    then = manifest.reasoners.get(strategy)
-    if then is None or not output.list(dataset_of(strategy), ".parquet"):
-        return
-    found = differences(then, dict(now))
-    if found:
-        lines = [f"  {where}: was {short(a)}, is {short(b)}" for where, a, b in found]
-        place = output.address_of(dataset_of(strategy))
-        raise OutputError(
-            "\n".join(
-                [
-                    f"output {output.uri} holds explanations ({strategy}) made under other settings:",
-                    *lines,
-                    f"Take the settings back; or, to have all of it explained anew, move {place} away",
-                ]
-            )
-        )
-
-
 def _stage(
     reasoner: Reasoner, strategy: Strategy, identity: Mapping[str, Any], run_id: str, output: Folder, budget: Budget
 ) -> Stage:
@@ -216,8 +195,7 @@ def _run(
     keys = {key: key_name(key) for file in flagged.files for key in file.keys}
     wanted = by_file(flagged.files, flagged.file_numbers[todo], flagged.keys[todo])
     names = list(keys.values())
-    output.fs.create_dir(output.path(EXPLANATIONS), recursive=True)
-    sink = Sink(output, EXPLANATIONS, ["strategy", *names], explanations_schema(names), CHECKPOINT)
+    sink = explanations(output, strategy).sink(["strategy", *names], explanations_schema(names))
     kept = answers_folder(strategy)
     before = len(output.list(kept, ".json"))
     with task(console, "explaining", "", size, "sentences", count=lambda: len(output.list(kept, ".json")) - before):

@@ -10,7 +10,7 @@ from ragassay.jobs.explain.feedback import Rejected
 from ragassay.jobs.explain.measure import PAPER, Measured, Told
 from ragassay.jobs.lines import print_lines
 from ragassay.schemas.explained import Explained
-from ragassay.schemas.explanations import dataset_of
+from ragassay.schemas.explanations import EXPLANATIONS, part_of
 
 
 def print_explained(run: Explained, rejected: Sequence[Rejected], output: str, console: Console) -> None:
@@ -89,7 +89,7 @@ def _lines(run: Explained, output: str) -> list[tuple[str, str]]:
             f"{run.asked:,} questions, {run.prompt_tokens:,} + {run.completion_tokens:,} tokens{cost}, {run.seconds:.1f} s",
         )
     )
-    return [*lines, ("output", f"{output} ({dataset_of(run.strategy)}/)")]
+    return [*lines, ("output", f"{output} ({EXPLANATIONS}/{part_of(run.strategy)}/)")]
 
 
 def _counts(counts: Mapping[str, int]) -> str:

@@ -3,28 +3,25 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-import pyarrow as pa
-from pyarrow import fs as pafs
-from pyarrow import parquet as pq
+import numpy as np
 
-from ragassay.jobs.output.scored_dataset import batches
-from ragassay.jobs.storage import Folder, writing
-from ragassay.schemas.explanations import ASKED_AGAIN, dataset_of
+from ragassay.jobs.output.sidecar import explanations
+from ragassay.jobs.storage import Folder
+from ragassay.schemas.explanations import ASKED_AGAIN
 
-ROWS = 1024
+READ = ["row_key", "run_id", "explanations"]
 
 
 def entries(output: Folder, strategy: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Every explanation that is written, with its row."""
-    for path in _files(output, strategy):
-        for row in _rows(output.fs, path):
-            for entry in row["explanations"]:
-                yield row, entry
+    for row in explanations(output, strategy).rows(READ):
+        for entry in row["explanations"]:
+            yield row, entry
 
 
 def explained_rows(output: Folder, strategy: str) -> dict[int, list[dict[str, Any]]]:
     """`row_key` -> the explanations of a response, in the order of its sentences."""
-    return {row["row_key"]: row["explanations"] for path in _files(output, strategy) for row in _rows(output.fs, path)}
+    return {row["row_key"]: row["explanations"] for row in explanations(output, strategy).rows(READ)}
 
 
 def take_out(
@@ -46,24 +43,17 @@ def take_out(
     Returns:
         `row_key`s of the rows that stay.
     """
-    stay: set[int] = set()
-    for path in _files(output, strategy):
+    dataset, stay = explanations(output, strategy), set[int]()
+    for path in dataset.files():
         good = []
         gone: list[Mapping[str, Any]] = []
-        for row in _rows(output.fs, path):
+        for row in dataset.rows(READ, [path]):
             key = row["row_key"]
             stays = key not in stay and _sentences(row) == flagged.get(key) and (key not in chosen or _is_final(row))
             good.append(stays)
             (stay.add(key) if stays else gone.extend(row["explanations"]))
-        if all(good):
-            continue
         keep(gone)
-        table = pa.Table.from_batches(list(batches(output.fs, [path], rows=ROWS))).filter(pa.array(good))
-        if len(table):
-            with writing(output.fs, path) as stream:
-                pq.write_table(table, stream, compression="zstd")
-        else:
-            output.fs.delete_file(path)
+        dataset.keep_rows(path, np.array(good, dtype=bool))
     return stay
 
 
@@ -73,12 +63,3 @@ def _sentences(row: Mapping[str, Any]) -> tuple[int, ...]:
 
 def _is_final(row: Mapping[str, Any]) -> bool:
     return all(entry["status"] not in ASKED_AGAIN for entry in row["explanations"])
-
-
-def _files(output: Folder, strategy: str) -> list[str]:
-    return [info.path for info in output.list(dataset_of(strategy), ".parquet")]
-
-
-def _rows(fs: pafs.FileSystem, path: str) -> Iterator[dict[str, Any]]:
-    for batch in batches(fs, [path], ["row_key", "run_id", "explanations"], ROWS):
-        yield from batch.to_pylist()

@@ -60,6 +60,17 @@ UNREADABLE_VERDICTS = Message(
     "output.unreadable-verdicts", "{path} can't be read: {reason}. `ragassay finalize` writes scored/ anew"
 )
 
+# explanations/ and escalated/
+OTHER_SIDECAR = Message(
+    "output.other-second-pass",
+    "output {output} holds {what} made under other settings:\n{lines}\nTake the settings back; or, to have all of it made "
+    "anew, {advice}",
+)
+UNBALANCED = Message(
+    "output.unbalanced",
+    "{path} has {outcomes} outcomes, of {different} different ones, and {wanted} were to be done: run the same command again",
+)
+
 # calibration files
 NO_CALIBRATION = Message(
     "calibration.missing", "calibration {path} does not exist: make one with `ragassay calibrate OUTPUT --label COLUMN`"

@@ -24,12 +24,13 @@ from logging import getLogger
 from rich.console import Console
 
 from ragassay.jobs.config import Job, with_dtypes
-from ragassay.jobs.escalate.run import CHECKPOINT as ESCALATING
 from ragassay.jobs.input import Logs, refuse_overlap
 from ragassay.jobs.lineage.events import run_events
+from ragassay.jobs.output.commits import clear_pending
 from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import MANIFEST, existing_output, read_manifest, write_manifest
 from ragassay.jobs.output.sealed import seal
+from ragassay.jobs.output.sidecar import escalations
 from ragassay.jobs.progress.show import finished
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.ray_session import ray_session
@@ -51,7 +52,7 @@ from ragassay.jobs.run.escalate import choose, escalate
 from ragassay.jobs.run.fit import Fitted, fit
 from ragassay.jobs.run.plan import Command, RunOptions, RunPlan, make_plan
 from ragassay.jobs.run.score import Scored, score
-from ragassay.jobs.score.checkpoint import clear_pending, committed_rows, drop_finished, reopen_files
+from ragassay.jobs.score.checkpoint import CHECKPOINT, committed_rows, drop_finished, reopen_files
 from ragassay.jobs.score.register import check_input, check_selection, refuse_unfinished, waiting_partitions
 from ragassay.jobs.storage import Folder, open_folder
 from ragassay.jobs.traces.source import logs_of
@@ -178,7 +179,7 @@ def _plan(job: Job, logs: Logs | None, output: Folder, console: Console, options
     """Make the plan, and check what takes longer than that."""
     if logs is None:
         return make_plan(job, None, output, options)
-    clear_pending(output)
+    clear_pending(output, CHECKPOINT, "raw")
     with task(console, "checking", "output"):
         plan = make_plan(job, logs, output, options)
         assert plan.selection is not None
@@ -215,7 +216,7 @@ def _do_steps(plan: RunPlan, run: Run, console: Console) -> tuple[Manifest, Drif
             manifest = _save(output, fold_judge(manifest, chosen))
         escalated = escalate(plan, manifest, chosen, console)
         manifest = _save(output, fold_escalation(manifest, scored, escalated))
-        output.delete(ESCALATING)
+        escalations(output).drop_checkpoint()
     return manifest, account(plan, manifest, Outcome(scored, fitted, escalated))
 
 

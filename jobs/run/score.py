@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from ragassay.jobs.input import LogFile
+from ragassay.jobs.output.commits import forget_pending
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.run.plan import RunPlan
 from ragassay.jobs.score.balance import Counted, count_scored
-from ragassay.jobs.score.checkpoint import CommittedRows, committed_rows, forget_pending, unfinished_files
+from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows, committed_rows, unfinished_files
 from ragassay.jobs.score.plan import score_files
 
 
@@ -58,7 +59,7 @@ def score(plan: RunPlan, console: Console) -> Scored:
     whole = {number: file for number, file in selection.files.items() if number not in cut}
     with task(console, "counting", "rows", selection.rows, "rows"):
         counted = count_scored(output, {number: file for number, file in whole.items() if file.rows}, selection.samples)
-    forget_pending(output)
+    forget_pending(output, CHECKPOINT)
     keys = committed_rows(output)
     return Scored(
         whole=whole,

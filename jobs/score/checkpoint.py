@@ -11,6 +11,7 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from ragassay.jobs.input import LogFile, group_sizes
+from ragassay.jobs.output.commits import COMMITTED, committed_files
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.partitions import partitions as raw_files
 from ragassay.jobs.score.row_set import RowSet
@@ -21,7 +22,6 @@ CHECKPOINT = "_checkpoint"
 Found = TypeVar("Found")
 
 AT_ONCE = 256  # files whose keys are in memory together
-_PENDING, _COMMITTED = ".pending.parquet", ".parquet"  # the second is the end of both
 
 
 class CommittedRows:
@@ -41,7 +41,7 @@ class CommittedRows:
 
     def __call__(self) -> int:
         """Rows committed by now."""
-        new = [path for path in _committed_files(self._output, self._checkpoint) if path not in self._rows]
+        new = [path for path in committed_files(self._output, self._checkpoint) if path not in self._rows]
         self._rows.update(zip(new, _look(self._output, new, self._count), strict=True))
         return sum(self._rows.values())
 
@@ -52,7 +52,7 @@ class CommittedRows:
 def committed_rows(output: Folder) -> RowSet:
     """All rows in the checkpoint."""
     committed = RowSet()
-    for keys in _look(output, _committed_files(output), lambda keys: keys):
+    for keys in _look(output, committed_files(output, CHECKPOINT), lambda keys: keys):
         committed.add(keys)
     return committed
 
@@ -73,7 +73,7 @@ def reopen_files(output: Folder, partitions: Mapping[str, Collection[int]]) -> N
 
 def _reopen(output: Folder, numbers: Ints, raw: Sequence[str]) -> None:
     rows = np.concatenate([np.empty(0, np.int64), *_look(output, raw, lambda keys: keys[np.isin(keys >> 32, numbers)])])
-    with writing(output.fs, output.path(f"{CHECKPOINT}/reopened-{numbers.min()}{_COMMITTED}")) as stream:
+    with writing(output.fs, output.path(f"{CHECKPOINT}/reopened-{numbers.min()}{COMMITTED}")) as stream:
         pq.write_table(pa.table({"row_key": pa.array(rows, pa.int64())}), stream)
 
 
@@ -105,7 +105,7 @@ def drop_finished(output: Folder, unfinished: Collection[int]) -> None:
     """
     kept = 0
     wanted = np.array(list(unfinished), dtype=np.int64)
-    paths = _committed_files(output)
+    paths = committed_files(output, CHECKPOINT)
     for path, needed in zip(paths, _look(output, paths, lambda keys: bool(np.isin(keys >> 32, wanted).any())), strict=True):
         if needed:
             kept += 1
@@ -113,47 +113,6 @@ def drop_finished(output: Folder, unfinished: Collection[int]) -> None:
             output.fs.delete_file(path)
     if not kept:
         output.delete(CHECKPOINT)
-
-
-def clear_pending(output: Folder, checkpoint: str = CHECKPOINT, dataset: str = "raw") -> None:
-    """Delete what a killed run's unfinished commits left behind, so that their rows are done again.
-
-    Ray writes a pending checkpoint file, then the rows' data, then renames the one to commit the other. Where both stand, an
-    object store was renaming by copy and delete, or a task that Ray repeats was writing the data anew: it may be cut off.
-
-    Args:
-        output: The output folder.
-        checkpoint: The folder in it in which Ray commits.
-        dataset: The folder in it with the data.
-    """
-    paths = _checkpoint_files(output, checkpoint)
-    pending = [path for path in paths if path.endswith(_PENDING)]
-    if not pending:
-        return
-    for path in {path.removesuffix(_PENDING) + _COMMITTED for path in pending} & set(paths):
-        output.fs.delete_file(path)
-    # A data file bears the same name, and a number behind it.
-    names = tuple(path.rpartition("/")[2].removesuffix(_PENDING) + "-" for path in pending)
-    for info in output.list(dataset, ".parquet"):
-        if info.base_name.startswith(names):
-            output.fs.delete_file(info.path)
-    forget_pending(output, checkpoint)  # last: until then, it tells what is to be deleted
-
-
-def has_pending(output: Folder) -> bool:
-    """Whether a commit was begun and not ended, so that `raw/` may hold rows that are not committed."""
-    return any(path.endswith(_PENDING) for path in _checkpoint_files(output))
-
-
-def forget_pending(output: Folder, checkpoint: str = CHECKPOINT) -> None:
-    """Delete pending checkpoint files, and nothing else.
-
-    Where every row is known to be committed, what is pending came from a task that Ray had given up, and must not make a later
-    run delete data.
-    """
-    for path in _checkpoint_files(output, checkpoint):
-        if path.endswith(_PENDING):
-            output.fs.delete_file(path)
 
 
 def open_groups(
@@ -205,14 +164,6 @@ def _open_groups(fs: pafs.FileSystem, file: LogFile, first: int, committed: RowS
         for group, (start, stop) in enumerate(pairwise(ends))
         if not _is_done(committed, start, stop - start, chosen)
     }
-
-
-def _checkpoint_files(output: Folder, checkpoint: str = CHECKPOINT) -> list[str]:
-    return [info.path for info in output.list(checkpoint, _COMMITTED)]
-
-
-def _committed_files(output: Folder, checkpoint: str = CHECKPOINT) -> list[str]:
-    return [path for path in _checkpoint_files(output, checkpoint) if not path.endswith(_PENDING)]
 
 
 def _look(output: Folder, paths: Sequence[str], look: Callable[[Ints], Found]) -> Iterator[Found]:

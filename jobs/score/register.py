@@ -20,13 +20,14 @@ from ragassay.jobs.input import (
     unreadable_message,
 )
 from ragassay.jobs.input.types import is_list, is_text, plain_type
+from ragassay.jobs.output.commits import has_pending
 from ragassay.jobs.output.fingerprint import check_fingerprint, fingerprint
 from ragassay.jobs.output.partition_filter import check_keys, none_matches
 from ragassay.jobs.output.partitions import hive_path, partitions
 from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
 from ragassay.jobs.output.sealed import sealed_among
 from ragassay.jobs.score.backfill import WHOLE_INPUT, Backfill, take_files
-from ragassay.jobs.score.checkpoint import CommittedRows, has_pending
+from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows
 from ragassay.jobs.score.selection import Selection
 from ragassay.jobs.score.stages import carried_columns
 from ragassay.jobs.storage import Folder
@@ -320,7 +321,7 @@ def refuse_unfinished(output: Folder, manifest: Manifest, paths: Collection[str]
     """
     left = [n for n, f in manifest.files.items() if f.state == PENDING and f.path not in paths]
     rows = CommittedRows(output, left)() if left else 0
-    if rows or (left and has_pending(output)):
+    if rows or (left and has_pending(output, CHECKPOINT)):
         more = f" and {len(left) - 1} more files" if len(left) > 1 else ""
         raise OutputError(
             f"output {output.uri} holds a run that broke off over {manifest.files[left[0]].uri}{more} ({rows} rows committed): "

@@ -9,11 +9,12 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from ragassay.jobs.output.partitions import hive_keys, partitions
-from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, batches, read_file
+from ragassay.jobs.output.partitions import hive_keys
+from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, read_file
+from ragassay.jobs.output.sidecar import explanations
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.explain.strategy import Strategy
-from ragassay.schemas.explanations import Outcome, dataset_of, key_name
+from ragassay.schemas.explanations import Outcome, key_name
 
 MOST_TELLING = (Strategy.CATEGORIZED, Strategy.FALLBACK, Strategy.VANILLA)
 """The first of these that has explained anything is shown."""
@@ -89,10 +90,11 @@ def count_explanations(output: Folder, scored: ScoredDataset, show_all: bool = F
         places.setdefault(_key(place), []).append(place)
     for strategy in MOST_TELLING:
         found = Explanations(strategy, show_all)
-        for place, paths in partitions(output, dataset_of(strategy)).items():
+        dataset = explanations(output, strategy)
+        for place, paths in dataset.partitions().items():
             flagged = _flagged(scored.only(places.get(_key(place), [])))
             night = next(iter(hive_keys(place).values()), "")
-            for batch in batches(output.fs, paths, COUNTED):
+            for batch in dataset.batches(COUNTED, paths):
                 _count(found, night, batch, flagged)
         if found.answered or found.unanswered:
             return found
@@ -113,7 +115,7 @@ def explanations_of(
     for place, row_key in keys:
         wanted.setdefault(_key(place), set()).add(row_key)
     found: dict[int, dict[int, Explanation]] = {}
-    for place, paths in partitions(output, dataset_of(explained.strategy)).items():
+    for place, paths in explanations(output, explained.strategy).partitions().items():
         files = [DataFile(place, path) for path in paths]
         for row in _rows(output, files, wanted.get(_key(place), set())):
             for entry in row["explanations"]:
