@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from ragassay.jobs.output.partitions import hive_keys, partitions
+from ragassay.jobs.output.partitions import hive_keys, hive_path, partitions
 from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, batches, read_file
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.explain.strategy import Strategy
@@ -86,7 +86,7 @@ def count_explanations(output: Folder, scored: ScoredDataset, show_all: bool = F
     """
     places: dict[Key, list[str]] = {}
     for place in scored.partitions:
-        places.setdefault(_key(place), []).append(place)
+        places.setdefault(_key(place), []).append(hive_path(place))
     for strategy in MOST_TELLING:
         found = Explanations(strategy, show_all)
         for place, paths in partitions(output, dataset_of(strategy)).items():
