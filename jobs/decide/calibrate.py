@@ -178,12 +178,11 @@ def _of_all_scores(output: Folder, values: dict[str, str], rule: Rule, target: T
     """A threshold from every response's score: the quantile that flags the wanted share, or the mean of the history."""
     scoring = VerdictSettings(values, rule, None, "")
     scored = open_scored(output)  # a run may be adding to raw/
-    paths = [[file.path for file in files] for files in scored.partitions.values()]
-    moments = merge(score_moments(output.fs, files, scoring) for files in paths)
+    moments = merge(score_moments(part, scoring) for part in scored.partitions.values())
     if not moments.count:
         raise FitError(f"no response has a score under these members, so that no threshold can be found for {target.text}")
     if target.metric != "mean":
-        cut = share_cut(lambda low, high: (score_cells(output.fs, files, scoring, low, high) for files in paths), target.level)
+        cut = share_cut(lambda *keys: (score_cells(part, scoring, *keys) for part in scored.partitions.values()), target.level)
         assert cut is not None
         return cut.value, {"responses": float(cut.count), "flagged_of_all": cut.flagged / cut.count}
     flagged = 0

@@ -2,13 +2,15 @@
 
 import heapq
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from ragassay.jobs.decide.labelled import member_values_of
 from ragassay.jobs.decide.labels import Label, LabelSource, to_labels
-from ragassay.jobs.output.scored_dataset import open_scored
+from ragassay.jobs.output.scored_dataset import Position, ScoredDataset, open_scored
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.members import Value
 from ragassay.schemas.columns import HALLUCINATED
@@ -138,26 +140,26 @@ def _last_rows(output: Folder, last: int, order_by: str | None, source: LabelSou
     scored = open_scored(output).require_verdicts()
     extra = [*([source.column] if source else []), *([order_by] if order_by else [])]
     scored.require_columns(extra)
-    found: list[tuple[Any, int, dict[str, Any]]] = []  # a heap: the earliest of the last rows is dropped first
-    for number, rows in enumerate(scored.batches([*READ, *extra], backwards=True)):
-        labels = to_labels(rows.table[source.column], source) if source else [None] * len(rows)
-        keys = rows.table[order_by].to_pylist() if order_by else [None] * len(rows)
-        for i in range(len(rows) - 1, -1, -1):
-            place = (-number, i)
-            key = place if order_by is None else (keys[i] is not None, _sortable(keys[i]), *place)
-            if len(found) == last and key <= found[0][0]:
-                if order_by is None:
-                    break
-                continue
-            item = (key, len(found), {**rows.table.slice(i, 1).to_pylist()[0], "label": labels[i]})
-            (heapq.heappush if len(found) < last else heapq.heapreplace)(found, item)
-        if order_by is None and len(found) == last:
-            break
-    return [row for *_, row in sorted(found, key=lambda item: item[0], reverse=True)]
+    positions = list(itertools.islice(_backwards(scored), last)) if order_by is None else _highest(scored, order_by, last)
+    found = dict(scored.rows_at(positions, [*READ, *extra]))
+    for row in found.values():
+        row["label"] = to_labels(pa.array([row[source.column]]), source)[0] if source else None
+    return [found[number] for number in range(len(positions))]
 
 
-def _sortable(value: Any) -> Any:
-    return value if isinstance(value, int | float | str) else str(value)
+def _backwards(scored: ScoredDataset) -> Iterator[Position]:
+    """The last row first."""
+    return (rows.position(i) for rows in scored.batches(["row_id"], backwards=True) for i in reversed(range(len(rows))))
+
+
+def _highest(scored: ScoredDataset, column: str, count: int) -> list[Position]:
+    """The rows with the highest values of a column; of equal ones the last."""
+    found = (
+        (value is not None, value if isinstance(value, int | float | str) else str(value), rows.position(i))
+        for rows in scored.batches([column])
+        for i, value in enumerate(rows.table[column].to_pylist())
+    )
+    return [position for *_, position in heapq.nlargest(count, found)]
 
 
 def _suspicion(row: dict[str, Any], values: Mapping[str, str], limits: Mapping[str, float]) -> Suspicion:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ragassay.jobs.address import address_of
 from ragassay.jobs.decide.estimate_notes import SpokenOf, estimate_notes
-from ragassay.jobs.decide.labels import Drawn, Key, Label, LabelSource, Reviewed, read_reviewed, row_name, to_labels
+from ragassay.jobs.decide.labels import Drawn, Key, Label, LabelSource, Reviewed, read_reviewed, row_name
 from ragassay.jobs.decide.reviewed_rows import labels_of_rows, refuse_repeated
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.partitions import natural
@@ -125,12 +125,7 @@ def _read(output: Folder, source: LabelSource, reviewed: Reviewed | None, slices
     wanted = ["row_id", "status", "score", "verdict", *slices, *source.where, *([] if reviewed else [source.column])]
     scored.require_columns(wanted)
     for part in scored.batches(["row_key", *wanted]):
-        if reviewed is not None:
-            keys, labels = labels_of_rows(part, reviewed)
-        else:
-            keys = [(part.file.partition_name, row_id) for row_id in part.table["row_id"].to_pylist()]
-            labels = to_labels(part.table[source.column], source)
-        _gather(rows, part, keys, labels, source, reviewed)
+        _gather(rows, part, *labels_of_rows(part, reviewed, source), source, reviewed)
     return rows
 
 

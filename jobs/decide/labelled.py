@@ -18,7 +18,6 @@ from ragassay.jobs.decide.labels import (
     Reviewed,
     read_reviewed,
     sentence_truth,
-    to_labels,
 )
 from ragassay.jobs.decide.reviewed_rows import labels_of_rows, refuse_repeated
 from ragassay.jobs.output.partitions import hive_path
@@ -275,11 +274,8 @@ def _labelled_tables(
     Of all others only labels are read: most of a log has none.
     """
     for rows in scored.batches(["row_id", "status", "score", *source.where, *([] if reviewed else [source.column])]):
-        if reviewed is None:
-            labels = to_labels(rows.table[source.column], source)
-        else:
-            keys, labels = labels_of_rows(rows, reviewed)
-            parts.met.update(key for key in keys if reviewed.speaks_of(key))
+        keys, labels = labels_of_rows(rows, reviewed, source)
+        parts.met.update(key for key in keys if reviewed is not None and reviewed.speaks_of(key))
         looked_at = rows.matches(source.where)
         is_scored = pc.and_(pc.equal(rows.table["status"], Status.OK.value), pc.is_valid(rows.table["score"])).to_numpy()
         labelled = np.array([label is not None for label in labels], dtype=bool) & looked_at

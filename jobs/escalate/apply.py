@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
-from ragassay.jobs.output.scored_dataset import batches
+from ragassay.jobs.output.scored_dataset import DataFile, read_file
 from ragassay.jobs.output.snapshot import with_verdicts_id
 from ragassay.jobs.storage import writing
 from ragassay.jobs.verdict.judged import Judged
@@ -34,12 +34,12 @@ class Applied:
     rise: Counter[int] = field(default_factory=Counter)
 
 
-def apply_file(fs: pafs.FileSystem, path: str, judged: Judged, keys: Ints, verdicts_id: str = "") -> Applied:
+def apply_file(fs: pafs.FileSystem, file: DataFile, judged: Judged, keys: Ints, verdicts_id: str = "") -> Applied:
     """Write a file of `scored/` anew, with the judge's decisions.
 
     Args:
         fs: File system.
-        path: The file.
+        file: The file.
         judged: What the judge has decided.
         keys: `row_key`s of the rows whose change is counted.
         verdicts_id: Id of the verdicts that are written.
@@ -47,11 +47,11 @@ def apply_file(fs: pafs.FileSystem, path: str, judged: Judged, keys: Ints, verdi
     done, decisions = Applied(), judged.read(fs)
     if decisions is None:
         return done
-    named = with_verdicts_id(pq.read_schema(path, filesystem=fs), verdicts_id)
-    with writing(fs, path) as stream, pq.ParquetWriter(stream, named, compression="zstd") as writer:
-        for before in batches(fs, [path]):
-            after = with_judge(before, decisions)
-            _count(done, before, after, decisions, keys)
+    named = with_verdicts_id(pq.read_schema(file.path, filesystem=fs), verdicts_id)
+    with writing(fs, file.path) as stream, pq.ParquetWriter(stream, named, compression="zstd") as writer:
+        for part in read_file(fs, file):
+            after = with_judge(part.batch, decisions)
+            _count(done, part.batch, after, decisions, keys)
             writer.write_batch(after)
     return done
 

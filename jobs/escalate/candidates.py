@@ -55,8 +55,8 @@ def candidates(scored: ScoredDataset, escalate: Escalate, values: Mapping[str, s
     number_of = {file: number for number, file in enumerate(scored.files)}
     numbers, keys, certainty, judged, order = [], [], [], [], []
     if escalate.order is not None:
-        for place in scored.partitions:
-            scored.only([place]).require_columns([escalate.order], "escalate.order")
+        for part in scored.partitions.values():
+            part.require_columns([escalate.order], "escalate.order")
     for file, table in scored_tables(scored, escalate.when, escalate.order):
         keys.append(table["row_key"].to_numpy())
         numbers.append(np.full(len(table), number_of[file]))

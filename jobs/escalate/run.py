@@ -99,16 +99,15 @@ def choose_responses(job: Job, output: Folder, manifest: Manifest, *, anew: bool
     escalations(output).refuse_other_settings(then, asdict(judge), "the verdicts of a judge", advice)
     escalations(output).clear()
     drop_superseded(output)
-    finalized = _finalized(output, manifest)
     pending = not_escalated(output, manifest, escalate if anew else None)
-    found = candidates(finalized.only(pending), escalate, job.values)
+    found = candidates(pending, escalate, job.values)
     known = outcomes(output)
     _refuse_other_verdicts(output, found, known)
-    earlier = finalized.only(place for place in finalized.partitions if place not in pending)
+    earlier = open_scored(output).only(manifest.finalized).without(map(hive_path, pending.partitions))
     chosen = choose(found, escalate, before(earlier, escalate, job.values) if escalate.threshold else Segment())
     asked_before = known.keys[np.isin(known.keys, found.keys) | known.failed]
     keys = np.union1d(found.keys[chosen], asked_before)
-    return Chosen(judge, pending, len(found.keys), keys, wanted_rows(found, chosen, known, earlier), started)
+    return Chosen(judge, list(pending.partitions), len(found.keys), keys, wanted_rows(found, chosen, known, earlier), started)
 
 
 def ask_judge(job: Job, output: Folder, run_id: str, wanted: Mapping[DataFile, Ints], console: Console) -> None:
@@ -161,7 +160,7 @@ def apply_decisions(job: Job, output: Folder, manifest: Manifest, chosen: Chosen
     return Escalated(replace(record, changed=changed), chosen.pending, flagged, verdicts_id, rise)
 
 
-def not_escalated(output: Folder, manifest: Manifest, under: Escalate | None = None) -> list[str]:
+def not_escalated(output: Folder, manifest: Manifest, under: Escalate | None = None) -> ScoredDataset:
     """Partitions of `scored/` that have verdicts and were not escalated; all, where `escalated/` was moved away.
 
     Args:
@@ -175,12 +174,7 @@ def not_escalated(output: Folder, manifest: Manifest, under: Escalate | None = N
         records = {run.run_id: run.escalation for run in manifest.runs}
         ways = {run_id: (record.when, record.share) for run_id, record in records.items() if record is not None}
         done = {place: run_id for place, run_id in done.items() if ways.get(run_id) == (under.when, under.share)}
-    return [place for place in _finalized(output, manifest).partitions if hive_path(place) not in done]
-
-
-def _finalized(output: Folder, manifest: Manifest) -> ScoredDataset:
-    scored = open_scored(output)
-    return scored.only(place for place in scored.partitions if hive_path(place) in manifest.finalized)
+    return open_scored(output).only(manifest.finalized).without(done)
 
 
 def judge_stages(job: Job, escalate: Escalate, run_id: str = "") -> list[Stage]:
@@ -207,10 +201,10 @@ def wanted_rows(found: Candidates, chosen: Ints, known: Outcomes, earlier: Score
     asked = np.isin(found.keys, known.keys[known.failed])
     asked[chosen] |= ~np.isin(found.keys[chosen], known.keys)
     wanted = by_file(found.files, found.file_numbers[asked], found.keys[asked])
-    for place, files in earlier.partitions.items():
+    for place, part in earlier.partitions.items():
         again = known.keys[known.failed & known.of(hive_path(escalated_place(place)))]
         if len(again):
-            wanted |= dict.fromkeys(files, again)
+            wanted |= dict.fromkeys(part.files, again)
     return wanted
 
 
@@ -257,7 +251,7 @@ def _apply(
     remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(apply_file))
     scored, judged = open_scored(output).partitions, judged_partitions(output, manifest, places)
     tasks = {
-        p: [remote.remote(output.fs, file.path, judged[p], keys, verdicts_id) for file in scored[p]]
+        p: [remote.remote(output.fs, file, judged[p], keys, verdicts_id) for file in scored[p].files]
         for p in places
         if judged[p].files
     }

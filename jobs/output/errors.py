@@ -56,9 +56,7 @@ NO_TEXT = Message(
 # scored/
 NO_VERDICTS = Message("output.no-verdicts", "output {output} has no verdicts yet: run `ragassay finalize {output}` first")
 NO_COLUMN = Message("output.no-column", "output {output} has no column {column!r}{setting}; it has {columns}")
-UNREADABLE_VERDICTS = Message(
-    "output.unreadable-verdicts", "{path} can't be read: {reason}. `ragassay finalize` writes scored/ anew"
-)
+UNREADABLE_ROWS = Message("output.unreadable-rows", "{path} can't be read: {reason}{hint}")
 
 # explanations/ and escalated/
 OTHER_SIDECAR = Message(

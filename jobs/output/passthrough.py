@@ -1,23 +1,19 @@
 """The user's own columns, as the raw files of a partition carry them."""
 
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 
 import pyarrow as pa
-from pyarrow import fs as pafs
-from pyarrow import parquet as pq
 
 from ragassay.jobs.input.types import merge_schemas
 from ragassay.jobs.output import errors
-from ragassay.jobs.storage import READERS
+from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.columns import passthrough_of_raw
 
 
-def raw_schemas(fs: pafs.FileSystem, files: Sequence[str]) -> list[pa.Schema]:
-    """The user's columns in each of these raw files."""
-    with ThreadPoolExecutor(READERS) as readers:
-        return list(readers.map(lambda path: passthrough_of_raw(pq.read_schema(path, filesystem=fs)), files))
+def raw_schemas(raw: ScoredDataset) -> dict[DataFile, pa.Schema]:
+    """The user's columns in each file of `raw/`."""
+    return {file: passthrough_of_raw(raw.schema_of(file)) for file in raw.files}
 
 
 def merged_passthrough(schemas: Iterable[pa.Schema]) -> pa.Schema:

@@ -1,7 +1,8 @@
-"""Read `scored/`: its partitions, columns and rows, in batches of bounded memory. Whatever reads verdicts goes through it.
+"""Read `raw/` and `scored/`: partitions, columns and rows, in batches of bounded memory. Whatever reads scores or verdicts goes
+through it.
 
 `open_scored` takes a `Snapshot`, whose files belong together, or the output folder itself where the caller holds the lock. Rows
-come in the order of partitions, files and rows in them.
+come in the order of partitions, files and rows in them. A part of a dataset can be sent to a Ray task.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -76,23 +78,22 @@ class _RowGroup:
     first: int
     size: int
 
-    def read(self, columns: Sequence[str] | None, rows: int) -> Iterator[pa.Table]:
+    def read(self, columns: Sequence[str] | None, rows: int) -> "Iterator[Rows]":
         """Its rows in batches, with exactly the columns that are asked for."""
-        names = None if columns is None else _column_names(self.parquet, columns)
+        names, first = None if columns is None else _column_names(self.parquet, columns), self.first
         for batch in self.parquet.iter_batches(rows, row_groups=[self.number], columns=columns):
-            yield pa.Table.from_batches([batch]) if names is None else _with_columns(batch, names, self.file.keys)
+            table = pa.Table.from_batches([batch]) if names is None else _with_columns(batch, names, self.file.keys)
+            yield Rows(self.file, first, table, self)
+            first += len(table)
 
     def take(self, columns: Sequence[str], rows: Ints) -> Iterator[pa.Table]:
-        """Some of its rows, by ascending numbers within the group; nothing behind the last of them is read."""
-        begin = 0
-        for table in self.read(columns, TEXT_ROWS) if len(rows) else ():
-            end = begin + len(table)
-            chosen = rows[(rows >= begin) & (rows < end)] - begin
+        """Some of its rows, by ascending numbers in the file; nothing behind the last of them is read."""
+        for part in self.read(columns, TEXT_ROWS) if len(rows) else ():
+            chosen = rows[(rows >= part.first) & (rows < part.first + len(part))] - part.first
             if len(chosen):
-                yield table.take(pa.array(chosen))
-            if rows[-1] < end:
+                yield part.table.take(pa.array(chosen))
+            if rows[-1] < part.first + len(part):
                 return
-            begin = end
 
 
 @dataclass(frozen=True)
@@ -130,9 +131,8 @@ class Rows:
             columns: The columns.
             rows: Numbers of the rows among these, ascending.
         """
-        chosen = np.asarray(rows, dtype=np.int64) + (self.first - self._group.first)
         with _readable(self.file.path):
-            yield from self._group.take(columns, chosen)
+            yield from self._group.take(columns, np.asarray(rows, dtype=np.int64) + self.first)
 
     def read(self, columns: Sequence[str], rows: Sequence[int] | Ints) -> pa.Table:
         """Read other columns of some of these rows, at least one, at once; see `take`."""
@@ -152,26 +152,24 @@ class Rows:
 
 @dataclass(frozen=True)
 class ScoredDataset:
-    """The verdicts of an output.
+    """The scores (`raw/`) or the verdicts (`scored/`) of an output.
 
     Attributes:
         fs: pyarrow file system.
-        uri: The output folder, as the user named it.
         files: Its files, sorted.
+        uri: The output folder, as the user named it.
     """
 
     fs: pafs.FileSystem
-    uri: str
     files: tuple[DataFile, ...]
+    uri: str = ""
     _known: Mapping[str, Footer] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
-    def partitions(self) -> dict[str, list[DataFile]]:
-        """Hive path of each partition, as on disk -> its files."""
-        found: dict[str, list[DataFile]] = {}
-        for file in self.files:
-            found.setdefault(file.partition, []).append(file)
-        return found
+    def partitions(self) -> "dict[str, ScoredDataset]":
+        """Hive path of each partition, as on disk -> its rows."""
+        groups = groupby(self.files, lambda file: file.partition)
+        return {place: replace(self, files=tuple(files)) for place, files in groups}
 
     @cached_property
     def columns(self) -> frozenset[str]:
@@ -181,6 +179,10 @@ class ScoredDataset:
     def schema_of(self, file: DataFile) -> pa.Schema:
         """The columns of a file."""
         return self._footers[file.path].schema
+
+    def first_key(self, file: DataFile) -> int:
+        """The lowest `row_key` of a file, by its statistics."""
+        return self._footers[file.path].first_key
 
     def count_rows(self) -> int:
         """How many rows there are."""
@@ -211,10 +213,14 @@ class ScoredDataset:
             columns = ", ".join(sorted(self.columns))
             raise InputError(errors.NO_COLUMN, output=self.uri, column=missing, setting=named_by, columns=columns)
 
-    def only(self, places: Iterable[str]) -> "ScoredDataset":
-        """Some of its partitions, by their hive paths as on disk."""
-        chosen = frozenset(places)
-        return replace(self, files=tuple(file for file in self.files if file.partition in chosen))
+    def only(self, names: Iterable[str]) -> "ScoredDataset":
+        """Some of its partitions, by their hive paths with plain values."""
+        chosen = frozenset(names)
+        return replace(self, files=tuple(file for file in self.files if file.partition_name in chosen))
+
+    def without(self, names: Iterable[str]) -> "ScoredDataset":
+        """Its other partitions, see `only`."""
+        return self.only({file.partition_name for file in self.files}.difference(names))
 
     def matching(self, conditions: Sequence[str]) -> "ScoredDataset":
         """The partitions that meet all conditions.
@@ -226,13 +232,13 @@ class ScoredDataset:
             ConfigError: A condition can't be read, names a key that a partition lacks, or none meets them all.
         """
         wanted = parse_conditions(conditions)
-        keys_of = {place: hive_keys(place) for place in self.partitions}
+        keys_of = {hive_path(place): hive_keys(place) for place in self.partitions}
         missing = [condition.key for condition in wanted if not all(condition.key in keys for keys in keys_of.values())]
         if missing:
             raise ConfigError(errors.NO_KEY, key=missing[0])
-        chosen = [place for place, keys in keys_of.items() if matches(wanted, keys)]
+        chosen = [name for name, keys in keys_of.items() if matches(wanted, keys)]
         if keys_of and not chosen:
-            raise ConfigError(errors.NO_PARTITION, reason=none_matches(wanted, set(map(hive_path, keys_of))))
+            raise ConfigError(errors.NO_PARTITION, reason=none_matches(wanted, set(keys_of)))
         return self.only(chosen)
 
     def batches(
@@ -259,7 +265,7 @@ class ScoredDataset:
         for file in turned(self.files):
             with _readable(file.path), _open(self.fs, file) as groups:
                 for group in turned(groups):
-                    for part in turned(_parts(group, columns, rows)):
+                    for part in turned(group.read(columns, rows)):
                         yield part
                         if is_counted:
                             advance(len(part), "rows")
@@ -291,7 +297,7 @@ class ScoredDataset:
             left = iter(numbers)
             with _readable(file.path), _open(self.fs, file) as groups:
                 for group in groups:
-                    here = in_file[(in_file >= group.first) & (in_file < group.first + group.size)] - group.first
+                    here = in_file[(in_file >= group.first) & (in_file < group.first + group.size)]
                     for table in group.take(columns, here):
                         for row in table.to_pylist():
                             yield next(left), row
@@ -301,7 +307,7 @@ class ScoredDataset:
 
         Memory grows by 8 bytes a row of the largest partition.
         """
-        return {place: self.only([place])._repeated(is_counted=is_counted) for place in self.partitions}
+        return {place: part._repeated(is_counted=is_counted) for place, part in self.partitions.items()}
 
     def _repeated(self, *, is_counted: bool) -> pa.Array:
         import polars as pl  # here: `check`, which needs none of this, starts without it
@@ -335,35 +341,32 @@ class ScoredDataset:
 
 def open_scored(output: Folder) -> ScoredDataset:
     """The verdicts of an output folder, as it is or as a snapshot has it."""
-    files = sorted(DataFile(place, path) for place, paths in partitions(output, "scored").items() for path in paths)
     known = {}
     if isinstance(output, Snapshot):
         known = {file.info.path: file.footer for file in output.files if file.footer is not None}
-    return ScoredDataset(output.fs, output.uri, tuple(files), known)
+    return ScoredDataset(output.fs, _files(output, "scored"), output.uri, known)
 
 
-def read_file(fs: pafs.FileSystem, file: DataFile, columns: Sequence[str]) -> Iterator[Rows]:
+def open_raw(output: Folder) -> ScoredDataset:
+    """The scores of an output folder, without verdicts, as it is."""
+    return ScoredDataset(output.fs, _files(output, "raw"), output.uri)
+
+
+def read_file(fs: pafs.FileSystem, file: DataFile, columns: Sequence[str] | None = None) -> Iterator[Rows]:
     """The rows of one file in batches, where the dataset is not at hand: in a Ray task."""
-    return ScoredDataset(fs, "", (file,)).batches(columns, is_counted=False)
+    return ScoredDataset(fs, (file,)).batches(columns, is_counted=False)
 
 
 def batches(
     fs: pafs.FileSystem, paths: Iterable[str], columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of files of any dataset in batches, file by file, so that a partition of any size takes the same memory."""
-    for path in paths:
-        with pq.ParquetFile(path, filesystem=fs) as parquet:
-            for batch in parquet.iter_batches(rows, columns=columns):
-                yield batch
-                advance(batch.num_rows, "rows")
+    """Rows of files that are written beside `scored/` in batches, file by file."""
+    dataset = ScoredDataset(fs, tuple(DataFile("", path) for path in paths))
+    return (part.batch for part in dataset.batches(columns, rows))
 
 
-def first_key(fs: pafs.FileSystem, path: str) -> int:
-    """The lowest `row_key` of a file, by its statistics."""
-    metadata = pq.read_metadata(path, filesystem=fs)
-    column = next(number for number in range(metadata.num_columns) if metadata.schema.column(number).path == "row_key")
-    groups = map(metadata.row_group, range(metadata.num_row_groups))
-    return min(int(group.column(column).statistics.min) for group in groups)
+def _files(output: Folder, dataset: str) -> tuple[DataFile, ...]:
+    return tuple(sorted(DataFile(place, path) for place, paths in partitions(output, dataset).items() for path in paths))
 
 
 def as_batch(table: pa.Table) -> pa.RecordBatch:
@@ -396,7 +399,8 @@ def _readable(path: str) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as error:
-        raise OutputError(errors.UNREADABLE_VERDICTS, path=path, reason=error) from error
+        hint = ". `ragassay finalize` writes scored/ anew" if "/scored/" in path else ""
+        raise OutputError(errors.UNREADABLE_ROWS, path=path, reason=error, hint=hint) from error
 
 
 @contextmanager
@@ -406,13 +410,6 @@ def _open(fs: pafs.FileSystem, file: DataFile) -> Iterator[list[_RowGroup]]:
         sizes = [parquet.metadata.row_group(number).num_rows for number in range(parquet.num_row_groups)]
         starts = np.cumsum([0, *sizes]).tolist()
         yield [_RowGroup(parquet, file, number, starts[number], size) for number, size in enumerate(sizes)]
-
-
-def _parts(group: _RowGroup, columns: Sequence[str] | None, rows: int) -> Iterator[Rows]:
-    first = group.first
-    for table in group.read(columns, rows):
-        yield Rows(group.file, first, table, group)
-        first += len(table)
 
 
 def _column_names(parquet: pq.ParquetFile, columns: Sequence[str]) -> list[str]:

@@ -59,17 +59,19 @@ def judged_id(run_id: str) -> str:
 
 @dataclass(frozen=True)
 class Footer:
-    """What the footer of a file of `scored/` says.
+    """What the footer of a file of `raw/` or `scored/` says.
 
     Attributes:
         verdicts_id: Id of its verdicts; None where it has none.
         rows: How many rows it has.
         schema: Its columns.
+        first_key: Its lowest `row_key`, by its statistics; 0 without any.
     """
 
     verdicts_id: str | None
     rows: int
     schema: pa.Schema
+    first_key: int
 
 
 @dataclass(frozen=True)
@@ -236,14 +238,21 @@ def take_snapshot(output: Folder) -> tuple[Snapshot, Manifest]:
 
 
 def read_footer(fs: pafs.FileSystem, path: str) -> Footer:
-    """The footer of a file of `scored/`.
+    """The footer of a file of `raw/` or `scored/`.
 
     Raises:
         OSError, pa.ArrowException: It can't be read.
     """
     metadata = pq.read_metadata(path, filesystem=fs)
     found = (metadata.metadata or {}).get(VERDICTS_ID)
-    return Footer(found and found.decode(), metadata.num_rows, metadata.schema.to_arrow_schema().remove_metadata())
+    schema = metadata.schema.to_arrow_schema().remove_metadata()
+    return Footer(found and found.decode(), metadata.num_rows, schema, _first_key(metadata))
+
+
+def _first_key(metadata: pq.FileMetaData) -> int:
+    keys = [number for number in range(metadata.num_columns) if metadata.schema.column(number).path == "row_key"]
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    return min((int(group.column(keys[0]).statistics.min) for group in groups if keys), default=0)
 
 
 def read_verdicts(output: Folder) -> Manifest:

@@ -95,7 +95,7 @@ def columns_to_take(job: Job, trace: str | None, span: str | None) -> Wanted:
         ConfigError: A named column is not there.
     """
     last = job.scored.partitions[job.places[-1]]  # earlier ones may have fewer columns
-    there = job.scored.schema_of(last[0]).names
+    there = last.schema_of(last.files[0]).names
     for named, option in ((trace, "--trace-column"), (span, "--span-column")):
         if named and named not in there:
             raise ConfigError(f"{option}: `scored/` has no column {named!r}. It has: {', '.join(there)}")
@@ -144,7 +144,7 @@ def publish(job: Job, http: Http, state: State) -> Done:
             done.current.append(hive_path(place))
         else:
             todo.append((place, part))
-    expect(job.scored.only(place for place, _ in todo).count_rows(), "rows")
+    expect(job.scored.only(hive_path(place) for place, _ in todo).count_rows(), "rows")
     try:
         for place, part in todo:
             _send_partition(job, http, state, place, part, done)
@@ -185,7 +185,7 @@ def _named(part: PublishedPartition) -> set[str]:
 
 def _to_send(job: Job, place: str, part: PublishedPartition) -> Iterator[Chunk]:
     """What of a partition is to be sent: the rows behind those that were, or of one that is done those that were refused."""
-    scored, wanted = job.scored.only([place]), job.wanted
+    scored, wanted = job.scored.partitions[place], job.wanted
     if part.times and wanted.only_flagged:  # one that was flagged may no longer be
         wanted = replace(wanted, only_flagged=False)
     among = _named(part) if part.done else None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from rich.console import Console
 
-from ragassay.jobs.output.partitions import hive_path, partitions
+from ragassay.jobs.output.scored_dataset import open_raw
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.run.plan import RunPlan
 from ragassay.jobs.run.score import Scored
@@ -64,7 +64,7 @@ def fit(plan: RunPlan, manifest: Manifest, scored: Scored | None, console: Conso
     if scored is None:
         refuse_unfinished(output, manifest, ())
     waiting = frozenset(_waiting(plan, manifest, scored))
-    raw = {place: files for place, files in partitions(output, "raw").items() if hive_path(place) not in waiting}
+    raw = open_raw(output).without(waiting).partitions
     chosen = list(raw) if scored is None else without_verdict(raw, manifest)
     if not chosen and (waiting or (scored is not None and not raw)):
         if scored is None:
@@ -78,7 +78,7 @@ def fit(plan: RunPlan, manifest: Manifest, scored: Scored | None, console: Conso
     languages = languages_of(job, manifest.fingerprint, calibration)
     decided = replace(decided, settings=replace(decided.settings, languages=languages))
     with task(console, "deciding", "threshold"):
-        threshold = decided.threshold or quantile(job, output, scores, decided.settings)
+        threshold = decided.threshold or quantile(job, scores, decided.settings)
     return Fitted(scores, waiting, decided, threshold, round(time.perf_counter() - started, 3))
 
 

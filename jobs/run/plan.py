@@ -8,9 +8,9 @@ from enum import StrEnum
 from ragassay.jobs.config import Job
 from ragassay.jobs.escalate.run import judge_stages, not_escalated
 from ragassay.jobs.input import Logs
-from ragassay.jobs.output import errors
 from ragassay.jobs.output.manifest import needs_text, read_manifest
-from ragassay.jobs.output.partitions import hive_path, partitions
+from ragassay.jobs.output.partitions import hive_path
+from ragassay.jobs.output.scored_dataset import open_raw, open_scored
 from ragassay.jobs.plan import Stage, needed_resources
 from ragassay.jobs.resources import CHEAP
 from ragassay.jobs.score.backfill import WHOLE_INPUT, Backfill
@@ -21,7 +21,6 @@ from ragassay.jobs.score.stages import stages
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.languages import settle_languages
 from ragassay.jobs.verdict.verdicts import check_parts, without_verdict
-from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.manifest import Manifest
 
 
@@ -198,7 +197,7 @@ def _plan_finalize(
 ) -> PlannedStep:
     if not command.finalizes:
         return PlannedStep(False, (), "")
-    raw = partitions(output, "raw")
+    raw = open_raw(output).partitions
     if registration is None:
         whole = set(map(hive_path, raw)) - waiting_partitions(manifest, begun)
         return PlannedStep(True, tuple(sorted(whole)), "all that are whole")
@@ -225,9 +224,9 @@ def _plan_escalate(job: Job, output: Folder, manifest: Manifest, finalize: Plann
     if not command.escalates or job.escalate is None:
         return PlannedStep(False, (), "")
     needs_text(manifest, output.uri, "the judge of a cascade")
-    if not command.reads_input and not manifest.finalized:
-        raise OutputError(errors.NO_VERDICTS, output=output.uri)
-    waiting = {hive_path(place) for place in not_escalated(output, manifest)}
+    if not command.reads_input:
+        open_scored(output).only(manifest.finalized).require_verdicts()
+    waiting = set(map(hive_path, not_escalated(output, manifest).partitions))
     found = tuple(sorted(waiting | set(finalize.partitions)))
     if not command.reads_input:
         return PlannedStep(True, found, "what was not escalated, and errors of the judge")

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragassay.jobs.input import LogFile
-from ragassay.jobs.output.partitions import hive_path, partitions
-from ragassay.jobs.output.scored_dataset import batches
+from ragassay.jobs.output.scored_dataset import open_raw
 from ragassay.jobs.score.row_set import RowSet
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import BalanceError
@@ -52,10 +51,9 @@ def count_scored(output: Folder, files: Mapping[int, LogFile], chosen: Mapping[i
     once, unreadable = RowSet(), RowSet()
     counted = Counted()
     wanted = {file.partition_path for file in files.values()}
-    paths = [p for place, found in partitions(output, "raw").items() if hive_path(place) in wanted for p in found]
     numbers = pa.array(list(files), pa.int64())
-    for batch in batches(output.fs, paths, ["row_key", "status", "usage", "sentences.list.element.start"]):
-        mine = batch.filter(pc.is_in(pc.shift_right(batch["row_key"], 32), numbers))
+    for part in open_raw(output).only(wanted).batches(["row_key", "status", "usage", "sentences.list.element.start"]):
+        mine = part.batch.filter(pc.is_in(pc.shift_right(part.batch["row_key"], 32), numbers))
         keys = mine["row_key"].to_numpy()
         once.add(keys)
         unreadable.add(keys[pc.equal(mine["status"], Status.UNREADABLE.value).to_numpy(zero_copy_only=False)])

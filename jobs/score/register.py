@@ -23,8 +23,9 @@ from ragassay.jobs.input.types import is_list, is_text, plain_type
 from ragassay.jobs.output.commits import has_pending
 from ragassay.jobs.output.fingerprint import check_fingerprint, fingerprint
 from ragassay.jobs.output.partition_filter import check_keys, none_matches
-from ragassay.jobs.output.partitions import hive_path, partitions
+from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
+from ragassay.jobs.output.scored_dataset import open_raw
 from ragassay.jobs.output.sealed import sealed_among
 from ragassay.jobs.score.backfill import WHOLE_INPUT, Backfill, take_files
 from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows
@@ -351,17 +352,17 @@ def _refuse_other_types(output: Folder, logs: Logs, carried: pa.Schema, files: S
     by_partition: dict[str, list[LogFile]] = {}
     for file in files:
         by_partition.setdefault(file.partition_path, []).append(file)
-    for place, raw in partitions(output, "raw").items():
+    for place, raw in open_raw(output).partitions.items():
         tonight = by_partition.get(hive_path(place))
         if tonight is None:
             continue
-        schemas = raw_schemas(output.fs, raw)
-        both = merged_passthrough([*schemas, extra])
+        schemas = raw_schemas(raw)
+        both = merged_passthrough([*schemas.values(), extra])
         check_types(logs, tonight, both)
-        for path, schema in zip(raw, schemas, strict=True):
+        for stored, schema in schemas.items():
             for field in schema:
                 kind = both.field(field.name).type
-                if not column_fits(output.fs, parquet_file(path), field, kind):
+                if not column_fits(output.fs, parquet_file(stored.path), field, kind):
                     mine = (
                         f"{extra.field(field.name).type} in the logs"
                         if field.name in extra.names

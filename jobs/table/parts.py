@@ -50,15 +50,13 @@ def parts_of(output: Folder, manifest: Manifest) -> list[Part]:
         OutputError: There are none.
     """
     numbers = {run.run_id: number for number, run in enumerate(manifest.runs, start=1)}
-    scored = open_scored(output)
-    found = []
-    for place in scored.partitions:
-        verdicts = manifest.finalized.get(hive_path(place))
-        if verdicts is not None:  # else a run is about to write it, or broke off
-            runs = (verdicts.run_id, manifest.escalated.get(hive_path(place), ""))
-            found.append(Part(place, scored.only([place]), max(numbers.get(run, 1) for run in runs)))
-    scored.only(part.place for part in found).require_verdicts()
-    return found
+
+    def version(name: str) -> int:
+        runs = (manifest.finalized[name].run_id, manifest.escalated.get(name, ""))
+        return max(numbers.get(run, 1) for run in runs)
+
+    scored = open_scored(output).only(manifest.finalized).require_verdicts()  # a run is about to write others, or broke off
+    return [Part(place, rows, version(hive_path(place))) for place, rows in scored.partitions.items()]
 
 
 def schema_of(output: Folder, parts: list[Part]) -> pa.Schema:

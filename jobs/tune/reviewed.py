@@ -33,7 +33,7 @@ def reviewed_log(uri: str, source: LabelSource, columns: Columns) -> pa.Table:
     """
     reviewed = read_reviewed(source)
     output = existing_output(uri)
-    found, met = read_snapshot(output, lambda folder, _: _labelled_rows(open_scored(folder), reviewed))
+    found, met = read_snapshot(output, lambda folder, _: _labelled_rows(open_scored(folder), reviewed, source))
     refuse_repeated(source.file or "", met)
     if not found:
         raise InputError(
@@ -45,12 +45,12 @@ def reviewed_log(uri: str, source: LabelSource, columns: Columns) -> pa.Table:
     return pa.table(arrays, names=names)
 
 
-def _labelled_rows(scored: ScoredDataset, reviewed: Reviewed) -> tuple[list[dict[str, Any]], Counter[Key]]:
+def _labelled_rows(scored: ScoredDataset, reviewed: Reviewed, source: LabelSource) -> tuple[list[dict[str, Any]], Counter[Key]]:
     """The rows that labels speak of, with their labels; and how often each key was met."""
     found: list[dict[str, Any]] = []
     met: Counter[Key] = Counter()
     for rows in scored.batches(["row_id"]):
-        keys, labels = labels_of_rows(rows, reviewed)
+        keys, labels = labels_of_rows(rows, reviewed, source)
         chosen = [i for i, key in enumerate(keys) if reviewed.speaks_of(key)]
         if not chosen:
             continue

@@ -1,20 +1,19 @@
 """Plan 2, `finalize`: raw rows -> normalise -> ensemble -> aggregate -> threshold -> scored rows. Needs no model."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from ragassay.jobs.input.types import plain
 from ragassay.jobs.output.partitions import BATCH_ROWS
 from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
-from ragassay.jobs.output.scored_dataset import batches
+from ragassay.jobs.output.scored_dataset import ScoredDataset
 from ragassay.jobs.output.snapshot import with_verdicts_id
 from ragassay.jobs.storage import writing
 from ragassay.jobs.verdict.input_order import in_input_order
@@ -60,21 +59,21 @@ class Finalized:
             self.sentences[number] += length if status == Status.OK else 0
 
 
-def score_moments(fs: pafs.FileSystem, files: Sequence[str], settings: VerdictSettings) -> Moments:
+def score_moments(rows: ScoredDataset, settings: VerdictSettings) -> Moments:
     """Moments of a partition's response scores."""
-    return merge(moments_of(scores[~np.isnan(scores)]) for scores in response_scores(_scores_in(fs, files), settings))
+    return merge(moments_of(scores[~np.isnan(scores)]) for scores in response_scores(_numbers(rows), settings))
 
 
-def score_cells(fs: pafs.FileSystem, files: Sequence[str], settings: VerdictSettings, low: int, high: int) -> Cells:
+def score_cells(rows: ScoredDataset, settings: VerdictSettings, low: int, high: int) -> Cells:
     """A partition's response scores within a range of keys, for a threshold that is a quantile; see `exact_quantile`."""
     cells = cells_of(np.array([]), low, high)
-    for scores in response_scores(_scores_in(fs, files), settings):
+    for scores in response_scores(_numbers(rows), settings):
         cells = add_cells([cells, cells_of(scores, low, high)])
     return cells
 
 
-def _scores_in(fs: pafs.FileSystem, files: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    return batches(fs, files, NUMBERS)
+def _numbers(rows: ScoredDataset) -> Iterator[pa.RecordBatch]:
+    return (part.batch for part in rows.batches(NUMBERS))
 
 
 def response_scores(rows: Iterable[pa.RecordBatch], settings: VerdictSettings) -> Iterator[Floats]:
@@ -89,14 +88,11 @@ def response_scores(rows: Iterable[pa.RecordBatch], settings: VerdictSettings) -
             yield apply_rule(settings.rule, *found).response
 
 
-def finalize_partition(
-    fs: pafs.FileSystem, files: Sequence[str], target: str, settings: VerdictSettings, judged: Judged = NOBODY
-) -> Finalized:
+def finalize_partition(raw: ScoredDataset, target: str, settings: VerdictSettings, judged: Judged = NOBODY) -> Finalized:
     """Write one partition of `scored/`, whole or not at all.
 
     Args:
-        fs: File system.
-        files: Its raw files.
+        raw: Its scores.
         target: Path of the Parquet file to write.
         settings: How.
         judged: What the judge of a cascade has decided of its rows.
@@ -104,13 +100,13 @@ def finalize_partition(
     Returns:
         How its rows ended.
     """
-    passthrough = merged_passthrough(raw_schemas(fs, files))
+    passthrough = merged_passthrough(raw_schemas(raw).values())
     schema = scored_schema(passthrough)
-    done, decisions = Finalized(), judged.read(fs)
+    done, decisions = Finalized(), judged.read(raw.fs)
     named = with_verdicts_id(schema, settings.run_id)
-    with writing(fs, target) as stream, pq.ParquetWriter(stream, named, compression="zstd") as writer:
-        raw = in_input_order(fs, files, partial(_with_columns, passthrough=passthrough))
-        for table in _row_groups(_scored(raw, schema, settings, decisions), done):
+    with writing(raw.fs, target) as stream, pq.ParquetWriter(stream, named, compression="zstd") as writer:
+        rows = in_input_order(raw, partial(_with_columns, passthrough=passthrough))
+        for table in _row_groups(_scored(rows, schema, settings, decisions), done):
             writer.write_table(table)
     return done
 

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import fs as pafs
 
 from ragassay.jobs.clean_output import clean_task
 from ragassay.jobs.config import Job
-from ragassay.jobs.output.partitions import history, hive_path, partitions
-from ragassay.jobs.output.scored_dataset import batches
+from ragassay.jobs.output.partitions import history
+from ragassay.jobs.output.scored_dataset import ScoredDataset, open_raw
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.resources import DRIVER_CPUS
 from ragassay.jobs.sections import Normalize
@@ -42,19 +41,19 @@ def fit_output(job: Job, output: Folder, without: Collection[str] = ()) -> dict[
     """
     import ray
 
-    raw = {place: files for place, files in partitions(output, "raw").items() if hive_path(place) not in without}
+    raw = open_raw(output).without(without).partitions
     if not raw:
         raise OutputError(f"output {output.uri} holds no scored rows: run `ragassay score INPUT {output.uri}` first")
     values = job.values
     stats: dict[str, PartitionStats] = {}
     tasks: dict[str, Any] = {}
     remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(partition_stats))
-    for partition, files in raw.items():
+    for partition, part in raw.items():
         known = known_stats(output, partition)
-        if known and known.values == values and known.raw_files == _names(files):
+        if known and known.values == values and known.raw_files == _names(part):
             stats[partition] = known
         else:
-            tasks[partition] = remote.remote(output.fs, partition, files, values)
+            tasks[partition] = remote.remote(part, values)
     expect(len(tasks), "partitions")
     for partition, task in tasks.items():
         stats[partition] = ray.get(task)
@@ -94,9 +93,10 @@ def fits_of(
     return {m: Value(values[m]).fit(m, moments) for m, moments in merged.items()}
 
 
-def partition_stats(fs: pafs.FileSystem, partition: str, files: Sequence[str], values: dict[str, str]) -> PartitionStats:
+def partition_stats(raw: ScoredDataset, values: dict[str, str]) -> PartitionStats:
     """Statistics of one partition, read in batches; only the score columns are read."""
-    return replace(stats_of(batches(fs, files, NUMBERS), values), partition=partition, raw_files=_names(files))
+    found = stats_of((rows.batch for rows in raw.batches(NUMBERS)), values)
+    return replace(found, partition=raw.files[0].partition, raw_files=_names(raw))
 
 
 def stats_of(rows: Iterable[pa.RecordBatch], values: dict[str, str]) -> PartitionStats:
@@ -156,8 +156,8 @@ def _frozen(path: str, values: Mapping[str, str]) -> dict[str, Fit]:
     return fits
 
 
-def _names(files: Sequence[str]) -> list[str]:
-    return sorted(path.rpartition("/")[2] for path in files)
+def _names(raw: ScoredDataset) -> list[str]:
+    return sorted(file.path.rpartition("/")[2] for file in raw.files)
 
 
 def _stats_path(partition: str) -> str:

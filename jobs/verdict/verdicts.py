@@ -9,6 +9,7 @@ from ragassay.jobs.address import without_secrets
 from ragassay.jobs.clean_output import clean_task
 from ragassay.jobs.config import Job
 from ragassay.jobs.output.partitions import history, hive_path
+from ragassay.jobs.output.scored_dataset import ScoredDataset
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.resources import DRIVER_CPUS
 from ragassay.jobs.sections import DEFAULT_QUANTILE, Threshold
@@ -57,12 +58,12 @@ class Scores:
     """The scores of an output folder that are whole, by partition, as it stands on disk.
 
     Attributes:
-        raw: Partition -> its files in `raw/`.
+        raw: Partition -> its rows of `raw/`.
         stats: Partition -> its statistics.
         chosen: The partitions that get verdicts.
     """
 
-    raw: Mapping[str, Sequence[str]]
+    raw: Mapping[str, ScoredDataset]
     stats: Mapping[str, PartitionStats]
     chosen: Sequence[str]
 
@@ -211,12 +212,11 @@ def _fit_record(job: Job, source: str, rule: Rule, *, calibrated: bool = False) 
     return FitRecord(source, members, rule.mean.value, rule.positive.value, rule.epsilon, weights, calibrated, rule.sentence)
 
 
-def quantile(job: Job, output: Folder, scores: Scores, settings: VerdictSettings) -> ThresholdRecord:
+def quantile(job: Job, scores: Scores, settings: VerdictSettings) -> ThresholdRecord:
     """tau, where it is a quantile of the response scores; without any score it has no value.
 
     Args:
         job: Its `threshold` says which quantile, of what.
-        output: The output folder.
         scores: The partitions that get verdicts, and all others.
         settings: How scores are made.
     """
@@ -227,7 +227,7 @@ def quantile(job: Job, output: Folder, scores: Scores, settings: VerdictSettings
     remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(score_cells))
 
     def look(low: int, high: int) -> Iterator[Cells]:
-        tasks = [remote.remote(output.fs, raw[p], settings, low, high) for p in sorted(names)]
+        tasks = [remote.remote(raw[p], settings, low, high) for p in sorted(names)]
         while tasks:  # one at a time: hundreds of partitions have a gigabyte of them
             yield ray.get(tasks.pop())
 
@@ -269,7 +269,7 @@ def write_verdicts(output: Folder, manifest: Manifest, scores: Scores, settings:
     remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(finalize_partition))
     target = {p: output.path("/".join(filter(None, ["scored", p, "part-0.parquet"]))) for p in scores.chosen}
     judged = judged_partitions(output, manifest, scores.chosen)
-    tasks = {p: remote.remote(output.fs, scores.raw[p], target[p], settings, judged[p]) for p in scores.chosen}
+    tasks = {p: remote.remote(scores.raw[p], target[p], settings, judged[p]) for p in scores.chosen}
     rows = manifest.scored_rows()
     finished: dict[str, Finalized] = {}
     expect(len(tasks), "partitions")

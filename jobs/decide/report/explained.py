@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from ragassay.jobs.output.partitions import hive_keys
+from ragassay.jobs.output.partitions import hive_keys, hive_path
 from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, read_file
 from ragassay.jobs.output.sidecar import explanations
 from ragassay.jobs.storage import Folder
@@ -87,7 +87,7 @@ def count_explanations(output: Folder, scored: ScoredDataset, show_all: bool = F
     """
     places: dict[Key, list[str]] = {}
     for place in scored.partitions:
-        places.setdefault(_key(place), []).append(place)
+        places.setdefault(_key(place), []).append(hive_path(place))
     for strategy in MOST_TELLING:
         found = Explanations(strategy, show_all)
         dataset = explanations(output, strategy)

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragassay.jobs.decide.report.explained import Explanations, count_explanations
-from ragassay.jobs.decide.report.responses import Place, Response, responses
+from ragassay.jobs.decide.report.responses import Response, responses
 from ragassay.jobs.decide.report.scales import Scales
 from ragassay.jobs.output.partitions import natural
-from ragassay.jobs.output.scored_dataset import Rows, open_scored
+from ragassay.jobs.output.scored_dataset import Position, Rows, open_scored
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.verdict.moments import merge, moments_of
@@ -122,7 +122,7 @@ def gather(
     scored.require_columns(extra)
     found = Gathered(slices={name: [] for name in slices})
     shares: dict[str, dict[str, Share]] = {name: {} for name in ("", *slices)}
-    worst: list[Place] = []
+    worst: list[tuple[float, float, Position]] = []
     for rows in scored.batches([*COLUMNS, *extra]):
         keys = rows.file.keys
         found.day_column = found.day_column or next(iter(keys), "")
@@ -130,11 +130,11 @@ def gather(
         _add_shares(shares[""], pa.array([next(iter(keys.values()), "")] * len(rows)), rows.table)
         for name in slices:
             _add_shares(shares[name], _values(rows.table, name), rows.table)
-        _keep_worst(worst, rows)
+        worst = heapq.nlargest(WORST, [*worst, *_worst(rows)])
     found.days = sorted(shares[""].values(), key=lambda share: natural(share.value)) if found.day_column else []
     found.slices = {name: sorted(shares[name].values(), key=lambda s: (-s.scored, s.value)) for name in slices}
     found.explained = count_explanations(output, scored, all_explanations)
-    positions = [place.position for place in sorted(worst, reverse=True)]
+    positions = [position for *_, position in worst]
     found.worst = responses(output, positions, label, found.explained, scales or Scales()) if texts else []
     return found
 
@@ -183,21 +183,14 @@ def _add_shares(shares: dict[str, Share], values: pa.Array | pa.ChunkedArray, ta
         shares[value].unscored[status] += rows
 
 
-def _keep_worst(worst: list[Place], part: Rows) -> None:
-    """Keep the lowest scores; among equal ones (clip makes many) those with the lowest sentence."""
+def _worst(part: Rows) -> list[tuple[float, float, Position]]:
+    """The rows with the lowest scores; among equal ones (clip makes many) those with the lowest sentence."""
     scores = part.table["score"].to_numpy()
     rows = np.flatnonzero(~np.isnan(scores))
     if not len(rows):
-        return
+        return []
     sentences = pc.take(part.table["sentences"], pa.array(rows)).combine_chunks()
     starts = np.cumsum([0, *pc.list_value_length(sentences).to_pylist()])[:-1]
     lowest = np.fmin.reduceat(sentences.flatten().field("score").to_numpy(zero_copy_only=False), starts)
     order = np.lexsort((lowest, scores[rows]))[:WORST]
-    for i in order:
-        place = Place((-float(scores[rows[i]]), -float(lowest[i])), part.position(int(rows[i])))
-        if len(worst) < WORST:
-            heapq.heappush(worst, place)
-        elif not worst[0] < place:
-            break
-        else:
-            heapq.heapreplace(worst, place)
+    return [(-float(scores[rows[i]]), -float(lowest[i]), part.position(int(rows[i]))) for i in order]

@@ -112,14 +112,6 @@ class Response:
         return any(sentence.explanation is not None for sentence in self.sentences)
 
 
-@dataclass(frozen=True, order=True)
-class Place:
-    """Where a low-scored row stands. The higher a place, the worse the row, so that a heap drops the best first."""
-
-    badness: tuple[float, float]
-    position: Position
-
-
 def responses(
     output: Folder, positions: Sequence[Position], label: str | None, explained: Explanations | None, scales: Scales
 ) -> list[Response]:

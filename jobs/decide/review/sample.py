@@ -60,12 +60,8 @@ class Sample:
     repeated: int
 
 
-@dataclass(frozen=True, order=True)
-class _Place:
-    """Where a row stands. Rows of the lowest digests are drawn."""
-
-    digest: bytes
-    position: Position
+_Place = tuple[bytes, Position]
+"""Where a row stands, behind its digest: rows of the lowest digests are drawn."""
 
 
 def draw(
@@ -110,9 +106,9 @@ def draw(
         raise ConfigError(f"a stratified sample takes a row of each of {len(counts)} strata: --sample {len(counts)} at least")
     sizes = allocation(size, counts)
     drawn = [
-        (found.digest, Drawn(found.position, stratum, sizes[stratum] / counts[stratum]))
+        (digest, Drawn(position, stratum, sizes[stratum] / counts[stratum]))
         for stratum, places in lowest.items()
-        for found in places[: sizes[stratum]]
+        for digest, position in places[: sizes[stratum]]
     ]
     # The end of a digest says nothing of its beginning, by which rows are drawn: few of a large stratum would all come first.
     drawn.sort(key=lambda pair: pair[0][::-1])
@@ -191,7 +187,7 @@ def _is(table: pa.Table, verdict: str) -> Bools:
 def _places(part: Rows, table: pa.Table, seed: int) -> list[_Place]:
     partition = part.file.partition_name
     rows: Any = zip(table["row_id"].to_pylist(), table["row"].to_pylist(), strict=True)
-    return [_Place(digest_of(seed, partition, row_id), part.position(row)) for row_id, row in rows]
+    return [(digest_of(seed, partition, row_id), part.position(row)) for row_id, row in rows]
 
 
 def _keep_lowest(lowest: dict[str, list[_Place]], strata: Sequence[str], places: Sequence[_Place], size: int) -> None:

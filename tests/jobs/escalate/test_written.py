@@ -58,7 +58,7 @@ def test_every_chosen_row_is_answered_or_asked_about_and_never_both(
     there = np.array(sorted(known), dtype=np.int64)
     failed = np.array([known[key] for key in there.tolist()], dtype=bool)
     outcome = Outcomes(there, failed, (there >= rows).astype(np.int64), ["a", "b"])
-    wanted = wanted_rows(found, places, outcome, ScoredDataset(None, "out", (DataFile("b", "3"),)))
+    wanted = wanted_rows(found, places, outcome, ScoredDataset(None, (DataFile("b", "3"),)))
     asked = [key for file in wanted.values() for key in file.tolist()]
     answered = {key for key, bad in known.items() if not bad}
     assert len(asked) == len(set(asked)) and not set(asked) & answered

@@ -64,7 +64,7 @@ ALL = [*range(ROWS), *range(100, 100 + ROWS)]
 
 def test_rows_come_in_the_order_of_partitions_and_files(output: Path) -> None:
     scored = dataset(output)
-    assert list(scored.partitions) == list(PLACES) and [len(files) for files in scored.partitions.values()] == [2, 1]
+    assert list(scored.partitions) == list(PLACES) and [len(part.files) for part in scored.partitions.values()] == [2, 1]
     assert keys(scored) == ALL and scored.count_rows() == len(ALL)
     assert [file.partition_name for file in scored.files][1:] == ["dt=2026-11-09/tenant=a b", "dt=2026-11-10/tenant=c"]
     backwards = [part.table["row_key"].to_pylist() for part in scored.batches(["row_key"], 3, backwards=True)]
@@ -95,7 +95,7 @@ def test_a_column_is_required_of_some_partition(output: Path) -> None:
     with pytest.raises(InputError, match=r"no column 'usage' \(--slice\); it has .*team"):
         scored.require_columns(["team", "usage"], "--slice")
     with pytest.raises(InputError, match=r"no column 'gen_ai\.usage'"):
-        scored.only([PLACES[0]]).require_columns(["gen_ai.usage"])
+        scored.partitions[PLACES[0]].require_columns(["gen_ai.usage"])
 
 
 def test_partitions_are_chosen_by_conditions(output: Path) -> None:
@@ -103,7 +103,7 @@ def test_partitions_are_chosen_by_conditions(output: Path) -> None:
     assert list(scored.matching([]).partitions) == list(PLACES)
     assert keys(scored.matching(["dt>2026-11-09"])) == ALL[ROWS:]
     assert keys(scored.matching(["tenant='a b'", "dt<2026-11-10"])) == ALL[:ROWS]
-    assert keys(scored.only([PLACES[1]])) == ALL[ROWS:]
+    assert keys(scored.only(["dt=2026-11-09/tenant=a b"])) == ALL[:ROWS] == keys(scored.without([PLACES[1]]))
     for conditions, message in ((["day=1"], "no key 'day'"), (["dt=2030"], "none of the 2"), (["dt"], "can't be read")):
         with pytest.raises(ConfigError, match=message):
             scored.matching(conditions)

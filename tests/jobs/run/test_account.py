@@ -113,7 +113,7 @@ def test_folding_verdicts_keeps_the_balance_of_rows(case: tuple[RunPlan, Scored]
     stats = {day: PartitionStats(day, {}, {}, {}, {}, 0, []) for day in by_day}
     decided = decide(JOB, None, "r1", stats, list(by_day))
     assert decided.threshold is not None
-    fitted = Fitted(Scores({day: [] for day in by_day}, stats, list(by_day)), waiting, decided, decided.threshold, 0.5)
+    fitted = Fitted(Scores({}, stats, list(by_day)), waiting, decided, decided.threshold, 0.5)
     before = deepcopy(manifest)
     none_yet = fold_fit(manifest, fitted)
     after = fold_verdicts(none_yet, scored, fitted, Written(by_day, 0.25))

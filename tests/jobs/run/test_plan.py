@@ -77,6 +77,7 @@ def test_a_command_plans_its_steps_alone(logs: Path) -> None:
     output = open_folder(str(logs.parent / "out"))
     plan = make_plan(JOB, None, output, RunOptions(command=Command.FINALIZE))
     assert plan.selection is None and plan.finalize.partitions == ("dt=1", "dt=2") and plan.needs_ray
+    write_logs(logs.parent / "out" / "scored" / "dt=1" / "a.parquet", example_rows(1))
     plan = make_plan(CASCADE, None, output, RunOptions(command=Command.ESCALATE))
     assert plan.escalate.runs and not plan.finalize.runs
     write_manifest(output, replace(read_manifest(output), finalized={}))

@@ -8,12 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import fs as pafs
 from rich.console import Console
 
 from ragassay.jobs.cli.summary import print_summary
 from ragassay.jobs.config import Job
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output.manifest import write_manifest
+from ragassay.jobs.output.snapshot import Footer, read_footer
 from ragassay.jobs.run import Command, RunOptions, make_plan
 from ragassay.jobs.run.account import begin_run
 from ragassay.jobs.score.register import check_input, check_selection, refuse_unfinished
@@ -142,13 +144,12 @@ def test_raw_footers_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     night(tmp_path / "logs", tmp_path / "out")
     write(tmp_path / "logs" / "dt=1" / "d.parquet", pa.array([1]))
     read: list[str] = []
-    real = pq.read_schema
 
-    def read_schema(path: str, **options: Any) -> pa.Schema:
+    def reading(fs: pafs.FileSystem, path: str) -> Footer:
         read.append(path)
-        return real(path, **options)
+        return read_footer(fs, path)
 
-    monkeypatch.setattr(pq, "read_schema", read_schema)
+    monkeypatch.setattr("ragassay.jobs.output.scored_dataset.read_footer", reading)
     assert night(tmp_path / "logs", tmp_path / "out") == ["dt=1/d.parquet"]
     assert len(read) == len(set(read)) == 3
 

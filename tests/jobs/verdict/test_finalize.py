@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import fs as pafs
 
+from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset
 from ragassay.jobs.verdict.finalize import finalize_partition, score_moments
 from ragassay.jobs.verdict.fit import partition_stats
 from ragassay.pipeline.errors import OutputError
@@ -44,6 +45,10 @@ def write_raw(path: Path, rows: list[dict[str, Any]]) -> str:
     return str(path)
 
 
+def raw_of(paths: list[str]) -> ScoredDataset:
+    return ScoredDataset(FS, tuple(DataFile("", path) for path in paths))
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
     late = write_raw(tmp_path / "a.parquet", [raw_row(5, [3.0, -1.0]), raw_row(6, None, "no_context")])
@@ -52,7 +57,7 @@ def files(tmp_path: Path) -> list[str]:
 
 
 def settings(files: list[str], threshold: float | None) -> VerdictSettings:
-    stats = partition_stats(FS, "", files, VALUES)
+    stats = partition_stats(raw_of(files), VALUES)
     assert stats.rows == {"ok": 2, "no_context": 1, "too_long": 1} and stats.sentences == 3
     return VerdictSettings(VALUES, rule({"a": fit_member("a", stats.members["a"])}), threshold, "run-1")
 
@@ -67,13 +72,13 @@ def test_what_could_not_be_written_whole_is_removed(files: list[str], tmp_path: 
         patch.object(pq.ParquetWriter, "write_table", side_effect=OSError(errno.ENOSPC, "full")),
         pytest.raises(OSError, match="full"),
     ):
-        finalize_partition(FS, files, str(target), settings(files, 0.015))
+        finalize_partition(raw_of(files), str(target), settings(files, 0.015))
     assert list(target.parent.iterdir()) == []
 
 
 def test_by_hand_and_in_the_order_of_the_input(files: list[str], tmp_path: Path) -> None:
     target = tmp_path / "out" / "part-0.parquet"
-    done = finalize_partition(FS, files, str(target), settings(files, 0.015))
+    done = finalize_partition(raw_of(files), str(target), settings(files, 0.015))
     assert (done.rows, done.flagged) == (4, {0: 1}) and done.sentences == {0: 3}
     assert done.statuses == {0: {"ok": 2, "no_context": 1, "too_long": 1}}
     rows = pq.read_table(target).to_pylist()
@@ -93,13 +98,13 @@ def test_by_hand_and_in_the_order_of_the_input(files: list[str], tmp_path: Path)
 
 
 def test_score_moments_are_of_the_scored_rows(files: list[str]) -> None:
-    moments = score_moments(FS, files, settings(files, None))
+    moments = score_moments(raw_of(files), settings(files, None))
     assert moments.count == 2 and moments.low == 0.01
 
 
 def test_a_partition_without_a_scored_row_is_written_too(tmp_path: Path) -> None:
     raw = write_raw(tmp_path / "a.parquet", [raw_row(1, None, "no_context"), raw_row(2, None, "too_long")])
-    done = finalize_partition(FS, [raw], str(tmp_path / "s.parquet"), VerdictSettings(VALUES, rule({}), None, "r"))
+    done = finalize_partition(raw_of([raw]), str(tmp_path / "s.parquet"), VerdictSettings(VALUES, rule({}), None, "r"))
     assert (done.rows, done.flagged.total()) == (2, 0)
     assert pq.read_table(tmp_path / "s.parquet")["threshold"].null_count == 2
 
@@ -110,8 +115,8 @@ def test_nights_with_other_columns_are_all_carried(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist([{**raw_row(2, [3.0]), "latency": 7}], schema=schema), tmp_path / "b.parquet")
     pq.write_table(pa.Table.from_pylist([raw_row(3, [0.0])], schema=raw_schema(pa.schema([]))), tmp_path / "c.parquet")
     files = [str(tmp_path / "c.parquet"), first, str(tmp_path / "b.parquet")]
-    fits = {"a": fit_member("a", partition_stats(FS, "", files, VALUES).members["a"])}
-    finalize_partition(FS, files, str(tmp_path / "s.parquet"), VerdictSettings(VALUES, rule(fits), 0.5, "r"))
+    fits = {"a": fit_member("a", partition_stats(raw_of(files), VALUES).members["a"])}
+    finalize_partition(raw_of(files), str(tmp_path / "s.parquet"), VerdictSettings(VALUES, rule(fits), 0.5, "r"))
     rows = pq.read_table(tmp_path / "s.parquet").to_pylist()
     assert [(r["tenant"], r["latency"]) for r in rows] == [("t", None), ("t", 7), (None, None)]
     pq.write_table(
@@ -120,8 +125,7 @@ def test_nights_with_other_columns_are_all_carried(tmp_path: Path) -> None:
     )
     with pytest.raises(OutputError, match="another type"):
         finalize_partition(
-            FS,
-            [*files, str(tmp_path / "d.parquet")],
+            raw_of([*files, str(tmp_path / "d.parquet")]),
             str(tmp_path / "s.parquet"),
             VerdictSettings(VALUES, rule(fits), 0.5, "r"),
         )
@@ -130,7 +134,7 @@ def test_nights_with_other_columns_are_all_carried(tmp_path: Path) -> None:
 def test_an_unknown_member_is_named(files: list[str], tmp_path: Path) -> None:
     wrong = replace(settings(files, 0.0), values={"b": "p_yes"})
     with pytest.raises(OutputError, match="no member 'b'; they have \\['a'\\]"):
-        finalize_partition(FS, files, str(tmp_path / "s.parquet"), wrong)
+        finalize_partition(raw_of(files), str(tmp_path / "s.parquet"), wrong)
 
 
 MIXED = {"a": "log_odds", "words": Value.SCORE}
@@ -150,22 +154,22 @@ def test_a_detectors_night_without_a_scored_row(tmp_path: Path) -> None:
         write_raw(tmp_path / "bad.parquet", bad),
         write_raw(tmp_path / "good.parquet", [*good, raw_row(5, None, "no_context")]),
     ]
-    none = partition_stats(FS, "", files[:1], MIXED)
+    none = partition_stats(raw_of(files[:1]), MIXED)
     assert none.rows == {"no_context": 1, "too_long": 1} and not any(m.count for m in none.members.values())
-    both = partition_stats(FS, "", files, MIXED)
+    both = partition_stats(raw_of(files), MIXED)
     assert (both.members["a"].count, both.members["words"].count, both.sentences) == (3, 2, 3)
     assert both.members["words"].mean == 0.5 and both.label_mass["words"].count == 0
     fits = {"a": fit_member("a", both.members["a"]), "words": fit_detector(both.members["words"])}
-    done = finalize_partition(FS, files, str(tmp_path / "s.parquet"), VerdictSettings(MIXED, rule(fits), 0.0, "r"))
+    done = finalize_partition(raw_of(files), str(tmp_path / "s.parquet"), VerdictSettings(MIXED, rule(fits), 0.0, "r"))
     assert done.rows == 5 and pq.read_table(tmp_path / "s.parquet")["score"].null_count == 3
 
 
 def test_members_of_other_kinds_than_the_job_says_are_named(tmp_path: Path) -> None:
     raw = write_raw(tmp_path / "a.parquet", [with_detector(raw_row(1, [1.0]), [0.5])])
     with pytest.raises(OutputError, match="'words' is a detector in these scores"):
-        partition_stats(FS, "", [raw], {"words": "log_odds"})
+        partition_stats(raw_of([raw]), {"words": "log_odds"})
     with pytest.raises(OutputError, match="'a' is an SLM in these scores"):
-        partition_stats(FS, "", [raw], {"a": Value.SCORE})
+        partition_stats(raw_of([raw]), {"a": Value.SCORE})
 
 
 def test_a_row_that_no_member_left_says_anything_of_is_not_judged(tmp_path: Path) -> None:
@@ -177,7 +181,7 @@ def test_a_row_that_no_member_left_says_anything_of_is_not_judged(tmp_path: Path
     fits = {"words": Fit(0.5, 0.1, 1, 0.0)}
     for chosen, weights in ((values, None), (MIXED, {"a": 0.0, "words": 1.0})):
         of_given = replace(rule({**fits, **({"a": Fit(0, 1, 1, 0)} if "a" in chosen else {})}), weights=weights)
-        done = finalize_partition(FS, [raw], str(tmp_path / "s.parquet"), VerdictSettings(chosen, of_given, 0.1, "r"))
+        done = finalize_partition(raw_of([raw]), str(tmp_path / "s.parquet"), VerdictSettings(chosen, of_given, 0.1, "r"))
         assert done.statuses == {7: {"not_judged": 1, "ok": 1, "no_context": 1}} and done.sentences == {7: 1}
         first, second, third = pq.read_table(tmp_path / "s.parquet").to_pylist()
         assert first["status"] == "not_judged" and first["error"] == "none of words has a value for any of its sentences"
@@ -227,10 +231,10 @@ def test_a_row_that_can_not_be_read_stops_neither_fit_nor_threshold(tmp_path: Pa
         return found
 
     with patch("ragassay.pipeline.members.scores_of", refusing), patch("ragassay.pipeline.stages.finalize.scores_of", refusing):
-        stats = partition_stats(FS, "", [raw], VALUES)
+        stats = partition_stats(raw_of([raw]), VALUES)
         assert stats.rows == {"ok": 3} and stats.members["a"].count == 3
         how = VerdictSettings(VALUES, rule({"a": fit_member("a", stats.members["a"])}), 0.5, "r")
-        assert score_moments(FS, [raw], how).count == 2
-        done = finalize_partition(FS, [raw], str(tmp_path / "s.parquet"), how)
+        assert score_moments(raw_of([raw]), how).count == 2
+        done = finalize_partition(raw_of([raw]), str(tmp_path / "s.parquet"), how)
     assert done.statuses == {0: {"ok": 2, "error": 1}}
     assert pq.read_table(tmp_path / "s.parquet")["status"].to_pylist() == ["ok", "error", "ok"]
