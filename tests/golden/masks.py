@@ -31,8 +31,12 @@ class Masks:
         Args:
             folder: Folder of the case.
         """
-        self._folder = str(folder)
+        self._folders = [str(folder)]
         self._runs: dict[str, str] = {}
+
+    def add_folder(self, folder: Path) -> None:
+        """Mask another folder as the case's own."""
+        self._folders.append(str(folder))
 
     def learn(self, text: str) -> None:
         """Number the run ids of a text that are not known yet."""
@@ -41,7 +45,9 @@ class Masks:
 
     def value(self, text: str) -> str:
         """Mask a value of a row: paths, servers and run ids. Times and ids there come from the logs."""
-        text = text.replace(self._folder, "<dir>").replace(REPO, "<repo>")
+        for folder in self._folders:
+            text = text.replace(folder, "<dir>")
+        text = text.replace(REPO, "<repo>")
         text = RUN_ID.sub(lambda found: self._runs.get(found[0], "<run>"), text)
         return SERVER.sub("<server>", text)
 

@@ -30,6 +30,10 @@ LARGE_COUNTS = {"buckets"}
 """Keys of mappings from a bucket to a count, of which only the totals are compared."""
 
 
+DIGEST = re.compile(r"[0-9a-f]{64}")
+"""Keys of mappings that are shown without their keys: digests of what was asked, the server's port among it."""
+
+
 def rounded(value: float) -> float | str:
     """Round a float to six significant digits; what JSON cannot hold becomes a string."""
     if math.isnan(value) or math.isinf(value):
@@ -63,7 +67,8 @@ def plain(value: Any, mask: Mask, *, volatile: frozenset[str] | set[str] = froze
     if isinstance(value, str):
         return cut(mask(value))
     if isinstance(value, Mapping):
-        return {cut(mask(str(key))): _entry(str(key), item, mask, volatile) for key, item in value.items()}
+        entries = {cut(mask(str(key))): _entry(str(key), item, mask, volatile) for key, item in value.items()}
+        return sorted(entries.values(), key=compact) if entries and all(map(DIGEST.fullmatch, entries)) else entries
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         return [plain(item, mask, volatile=volatile) for item in value]
     return cut(mask(str(value)))
