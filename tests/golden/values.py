@@ -20,11 +20,21 @@ SECONDS = {"engine_seconds", "idle_seconds", "seconds"}
 VOLATILE = SECONDS | {
     "started", "finished", "mtime", "size", "bytes", "digest", "host", "pid", "time", "taken_at", "created", "written", "spacy",
     "versions", "ragassay_version", "at", "eventTime", "snapshot", "timestamp", "raw_files",
+    "timeUnixNano", "observedTimeUnixNano",
 }  # fmt: skip
 """Keys whose value depends on the clock, the machine or a library's version."""
 
 VERSIONS, SMALL_VERSION = {"version", "since"}, 10**9
 """Keys of a table's version, and above what a version is one of Iceberg's ids, which are given by chance."""
+
+MOMENTS_OR_DIGESTS = {"since", "request"}
+"""Keys of texts that depend on the clock or on a server's port, also in rows."""
+
+EVENT = {"id", "timestamp", "body"}
+"""Keys of an event of Langfuse, whose id depends on the run's."""
+
+UID = "log.record.uid"
+"""Attribute of an event of OpenTelemetry that depends on the run's id."""
 
 LARGE_COUNTS = {"buckets"}
 """Keys of mappings from a bucket to a count, of which only the totals are compared."""
@@ -67,6 +77,10 @@ def plain(value: Any, mask: Mask, *, volatile: frozenset[str] | set[str] = froze
     if isinstance(value, str):
         return cut(mask(value))
     if isinstance(value, Mapping):
+        if value.keys() >= EVENT:
+            value = {**value, "id": "<id>"}
+        if value.get("key") == UID:
+            value = {**value, "value": "<uid>"}
         entries = {cut(mask(str(key))): _entry(str(key), item, mask, volatile) for key, item in value.items()}
         return sorted(entries.values(), key=compact) if entries and all(map(DIGEST.fullmatch, entries)) else entries
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
@@ -81,6 +95,8 @@ def _entry(key: str, value: Any, mask: Mask, volatile: frozenset[str] | set[str]
         return f"<{key}>"
     if key in VERSIONS and isinstance(value, int) and value > SMALL_VERSION:
         return "<snapshot>"
+    if key in MOMENTS_OR_DIGESTS and isinstance(value, str):
+        return f"<{key}>"
     if key in LARGE_COUNTS and isinstance(value, Mapping):
         return f"<{len(value)} {key} of {sum(value.values())} values>"
     return plain(value, mask, volatile=volatile)
