@@ -27,8 +27,8 @@ VOLATILE = SECONDS | {
 VERSIONS, SMALL_VERSION = {"version", "since"}, 10**9
 """Keys of a table's version, and above what a version is one of Iceberg's ids, which are given by chance."""
 
-MOMENTS_OR_DIGESTS = {"since", "request"}
-"""Keys of texts that depend on the clock or on a server's port, also in rows."""
+MASKED = {"since": re.compile(r"20\d\d-.*"), "request": re.compile(r"[0-9a-f]{32}"), "source": re.compile(r"[0-9a-f]{32}")}
+"""Key -> its texts that depend on the clock, on a server's port, or on a source file of the corpus, also in rows."""
 
 EVENT = {"id", "timestamp", "body"}
 """Keys of an event of Langfuse, whose id depends on the run's."""
@@ -95,7 +95,7 @@ def _entry(key: str, value: Any, mask: Mask, volatile: frozenset[str] | set[str]
         return f"<{key}>"
     if key in VERSIONS and isinstance(value, int) and value > SMALL_VERSION:
         return "<snapshot>"
-    if key in MOMENTS_OR_DIGESTS and isinstance(value, str):
+    if key in MASKED and isinstance(value, str) and MASKED[key].fullmatch(value):
         return f"<{key}>"
     if key in LARGE_COUNTS and isinstance(value, Mapping):
         return f"<{len(value)} {key} of {sum(value.values())} values>"
