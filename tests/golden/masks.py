@@ -24,7 +24,7 @@ SIZE = re.compile(r"\b\d+(?= bytes\))")
 SNAPSHOT = re.compile(r"(?<![\w.])\d{17,19}\b")
 """Ids that Iceberg gives by chance."""
 
-MACHINE = re.compile(r"^(machine +).*", re.M)
+MACHINE = re.compile(r"^(machine +).*|(?<=takes all )\d+ cores?(?= of this machine)", re.M)
 """What `init` says of the machine it runs on."""
 
 EVENT = re.compile(r'(?<="id": ")[0-9a-f]{32}(?=",\s+"type": "score-create")')
@@ -74,7 +74,7 @@ class Masks:
         """Mask what a command printed: also moments, durations and the width of tables."""
         text = MOMENT.sub("<time>", self.record(text).replace(sys.executable, "python"))
         text = BOX.sub(r"\1─", EVENT.sub("<id>", text))
-        text = SNAPSHOT.sub("<snapshot>", MACHINE.sub(r"\1<machine>", text))
+        text = SNAPSHOT.sub("<snapshot>", MACHINE.sub(r"\g<1><machine>", text))
         text = DURATION.sub("<n>", SIZE.sub("<n>", HOLDER.sub("<host>, process <n>", text)))
         lines = [SPACES.sub("  ", line).rstrip() for line in text.splitlines()]
         return "\n".join(lines).strip("\n") + "\n" if any(lines) else ""
