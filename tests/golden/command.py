@@ -1,6 +1,9 @@
 """The program as a user meets it. The only place of the corpus that names a module of the product."""
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -66,6 +69,19 @@ def _messages(stderr: str) -> str:
     """Text of stderr without JSON progress, and without what Ray and libraries log there."""
     noise = re.compile(r'^(\{"time"|\(raylet\)|\(pid=|\[20|20\d\d-\d\d-\d\d |WARNING:|.*Warning: |  warnings\.warn)')
     return "".join(f"{line}\n" for line in stderr.splitlines() if line.strip() and not noise.match(line))
+
+
+def start(arguments: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+    """Start a command in a process of its own, with its own Ray."""
+    env = {name: value for name, value in os.environ.items() if name not in UNSET}
+    return subprocess.Popen(
+        [sys.executable, "-m", "ragassay", *_with_log_format(arguments)],
+        stdout=log.open("wb"),
+        stderr=subprocess.STDOUT,
+        env={**env, **SETTINGS},
+        cwd=REPO,
+        start_new_session=True,
+    )
 
 
 @contextmanager

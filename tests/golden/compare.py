@@ -57,7 +57,8 @@ def make(case: Case, folder: Path, servers: Servers) -> dict[str, str]:
         scene.do(step)
     if servers.faulty:
         raise AssertionError(f"{len(servers.faulty)} prompts are not recorded, such as {servers.faulty[0]!r}: run --record")
-    return {STDOUT: "\n".join(scene.transcript), **normalize(folder, scene.masks)}
+    texts = {name: text for name, text in normalize(folder, scene.masks).items() if scene.known.get(name) != text}
+    return {STDOUT: "\n".join(scene.transcript), **texts}
 
 
 def expected_texts(name: str, root: Path = EXPECTED) -> dict[str, str]:

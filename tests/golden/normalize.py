@@ -18,6 +18,9 @@ MANIFEST = "manifest.json"
 INPUTS = ("logs", "job", "_")
 """How names in a case's folder begin that are inputs, or read by a step of the case itself."""
 
+ADDRESS = re.compile(r"(?<=-)[0-9a-f]{8}(?=\.json$)")
+"""Digest of an address, so of a port, in the name of a file of `publish`."""
+
 ERROR = "error"
 """Column of prose: its texts stand in a file of their own, so that other wording changes no data."""
 
@@ -64,7 +67,7 @@ def _output(folder: Path, masks: Masks) -> Iterator[tuple[str, str]]:
     stats = {str(path.relative_to(folder)): _json(path, masks) for path in sorted((folder / "stats").rglob("*.json"))}
     yield "stats.json", f"{pretty(stats)}\n" if stats else ""
     for path in _files(folder):
-        name = str(path.relative_to(folder))
+        name = ADDRESS.sub("address", str(path.relative_to(folder)))
         if path.suffix == ".parquet" and path.parent == folder:
             yield f"{name}.txt", _file(path, masks)
         elif path.suffix in {".json", ".html", ".jsonl"} and not name.startswith("stats/"):
@@ -87,7 +90,8 @@ def _tree(folder: Path, masks: Masks) -> list[str]:
     found = set()
     for path in _files(folder):
         name = path.relative_to(folder)
-        found.add(masks.record(str(name.parent / "*.parquet" if path.suffix == ".parquet" else name)))
+        shown = str(name.parent / "*.parquet" if path.suffix == ".parquet" else name)
+        found.add(ADDRESS.sub("address", masks.record(shown)))
     return sorted(found)
 
 

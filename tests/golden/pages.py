@@ -1,12 +1,15 @@
-"""HTML pages as text: what a reader sees, a line a block, and the data that scripts read."""
+"""HTML pages as text: what a reader sees, a line a block or a row of a table, and the data that scripts read."""
 
 import json
+import re
 from html.parser import HTMLParser
 
-from tests.golden.values import Mask, cut, plain, pretty
+from tests.golden.values import Mask, plain, pretty
 
 INLINE = {"a", "abbr", "b", "code", "em", "i", "mark", "s", "small", "span", "strong", "sub", "sup", "u", "wbr"}
 HIDDEN = {"script", "style", "svg"}
+CELLS = {"td", "th"}
+SPACY = re.compile(r'(?<="spacy": ")[^"]+')
 
 
 class _Text(HTMLParser):
@@ -17,6 +20,8 @@ class _Text(HTMLParser):
         self.lines: list[str] = []
         self.data: list[str] = []
         self._parts: list[str] = []
+        self._cells: list[str] | None = None
+        self._header: list[str] = []
         self._hidden = 0
         self._is_data = False
 
@@ -26,6 +31,10 @@ class _Text(HTMLParser):
         self._is_data = tag == "script" and dict(attrs).get("type") == "application/json"
         if tag not in INLINE:
             self.flush()
+        if tag == "tr":
+            self._cells = []
+        elif tag in CELLS and self._cells is not None:
+            self._cells.append("")
 
     def handle_endtag(self, tag: str) -> None:
         if tag in HIDDEN:
@@ -33,6 +42,8 @@ class _Text(HTMLParser):
         self._is_data = False
         if tag not in INLINE:
             self.flush()
+        if tag == "tr" and self._cells is not None:
+            self._end_row(self._cells)
 
     def handle_data(self, data: str) -> None:
         if self._is_data:
@@ -42,9 +53,22 @@ class _Text(HTMLParser):
 
     def flush(self) -> None:
         text = " ".join("".join(self._parts).split())
-        if text:
-            self.lines.append(text)
         self._parts = []
+        if text and self._cells:
+            self._cells[-1] = f"{self._cells[-1]} {text}".strip()
+        elif text:
+            self.lines.append(text)
+
+    def _end_row(self, cells: list[str]) -> None:
+        """Add a row of a table as a line; durations are known by the head of their column."""
+        self._cells = None
+        if not any(char.isdigit() for char in "".join(cells)):
+            self._header = cells
+        heads = [*self._header, *[""] * len(cells)]
+        for n, cell in enumerate(cells):
+            if "seconds" in heads[n] and cell[:1].isdigit():
+                cells[n] = "<n>"
+        self.lines.append(" | ".join(cells))
 
 
 def page_text(html: str, mask: Mask, text_mask: Mask) -> str:
@@ -61,6 +85,6 @@ def page_text(html: str, mask: Mask, text_mask: Mask) -> str:
     reader = _Text()
     reader.feed(html)
     reader.flush()
-    lines = [cut(text_mask(line).strip()) for line in reader.lines]
+    lines = [SPACY.sub("<spacy>", text_mask(line).strip()) for line in reader.lines]
     data = [pretty(plain(json.loads(text), mask)) for text in reader.data]
     return "\n".join([*lines, *data]) + "\n"

@@ -53,12 +53,14 @@ class Scene:
         servers: Stand-ins for models and tools.
         masks: Masks of its texts.
         transcript: Commands, and what they printed.
+        known: Texts of files that the case began with: those that are still the same are not compared.
     """
 
     folder: Path
     servers: Servers
     masks: Masks
     transcript: list[str] = field(default_factory=list)
+    known: dict[str, str] = field(default_factory=dict)
 
     @property
     def logs(self) -> Path:

@@ -5,6 +5,7 @@ import json
 import math
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -118,6 +119,18 @@ def _explanation(body: dict[str, Any]) -> Reply:
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop", "logprobs": None}
     usage = {"prompt_tokens": 900, "completion_tokens": 60, "total_tokens": 960}
     return 200, {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 120) -> None:
+    """Wait until something is so.
+
+    Raises:
+        AssertionError: It took too long.
+    """
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.05)
 
 
 def _answer_tool(path: str, headers: Headers, body: Any) -> Reply:

@@ -20,14 +20,28 @@ SECONDS = {"engine_seconds", "idle_seconds", "seconds"}
 VOLATILE = SECONDS | {
     "started", "finished", "mtime", "size", "bytes", "digest", "host", "pid", "time", "taken_at", "created", "written", "spacy",
     "versions", "ragassay_version", "at", "eventTime", "snapshot", "timestamp", "raw_files",
+    "timeUnixNano", "observedTimeUnixNano",
 }  # fmt: skip
 """Keys whose value depends on the clock, the machine or a library's version."""
 
 VERSIONS, SMALL_VERSION = {"version", "since"}, 10**9
 """Keys of a table's version, and above what a version is one of Iceberg's ids, which are given by chance."""
 
+MASKED = {"since": re.compile(r"20\d\d-.*"), "request": re.compile(r"[0-9a-f]{32}"), "source": re.compile(r"[0-9a-f]{32}")}
+"""Key -> its texts that depend on the clock, on a server's port, or on a source file of the corpus, also in rows."""
+
+EVENT = {"id", "timestamp", "body"}
+"""Keys of an event of Langfuse, whose id depends on the run's."""
+
+UID = "log.record.uid"
+"""Attribute of an event of OpenTelemetry that depends on the run's id."""
+
 LARGE_COUNTS = {"buckets"}
 """Keys of mappings from a bucket to a count, of which only the totals are compared."""
+
+
+DIGEST = re.compile(r"[0-9a-f]{64}")
+"""Keys of mappings that are shown without their keys: digests of what was asked, the server's port among it."""
 
 
 def rounded(value: float) -> float | str:
@@ -63,7 +77,12 @@ def plain(value: Any, mask: Mask, *, volatile: frozenset[str] | set[str] = froze
     if isinstance(value, str):
         return cut(mask(value))
     if isinstance(value, Mapping):
-        return {cut(mask(str(key))): _entry(str(key), item, mask, volatile) for key, item in value.items()}
+        if value.keys() >= EVENT:
+            value = {**value, "id": "<id>"}
+        if value.get("key") == UID:
+            value = {**value, "value": "<uid>"}
+        entries = {cut(mask(str(key))): _entry(str(key), item, mask, volatile) for key, item in value.items()}
+        return sorted(entries.values(), key=compact) if entries and all(map(DIGEST.fullmatch, entries)) else entries
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         return [plain(item, mask, volatile=volatile) for item in value]
     return cut(mask(str(value)))
@@ -76,6 +95,8 @@ def _entry(key: str, value: Any, mask: Mask, volatile: frozenset[str] | set[str]
         return f"<{key}>"
     if key in VERSIONS and isinstance(value, int) and value > SMALL_VERSION:
         return "<snapshot>"
+    if key in MASKED and isinstance(value, str) and MASKED[key].fullmatch(value):
+        return f"<{key}>"
     if key in LARGE_COUNTS and isinstance(value, Mapping):
         return f"<{len(value)} {key} of {sum(value.values())} values>"
     return plain(value, mask, volatile=volatile)

@@ -1,0 +1,87 @@
+"""Cases about what is done with verdicts: evaluate, calibrate, compare, estimate, review, agreement, report, export."""
+
+import json
+import re
+
+from tests.golden.jobs import verdicts
+from tests.golden.logs import Row
+from tests.golden.scene import Case, Command, Scene
+from tests.golden.shared import copy_shared, shared_job
+
+
+def _whole(scene: Scene) -> None:
+    copy_shared(scene)
+    scene.known = {}
+
+
+def _evaluate(scene: Scene) -> None:
+    copy_shared(scene)
+    judge = {"name": "gpt", "model": "judge", "base_url": scene.servers.chat, "retries": 0}
+    scene.job("job-judge.yaml", **shared_job(scene.servers), judge=judge)
+
+
+def _page(scene: Scene) -> list[Row]:
+    html = (scene.folder / "review.html").read_text()
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
+    rows: list[Row] = json.loads(data)["rows"]
+    return rows
+
+
+def _label_page(scene: Scene) -> None:
+    """Two people label what the page shows; the second differs about every fifth."""
+    for who, differs in (("ana", 0), ("ben", 5)):
+        lines = []
+        for n, row in enumerate(_page(scene)):
+            number = int(row["row_id"].rpartition("-")[2])
+            is_wrong = (number % 4 in (1, 2)) != bool(differs and n % differs == 0)
+            line = {name: row[name] for name in ("row_id", "partition", "stratum", "inclusion_probability")}
+            label = "unsure" if n == 7 else "unsupported" if is_wrong else "supported"
+            lines.append(json.dumps({**line, "label": label, "reviewer": who, "at": "2026-11-22T10:00:00Z"}) + "\n")
+        (scene.folder / f"_{who}.jsonl").write_text("".join(lines))
+
+
+EXPORTS = tuple(
+    f"export {{out}} {{dir}}/{name} --format {form}"
+    for name, form in (
+        ("messages.jsonl", "messages --system 'Be brief.'"), ("bare.jsonl", "messages --no-context --clean"),
+        ("rows.parquet", "parquet"), ("pairs.jsonl", "dpo"), ("flagged.parquet", "flagged"),
+        ("near.jsonl", "messages --near-duplicates 0.5"), ("tasks.json", "label-studio"), ("records.json", "argilla"),
+    )
+)  # fmt: skip
+
+CASES = (
+    Case("shared", _whole, (verdicts,)),
+    Case("evaluate", _evaluate, (
+        "evaluate {out} --label label --slice tenant --resamples 20",
+        "evaluate {out} --label label --config {dir}/job-judge.yaml --where split=train --resamples 10",
+        Command("evaluate {out} --label none", 1), Command("evaluate {out}", 1))),
+    Case("calibrate", copy_shared, (
+        "calibrate {out} --label label --where split=train --target precision>=0.8 --to {dir}/calibration.json",
+        "calibrate {out} --label label --target recall>=0.9 --of hallucinated --threshold-only",
+        "calibrate {out} --target flagged=0.25 --to {dir}/share.json",
+        Command("calibrate {out} --label label --target precision>=0.99 --certify 0.05 --to {dir}/none.json", 1),
+        Command("calibrate {out} --label none --target f1", 1),
+        "finalize {out} --config {job} --calibration {dir}/share.json", verdicts,
+        "finalize {out} --config {job} --calibration {dir}/calibration.json", verdicts)),
+    Case("compare", copy_shared, (
+        "compare {out} --label label --last 8", "compare {out} --order-by tenant --last 4 --config {job}",
+        Command("compare {out} --order-by none", 1))),
+    Case("estimate", copy_shared, (
+        "estimate {out} --label label", "estimate {out} --label label --where tenant=tenant-1 --slice dt")),
+    Case("review", copy_shared, (
+        "review {out} --sample 12 --stratified --to {dir}/review.html", _label_page,
+        "agreement {dir}/_ana.jsonl {dir}/_ben.jsonl --output {out} --to {dir}/talk.jsonl",
+        "estimate {out} --labels {dir}/_ana.jsonl --slice tenant",
+        "evaluate {out} --labels {dir}/_ana.jsonl --resamples 10",
+        "review {out} --sample 2 --level responses --seed 3 --to {dir}/other.html",
+        Command("calibrate {out} --labels {dir}/_ana.jsonl --target f1 --certify 0.1", 1))),
+    Case("report", copy_shared, (
+        "drift {out} --config {job}", "report {out}",
+        "report {out} --label label --slice tenant --resamples 10 --to {dir}/labelled.html")),
+    Case("export", copy_shared, (*EXPORTS, Command("export {out} {dir}/flagged.parquet --format flagged", 1))),
+    Case("nothing_there", copy_shared, tuple(
+        Command(line, 1) for line in (
+            "finalize {dir}/none --config {job}", "report {dir}/none", "drift {dir}/none",
+            "export {dir}/none {dir}/x --format dpo",
+        ))),
+)  # fmt: skip

@@ -1,0 +1,90 @@
+"""Cases about mistakes: each command ends with one message, and what is there stays as it is."""
+
+import pyarrow as pa
+
+from tests.golden.jobs import DETECTORS, RUN, detector_job, novelty_job
+from tests.golden.logs import shop_rows, write
+from tests.golden.scene import Case, Command, Scene
+
+JOBS = {
+    "unknown-key": "thresold: 1\n",
+    "faults": "threshold: {value: 1, quantile: 0.5}\nslms: []\ndetectors: [{name: a, kind: nothing}]\nblock_mib: 0\n",
+    "no-yaml": "a: [1\n",
+    "no-member": "slms: []\ndetectors: []\n",
+    "weights": "slms: []\ndetectors: [{name: novelty, kind: novelty}]\nweights: {other: 1}\n",
+    "language": "slms: []\ndetectors: [{name: novelty, kind: novelty}]\nsplitter: {name: xx_no}\n",
+    "model": "slms: [{name: m, model: ./nowhere}]\n",
+    "server": "slms: [{name: m, model: m, engine: {kind: server, base_url: 'http://127.0.0.1:9/v1', retries: 0}}]\n",
+}
+
+
+def _job_files(scene: Scene) -> None:
+    write(scene.logs / "a.parquet", shop_rows(2))
+    for name, text in JOBS.items():
+        (scene.folder / f"job-{name}.yaml").write_text(text)
+
+
+def _logs(scene: Scene) -> None:
+    novelty_job(scene)
+    good = pa.Table.from_pylist(shop_rows(2))
+    places = {
+        "columns": pa.table({"query": ["q"], "answer": ["a"]}),
+        "numbers": good.set_column(good.schema.get_field_index("response"), "response", pa.array([1, 2])),
+        "twice": good.set_column(0, "row_id", pa.array(["same", "same"])),
+        "null_id": good.set_column(0, "row_id", pa.array(["a", None])),
+        "no_rows": good.slice(0, 0),
+        "good": good,
+    }
+    for name, table in places.items():
+        write(scene.folder / f"logs_{name}" / "a.parquet", table)
+    write(scene.folder / "logs_keys" / "dt=1" / "a.parquet", good)
+    write(scene.folder / "logs_keys" / "day=2" / "a.parquet", good)
+    (scene.folder / "logs_empty").mkdir()
+    (scene.folder / "_file").write_text("a file")
+
+
+def _run(name: str, out: str = "{out}") -> Command:
+    return Command(f"run {{dir}}/{name} {out} --config {{job}}", 1)
+
+
+def _refused(scene: Scene) -> None:
+    write(scene.logs / "a.parquet", shop_rows(4))
+    detector_job(scene)
+    detector_job(scene, name="job-fewer.yaml", detectors=DETECTORS[:1])
+    detector_job(scene, name="job-split.yaml", splitter={"language": "de"})
+    detector_job(scene, name="job-calibrated.yaml", calibration=f"{scene.folder}/_none.json")
+
+
+def _change(scene: Scene) -> None:
+    """The logs are changed in place."""
+    write(scene.logs / "a.parquet", shop_rows(5))
+
+
+def _spoil(scene: Scene) -> None:
+    """The manifest is replaced by one of another version."""
+    (scene.out / "manifest.json").write_text('{"version": 99}')
+
+
+USAGE = (
+    "run", "nothing", "run a b --budget-rows 0", "run a b --sample 2", "export {out} {dir}/x --format csv",
+    "finalize {out} --wait -1",
+)  # fmt: skip
+
+CASES = (
+    Case("errors_job_files", _job_files, tuple(
+        Command(f"run {{logs}} {{out}} --config {{dir}}/job-{name}.yaml", 1) for name in (*JOBS, "none"))),
+    Case("errors_logs", _logs, (
+        *(_run(f"logs_{name}") for name in ("columns", "numbers", "twice", "null_id", "no_rows", "keys", "empty", "nowhere")),
+        _run("logs_good", "{dir}/logs_good"), _run("logs_good", "{dir}/logs_good/out"), _run("logs_good", "{dir}/logs_twice"),
+        _run("logs_good", "{dir}/_file"),
+        Command("run {dir}/logs_good {out} --config {job} --partitions day=1", 1),
+        Command("run {dir}/logs_good {out} --config {job} --sample 0", 1),
+    )),
+    Case("errors_outputs", _refused, (
+        RUN,
+        *(Command(f"run {{logs}} {{out}} --config {{dir}}/job-{name}.yaml", 1) for name in ("fewer", "split", "calibrated")),
+        Command("explain {out} --config {job}", 1), Command("table {out} --to delta", 1), _change, Command(RUN, 1),
+        _spoil, Command(RUN, 1), Command("report {out}", 1),
+    )),
+    Case("errors_usage", lambda scene: None, tuple(Command(line, 2) for line in USAGE)),
+)  # fmt: skip
