@@ -11,6 +11,7 @@ from ragassay.jobs.clean_output import clean_items
 from ragassay.jobs.output.partitions import batches, hive_keys
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Ints
+from ragassay.schemas.columns import scored_schema
 
 READ = ["row_key", "row_id", "question", "context", "response", "sentences"]
 ROWS = 256
@@ -43,7 +44,7 @@ def chosen_rows(output: Folder, wanted: Mapping[Place, Ints], partition_keys: Ma
     from ray.data.block import BlockMetadata
     from ray.data.datasource import Datasource, ReadTask
 
-    fs = output.fs
+    fs, scored = output.fs, scored_schema(pa.schema([]))
     tasks = [(place, path, ray.put(np.sort(keys)), len(keys)) for (place, path), keys in wanted.items()]
 
     def read_task(place: str, path: str, keys: Any, count: int, limit: int | None) -> Any:
@@ -54,6 +55,8 @@ def chosen_rows(output: Folder, wanted: Mapping[Place, Ints], partition_keys: Ma
         return ReadTask(read, metadata, per_task_row_limit=limit)
 
     class ScoredSource(Datasource):  # type: ignore[misc]
+        schema = pa.schema([*(scored.field(name) for name in READ), *((name, pa.string()) for name in partition_keys.values())])
+
         def estimate_inmemory_data_size(self) -> int | None:
             return None
 

@@ -16,7 +16,7 @@ from ragassay.jobs.escalate.written import Outcomes, drop_superseded, outcomes, 
 from ragassay.jobs.output.fingerprint import differences, short
 from ragassay.jobs.output.partitions import hive_keys, hive_path, partitions
 from ragassay.jobs.output.snapshot import judged_id
-from ragassay.jobs.plan import Sink, Stage, run_plan
+from ragassay.jobs.plan import Sink, run_plan
 from ragassay.jobs.progress.task import advance, expect, task
 from ragassay.jobs.resources import DRIVER_CPUS
 from ragassay.jobs.score.checkpoint import clear_pending
@@ -30,7 +30,8 @@ from ragassay.pipeline.arrays import Ints
 from ragassay.pipeline.errors import BalanceError, OutputError
 from ragassay.pipeline.escalate.config import Escalate
 from ragassay.pipeline.escalate.dynamic import Segment
-from ragassay.pipeline.stages.escalate import from_judge, to_judge
+from ragassay.pipeline.stages.escalate import FromJudge, ToJudge
+from ragassay.pipeline.stages.stage import Stage
 from ragassay.schemas.columns import Status
 from ragassay.schemas.escalated import ESCALATED, escalated_key, escalated_place, escalated_schema
 from ragassay.schemas.manifest import Escalation, JudgeRecord, Manifest
@@ -134,8 +135,9 @@ def ask_judge(job: Job, output: Folder, run_id: str, wanted: Mapping[Place, Ints
     output.fs.create_dir(output.path(ESCALATED), recursive=True)
     sink = Sink(output, ESCALATED, list(names.values()), escalated_schema(names.values()), CHECKPOINT)
     block_mib = min(job.block_mib, SERVED_BLOCK_MIB) if escalate.to.engine.SERVED else job.block_mib
-    with progress(judge_stages(job, escalate, run_id), rows, 0, console) as counted:
-        run_plan(chosen_rows(output, wanted, names), counted, sink, block_mib)
+    stages = judge_stages(job, escalate, run_id)
+    with progress(stages, rows, 0, console) as counts:
+        run_plan(chosen_rows(output, wanted, names), stages, sink, block_mib, counts)
     drop_superseded(output)
 
 
@@ -186,9 +188,9 @@ def _finalized(output: Folder, manifest: Manifest) -> dict[str, list[str]]:
 def judge_stages(job: Job, escalate: Escalate, run_id: str = "") -> list[Stage]:
     """The stages of the plan: the judge's own, as that of any SLM, between two that fit it to its source and its sink."""
     return [
-        Stage("to judge", to_judge, {}, judges=False),
+        ToJudge(),
         slm_stage(job, escalate.to, (escalate.to.replicas,)),
-        Stage("from judge", from_judge, {"run_id": run_id}, judges=False),
+        FromJudge(run_id),
     ]
 
 

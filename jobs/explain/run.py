@@ -24,10 +24,9 @@ from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
 from ragassay.jobs.output.partitions import hive_keys
 from ragassay.jobs.output.snapshot import Snapshot, read_snapshot
-from ragassay.jobs.plan import Sink, Stage, needed_resources, run_plan
+from ragassay.jobs.plan import Sink, needed_resources, run_plan
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.ray_session import ray_session
-from ragassay.jobs.resources import engine_environment
 from ragassay.jobs.score.checkpoint import clear_pending
 from ragassay.jobs.scored_rows import by_file, chosen_rows
 from ragassay.jobs.storage import Folder
@@ -193,26 +192,24 @@ def _check_identity(output: Folder, manifest: Manifest, strategy: Strategy, now:
 
 def _stage(
     reasoner: Reasoner, strategy: Strategy, identity: Mapping[str, Any], run_id: str, output: Folder, budget: Budget
-) -> Stage:
+) -> Explainer:
     threads = getattr(reasoner.engine, "threads", None) or max(1, (os.cpu_count() or 1) // reasoner.replicas.max)
     purse = None
     if budget.dollars is not None:
         purse = partial(fill_purse, output, strategy, reasoner, budget.dollars)
-    arguments = {
-        "reasoner": reasoner,
-        "strategy": strategy,
-        "identity": dict(identity),
-        "run_id": run_id,
-        "threads": threads,
-        "answers": partial(AnswerFiles, output, strategy, written_answers(output, strategy)),
-        "purse": purse,
-    }
-    environment = {} if reasoner.engine.SERVED else engine_environment()
-    return Stage("explain", Explainer, arguments, reasoner.replicas, environment)
+    answers = partial(AnswerFiles, output, strategy, written_answers(output, strategy))
+    return Explainer(reasoner, strategy, dict(identity), run_id, threads, answers, purse)
 
 
 def _run(
-    job: Job, output: Folder, flagged: FlaggedRows, todo: Ints, stage: Stage, strategy: Strategy, console: Console, size: int
+    job: Job,
+    output: Folder,
+    flagged: FlaggedRows,
+    todo: Ints,
+    stage: Explainer,
+    strategy: Strategy,
+    console: Console,
+    size: int,
 ) -> None:
     keys = {key: key_name(key) for place, _ in flagged.paths for key in hive_keys(place)}
     wanted = by_file(flagged.paths, flagged.files[todo], flagged.keys[todo])
