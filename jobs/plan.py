@@ -1,18 +1,19 @@
 """A plan: rows from a source, through stages, into a sink; what is committed is not done again when it is run anew."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.clean_output import clean_task
-from ragassay.jobs.guard import Guard
-from ragassay.jobs.progress.meter import CountedActor, count_batch
 from ragassay.jobs.resources import LEAST_LIGHT_CPUS, LIGHT_AT_ONCE, light_cpus
+from ragassay.jobs.runtime.counts import SILENT, PlanCounts, Reporter
+from ragassay.jobs.runtime.deaths import explain_death
+from ragassay.jobs.runtime.stage_actor import StageActor, run_stage
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.slm.config import Replicas
+from ragassay.pipeline.stages.stage import Stage, check_columns
 
 BLOCKS_A_WORKER = 8
 """Blocks that may be under way, a replica or CPU: enough that nobody waits. Else readers fill half of Ray's memory."""
@@ -22,32 +23,6 @@ MIN_IN_FLIGHT_MIB = 256
 
 NO_PROGRESS_SECONDS = 6 * 3600
 """Ray Data gives a run up after half an hour without a block; on a laptop one block of long texts can take longer."""
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A step of a plan: a table of rows in, the same rows with more columns out.
-
-    Attributes:
-        name: Its name.
-        call: A function of a table; or a class, whose instances are called, where something heavy is held between tables.
-        arguments: Further arguments, of the function or of the class.
-        replicas: Actor pool of a class; None for a function, which runs in light tasks, see `resources.light_cpus`.
-        environment: Environment variables of its actors' processes; a function runs in any worker.
-        judges: Whether it says something of sentences, which is worth a bar.
-    """
-
-    name: str
-    call: Callable[..., Any]
-    arguments: Mapping[str, Any]
-    replicas: Replicas | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
-    judges: bool = True
-
-    @property
-    def step(self) -> Callable[..., Any]:
-        """The function with its arguments, or what makes an actor."""
-        return partial(self.call, **self.arguments)
 
 
 @dataclass(frozen=True)
@@ -70,18 +45,34 @@ class Sink:
     checkpoint: str
 
 
-def run_plan(source: Any, stages: Sequence[Stage], sink: Sink, block_mib: float) -> None:
+def run_plan(
+    source: Any,
+    stages: Sequence[Stage],
+    sink: Sink,
+    block_mib: float,
+    counts: PlanCounts | None = None,
+    deadline: float | None = None,
+) -> None:
     """Run rows through stages.
 
     Args:
-        source: A Ray datasource.
+        source: A Ray datasource; its attribute `schema` is that of its rows.
         stages: In order.
         sink: Where they go.
         block_mib: Size of a block of rows.
+        counts: Where the workers count; None starts a board that nobody looks at.
+        deadline: Time (`time.time()`) from which on the first stage with a pool lets no row in. Readers run ahead of the models
+            by hundreds of blocks, which alone would take hours; later stages finish what that stage has begun. Rows that are
+            dropped are not committed: the next run reads them.
 
     Raises:
-        RagassayError: A stage raised it, see `ray_session.our_error`.
+        RagassayError: A stage raised it, see `ray_session.our_error`; or the stages do not fit together.
     """
+    check_columns(stages, source.schema, sink.schema)
+    if counts is None:
+        with closing(PlanCounts(len(stages))) as opened:
+            run_plan(source, stages, sink, block_mib, opened, deadline)
+        return
     import ray
     from ray.data import DataContext
 
@@ -91,9 +82,10 @@ def run_plan(source: Any, stages: Sequence[Stage], sink: Sink, block_mib: float)
     context.checkpoint_config = _commits(sink)
     light = light_cpus(cpus - grown_cpus(stages))
     dataset = ray.data.read_datasource(source, num_cpus=light)
-    guard = Guard()
-    for stage in stages:
-        dataset = dataset.map_batches(**how(stage, light, guard))
+    first_pool = next((number for number, stage in enumerate(stages) if stage.replicas is not None), None)
+    for number, stage in enumerate(stages):
+        ends = deadline if number == first_pool else None
+        dataset = dataset.map_batches(**map_arguments(stage, light, counts.reporter(number), ends))
     try:
         dataset.write_parquet(
             sink.output.path(sink.name),
@@ -104,36 +96,12 @@ def run_plan(source: Any, stages: Sequence[Stage], sink: Sink, block_mib: float)
             compression="zstd",
         )
     except Exception as error:
-        ended = guard.ended(error)
-        if ended is not None:
-            raise ended from error
+        death = explain_death(error, stages, counts)
+        if death is not None:
+            raise death from error
         raise
     finally:
         context.checkpoint_config = None
-        guard.forget()
-
-
-def counted(stage: Stage, place: str) -> Stage:
-    """The same stage, whose workers tell how far they are; Ray knows it by the same name.
-
-    Args:
-        stage: The stage.
-        place: Where they tell it, see `progress.meter`.
-    """
-    call = (_counted_function if stage.replicas is None else _counted_class)(stage.call.__name__)
-    return replace(stage, call=call, arguments={"call": stage.call, "arguments": stage.arguments, "place": place})
-
-
-def _counted_function(name: str) -> Callable[..., Any]:
-    def call(table: pa.Table, **arguments: Any) -> pa.Table:
-        return count_batch(table, **arguments)
-
-    call.__name__ = name
-    return call
-
-
-def _counted_class(name: str) -> Callable[..., Any]:
-    return type(name, (CountedActor,), {})
 
 
 def _settle(context: Any, stages: Sequence[Stage], block_mib: float, cpus: float) -> None:
@@ -151,19 +119,22 @@ def _settle(context: Any, stages: Sequence[Stage], block_mib: float, cpus: float
     )
 
 
-def how(stage: Stage, light: float = LEAST_LIGHT_CPUS, guard: Guard | None = None) -> dict[str, Any]:
+def map_arguments(
+    stage: Stage, light: float = LEAST_LIGHT_CPUS, reporter: Reporter = SILENT, deadline: float | None = None
+) -> dict[str, Any]:
     """Arguments of Ray Data's `map_batches` for a stage.
 
     Args:
         stage: The stage.
-        light: Logical CPUs of a task, where it is a function.
-        guard: Looks after its actors, if there is one.
+        light: Logical CPUs of a task of a light stage.
+        reporter: Where its workers count.
+        deadline: See `StageActor`; for a stage with a pool.
     """
     from ray.data import ActorPoolStrategy
 
     whole_blocks = {"batch_size": None, "batch_format": "pyarrow", "zero_copy_batch": True}
     if stage.replicas is None:
-        return {"fn": clean_task(stage.call), "fn_kwargs": dict(stage.arguments), "num_cpus": light, **whole_blocks}
+        return {"fn": run_stage, "fn_kwargs": {"stage": stage, "reporter": reporter}, "num_cpus": light, **whole_blocks}
     pool = ActorPoolStrategy(
         min_size=stage.replicas.min,
         max_size=stage.replicas.max,
@@ -171,11 +142,9 @@ def how(stage: Stage, light: float = LEAST_LIGHT_CPUS, guard: Guard | None = Non
         max_concurrent_calls_per_actor=2,  # one tokenises while the engine is busy with the other
         enable_true_multi_threading=True,
     )
-    made = {"fn": stage.call, "fn_constructor_kwargs": dict(stage.arguments)}
-    if guard is not None:
-        made = guard.actor(stage.name, stage.call, stage.arguments, stage.replicas)
     return {
-        **made,
+        "fn": StageActor,
+        "fn_constructor_kwargs": {"stage": stage, "reporter": reporter, "deadline": deadline},
         "compute": pool,
         "max_restarts": stage.replicas.restarts,
         "max_task_retries": -1,  # a block waits for the next process; how many there may be is said above
@@ -211,11 +180,11 @@ def _commits(sink: Sink) -> Any:
 
 
 def start_actor(stage: Stage) -> Any:
-    """One replica of a stage, outside a plan, as a Ray actor."""
+    """One replica of a stage, outside a plan, as a Ray actor without metrics, which are of runs."""
     import ray
 
     assert stage.replicas is not None
-    return ray.remote(stage.call).options(**_actor_options(stage, stage.replicas)).remote(**stage.arguments)
+    return ray.remote(StageActor).options(**_actor_options(stage, stage.replicas)).remote(stage, metrics=False)
 
 
 def pool_cpus(stages: Sequence[Stage]) -> float:

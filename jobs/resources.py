@@ -1,4 +1,4 @@
-"""What the steps of a job take of Ray: logical CPUs, threads, environment."""
+"""What the steps of a job take of Ray: logical CPUs and threads."""
 
 import os
 from collections.abc import Iterable
@@ -43,15 +43,3 @@ def light_cpus(free: float) -> float:
         free: Logical CPUs that actor pools leave when they have grown; below 0 where they want more than there are.
     """
     return LIGHT_CPUS if free >= LIGHT_AT_ONCE * LIGHT_CPUS else LEAST_LIGHT_CPUS
-
-
-def engine_environment() -> dict[str, str]:
-    """Environment variables of the processes that hold engines."""
-    from ragassay.pipeline.engines.vllm_engine import openmp_library
-    from ragassay.pipeline.engines.weights import home
-
-    environment = {"RAGASSAY_HOME": str(home()), "TOKENIZERS_PARALLELISM": "true"}
-    library = openmp_library()
-    if library:
-        environment["LD_PRELOAD"] = library
-    return environment

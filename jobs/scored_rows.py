@@ -11,6 +11,7 @@ from ragassay.jobs.clean_output import clean_items
 from ragassay.jobs.output.scored_dataset import DataFile, read_file
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Ints
+from ragassay.schemas.columns import scored_schema
 
 READ = ["row_key", "row_id", "question", "context", "response", "sentences"]
 
@@ -38,7 +39,7 @@ def chosen_rows(output: Folder, wanted: Mapping[DataFile, Ints], partition_keys:
     from ray.data.block import BlockMetadata
     from ray.data.datasource import Datasource, ReadTask
 
-    fs = output.fs
+    fs, scored = output.fs, scored_schema(pa.schema([]))
     tasks = [(file, ray.put(np.sort(keys)), len(keys)) for file, keys in wanted.items()]
 
     def read_task(file: DataFile, keys: Any, count: int, limit: int | None) -> Any:
@@ -49,6 +50,8 @@ def chosen_rows(output: Folder, wanted: Mapping[DataFile, Ints], partition_keys:
         return ReadTask(read, metadata, per_task_row_limit=limit)
 
     class ScoredSource(Datasource):  # type: ignore[misc]
+        schema = pa.schema([*(scored.field(name) for name in READ), *((name, pa.string()) for name in partition_keys.values())])
+
         def estimate_inmemory_data_size(self) -> int | None:
             return None
 

@@ -7,6 +7,7 @@ RagassayError              exit code 1; its text names the thing and the way out
 │   ├── OutputInUse        another command writes into it
 │   └── OutputRewritten    a partition was replaced while it was read, or waits for a run that broke off
 ├── ModelError             a model can't be found, loaded, or has no single-token yes or no
+├── StageError             a stage of a plan reads or writes a column that does not fit the others
 ├── FitError               mu and sigma can't be fitted (no scores, or sigma = 0)
 ├── PublishError           verdicts can't be sent to a tool, or it would not take some
 ├── RowsError              this program failed on more rows than the job allows; all is written, and says which
@@ -112,6 +113,10 @@ class OutputRewritten(OutputError):
 
 class ModelError(RagassayError):
     """A model can't be found or used."""
+
+
+class StageError(RagassayError):
+    """A stage of a plan reads or writes a column that does not fit the others."""
 
 
 class FitError(RagassayError):

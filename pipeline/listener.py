@@ -15,9 +15,12 @@ class Listener(Protocol):
         """So many more prompts have their answers, for which so many tokens were computed."""
         ...
 
+    def called(self, computed: int, reused: int, seconds: float, idle_seconds: float) -> None:
+        """A call of a local engine ended: tokens computed and reused, its seconds, and those that the engine had idled."""
+        ...
+
 
 _listener: list[Listener] = []
-_watchers: list[Listener] = []
 
 
 def listen(listener: Listener) -> None:
@@ -25,20 +28,22 @@ def listen(listener: Listener) -> None:
     _listener[:] = [listener]
 
 
-def watch(watcher: Listener) -> None:
-    """Tell this one as well from now on, and no other watcher: it wants to know whether anything is done at all."""
-    _watchers[:] = [watcher]
-
-
 def loaded() -> None:
     """See `Listener.loaded`."""
-    for listener in (*_listener, *_watchers):
+    for listener in _listener:
         with suppress(Exception):  # no score waits for it, or fails by it
             listener.loaded()
 
 
 def answered(prompts: int, tokens: int) -> None:
     """See `Listener.answered`."""
-    for listener in (*_listener, *_watchers):
+    for listener in _listener:
         with suppress(Exception):
             listener.answered(prompts, tokens)
+
+
+def called(computed: int, reused: int, seconds: float, idle_seconds: float) -> None:
+    """See `Listener.called`."""
+    for listener in _listener:
+        with suppress(Exception):
+            listener.called(computed, reused, seconds, idle_seconds)

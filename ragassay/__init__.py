@@ -150,7 +150,7 @@ def stages(
     from ragassay.jobs.front.job import job_of
     from ragassay.jobs.front.rule import judging
     from ragassay.jobs.front.stages import row_stages
-    from ragassay.jobs.plan import how
+    from ragassay.jobs.plan import map_arguments
 
     made = with_dtypes(job_of(job, like, fast=fast))
-    return [how(stage) for stage in row_stages(made, judging(made, like, calibration))]
+    return [map_arguments(stage) for stage in row_stages(made, judging(made, like, calibration))]

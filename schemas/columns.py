@@ -142,6 +142,12 @@ def raw_schema(passthrough: pa.Schema) -> pa.Schema:
     return pa.schema([*texts, *passthrough, *RAW_FIELDS, status, error])
 
 
+def raw_columns(*names: str) -> pa.Schema:
+    """Some columns of `raw/`."""
+    schema = raw_schema(pa.schema([]))
+    return pa.schema([schema.field(name) for name in names])
+
+
 def scored_schema(passthrough: pa.Schema) -> pa.Schema:
     """Schema of `scored/`: row_key, row_id, question to response, the user's other columns, then the verdict."""
     *texts, _, _ = LOGS

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ragassay.pipeline.stages.stage import Stage, run_contained
 from tests.chat_server import serve  # noqa: F401  (a fixture)
 from tests.vllm_server import vllm_server  # noqa: F401  (a fixture)
 
@@ -88,3 +90,11 @@ def example_rows(count: int, start: int = 0) -> list[dict[str, Any]]:
         }
         for i in range(start, start + count)
     ]
+
+
+def run_stages(stages: Sequence[Stage], table: pa.Table) -> pa.Table:
+    """Rows through stages in this process, each set up for them."""
+    for stage in stages:
+        stage.setup()
+        table = run_contained(stage, table)
+    return table

@@ -17,7 +17,7 @@ from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, open_scored
 from ragassay.jobs.output.sidecar import escalations
 from ragassay.jobs.output.snapshot import judged_id
-from ragassay.jobs.plan import Stage, run_plan
+from ragassay.jobs.plan import run_plan
 from ragassay.jobs.progress.task import advance, expect, task
 from ragassay.jobs.resources import DRIVER_CPUS
 from ragassay.jobs.score.progress import progress
@@ -30,7 +30,8 @@ from ragassay.pipeline.arrays import Ints
 from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.escalate.config import Escalate
 from ragassay.pipeline.escalate.dynamic import Segment
-from ragassay.pipeline.stages.escalate import from_judge, to_judge
+from ragassay.pipeline.stages.escalate import FromJudge, ToJudge
+from ragassay.pipeline.stages.stage import Stage
 from ragassay.schemas.columns import Status
 from ragassay.schemas.escalated import ESCALATED, escalated_key, escalated_place, escalated_schema
 from ragassay.schemas.manifest import Escalation, JudgeRecord, Manifest
@@ -132,8 +133,9 @@ def ask_judge(job: Job, output: Folder, run_id: str, wanted: Mapping[DataFile, I
     names = {key: escalated_key(key) for file in wanted for key in file.keys}
     sink = escalations(output).sink(list(names.values()), escalated_schema(names.values()))
     block_mib = min(job.block_mib, SERVED_BLOCK_MIB) if escalate.to.engine.SERVED else job.block_mib
-    with progress(judge_stages(job, escalate, run_id), rows, 0, console) as counted:
-        run_plan(chosen_rows(output, wanted, names), counted, sink, block_mib)
+    stages = judge_stages(job, escalate, run_id)
+    with progress(stages, rows, 0, console) as counts:
+        run_plan(chosen_rows(output, wanted, names), stages, sink, block_mib, counts)
     drop_superseded(output)
 
 
@@ -180,9 +182,9 @@ def not_escalated(output: Folder, manifest: Manifest, under: Escalate | None = N
 def judge_stages(job: Job, escalate: Escalate, run_id: str = "") -> list[Stage]:
     """The stages of the plan: the judge's own, as that of any SLM, between two that fit it to its source and its sink."""
     return [
-        Stage("to judge", to_judge, {}, judges=False),
+        ToJudge(),
         slm_stage(job, escalate.to, (escalate.to.replicas,)),
-        Stage("from judge", from_judge, {"run_id": run_id}, judges=False),
+        FromJudge(run_id),
     ]
 
 

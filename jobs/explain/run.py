@@ -23,10 +23,9 @@ from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
 from ragassay.jobs.output.sidecar import explanations
 from ragassay.jobs.output.snapshot import Snapshot, read_snapshot
-from ragassay.jobs.plan import Stage, needed_resources, run_plan
+from ragassay.jobs.plan import needed_resources, run_plan
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.ray_session import ray_session
-from ragassay.jobs.resources import engine_environment
 from ragassay.jobs.scored_rows import by_file, chosen_rows
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Ints
@@ -171,26 +170,24 @@ def _reasoner(job: Job, budget: Budget) -> Reasoner:
 
 def _stage(
     reasoner: Reasoner, strategy: Strategy, identity: Mapping[str, Any], run_id: str, output: Folder, budget: Budget
-) -> Stage:
+) -> Explainer:
     threads = getattr(reasoner.engine, "threads", None) or max(1, (os.cpu_count() or 1) // reasoner.replicas.max)
     purse = None
     if budget.dollars is not None:
         purse = partial(fill_purse, output, strategy, reasoner, budget.dollars)
-    arguments = {
-        "reasoner": reasoner,
-        "strategy": strategy,
-        "identity": dict(identity),
-        "run_id": run_id,
-        "threads": threads,
-        "answers": partial(AnswerFiles, output, strategy, written_answers(output, strategy)),
-        "purse": purse,
-    }
-    environment = {} if reasoner.engine.SERVED else engine_environment()
-    return Stage("explain", Explainer, arguments, reasoner.replicas, environment)
+    answers = partial(AnswerFiles, output, strategy, written_answers(output, strategy))
+    return Explainer(reasoner, strategy, dict(identity), run_id, threads, answers, purse)
 
 
 def _run(
-    job: Job, output: Folder, flagged: FlaggedRows, todo: Ints, stage: Stage, strategy: Strategy, console: Console, size: int
+    job: Job,
+    output: Folder,
+    flagged: FlaggedRows,
+    todo: Ints,
+    stage: Explainer,
+    strategy: Strategy,
+    console: Console,
+    size: int,
 ) -> None:
     keys = {key: key_name(key) for file in flagged.files for key in file.keys}
     wanted = by_file(flagged.files, flagged.file_numbers[todo], flagged.keys[todo])

@@ -68,7 +68,7 @@ def forecast_escalate(job: Job, rows: int, stretches: Sequence[pa.Table], second
     Args:
         job: The job.
         rows: Rows of the log.
-        stretches: The sample, as `split_batch` leaves it.
+        stretches: The sample, as the stage `split` leaves it.
         seconds: How long to try a local judge's engine; 0 leaves times out.
 
     Returns:

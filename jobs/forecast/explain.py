@@ -93,7 +93,7 @@ def forecast_explain(job: Job, sentences: float, stretches: Sequence[pa.Table]) 
     Args:
         job: The job.
         sentences: Sentences of the log.
-        stretches: The sample, as `split_batch` leaves it.
+        stretches: The sample, as the stage `split` leaves it.
 
     Returns:
         The forecast; None where the job explains nothing, or no row of the sample can be scored.

@@ -30,6 +30,7 @@ from ragassay.jobs.traces.source import logs_to_look_at
 from ragassay.jobs.verdict.languages import settle_languages
 from ragassay.pipeline.engines.prepare import prepare_slm
 from ragassay.pipeline.redact import redacted, redaction_of
+from ragassay.pipeline.stages.stage import run_contained
 from ragassay.schemas.columns import passthrough_name
 
 
@@ -112,8 +113,8 @@ def _plan(
         stretches = read_sample(logs, job.columns, sample, carried=language)
         started = time.process_time()
         redaction = redaction_of(job.redact)
-        step = split_stage(settle_languages(job, fingerprint(job))).step
-        split = [step(redacted(table, redaction)) for table in stretches]
+        step = split_stage(settle_languages(job, fingerprint(job)))
+        split = [run_contained(step, redacted(table, redaction)) for table in stretches]
         if job.detectors:
             _detect(job, split)
         other_seconds = time.process_time() - started
@@ -129,9 +130,9 @@ def _plan(
 
 def _detect(job: Job, tables: list[pa.Table]) -> None:
     counted = table_frequencies(tables, job.splitter)
-    detect = detect_stage(job, lambda: counted).step
+    detect = detect_stage(job, lambda: counted)
     for table in tables:
-        detect(table)
+        run_contained(detect, table)
 
 
 def _print(

@@ -73,7 +73,7 @@ def count_stretches(job: Job, stretches: Sequence[pa.Table]) -> list[Counted]:
 
     Args:
         job: The job.
-        stretches: Rows as `split_batch` leaves them.
+        stretches: Rows as the stage `split` leaves them.
     """
     nlp = load_splitter(job.splitter.name, job.splitter.language)
     askers = [_Asker(slm, nlp) for slm in job.slms if not slm.engine.SERVED]

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -35,7 +35,7 @@ def try_engines(job: Job, stretches: Sequence[pa.Table], seconds: float) -> tupl
 
     Args:
         job: The job.
-        stretches: Rows as `split_batch` leaves them.
+        stretches: Rows as the stage `split` leaves them.
         seconds: How long to measure.
 
     Returns:
@@ -49,10 +49,8 @@ def try_engines(job: Job, stretches: Sequence[pa.Table], seconds: float) -> tupl
         import ray
 
         ray_seconds = time.perf_counter() - started
-        # Who is served is not paid for a trial. Metrics are of runs: a trial tells none.
-        tried = [stage for stage in stages(job) if stage.name in job.local_pools]
-        arguments = {s.name: {key: value for key, value in s.arguments.items() if key != "metrics"} for s in tried}
-        actors = {s.name: start_actor(replace(s, arguments=arguments[s.name])) for s in tried}
+        # Who is served is not paid for a trial.
+        actors = {stage.name: start_actor(stage) for stage in stages(job) if stage.name in job.local_pools}
         table = pa.concat_tables(stretches)
         waiting = {actor.__ray_ready__.remote(): name for name, actor in actors.items()}
         start_up: dict[str, float] = {}

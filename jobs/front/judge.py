@@ -1,14 +1,14 @@
 """Judge a table in this process: the numbers that a run over it gives, without files and without Ray."""
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from ragassay.jobs.config import Job, with_dtypes
-from ragassay.jobs.front.in_process import Step, load, through
+from ragassay.jobs.front.in_process import load, through
 from ragassay.jobs.front.progress import Progress
 from ragassay.jobs.front.rows import NAME, log_rows, table_logs, with_verdicts
 from ragassay.jobs.input.check_values import check_ids
@@ -23,6 +23,7 @@ from ragassay.jobs.verdict.parts import calibration_of
 from ragassay.jobs.verdict.verdicts import decide, share_threshold
 from ragassay.pipeline.redact import redaction_of
 from ragassay.pipeline.stages.finalize import VerdictSettings
+from ragassay.pipeline.stages.stage import Stage
 from ragassay.pipeline.verdict.exact_quantile import Cells, cells_of
 
 ROWS = 64
@@ -53,13 +54,13 @@ def judge_table(job: Job, table: pa.Table, progress: Progress) -> pa.Table:
         progress.tell("counting words")
         frequencies = table_frequencies([rows], job.splitter, SAMPLE_ROWS)
     scoring = settle_languages(job, fingerprint(job))
-    steps = load(stages(scoring, lambda: known) if (known := frequencies) else stages(scoring), progress.tell)
+    steps = load(stages(scoring, (lambda: known) if (known := frequencies) else None), progress.tell)
     raw = pa.concat_tables(_scored(steps, rows, progress))
     progress.tell("deciding")
     return with_verdicts(raw, _settings(job, raw))
 
 
-def _scored(steps: list[tuple[str, Step]], rows: pa.Table, progress: Progress) -> Iterator[pa.Table]:
+def _scored(steps: Sequence[Stage], rows: pa.Table, progress: Progress) -> Iterator[pa.Table]:
     for start in range(0, rows.num_rows, ROWS):
         part = rows.slice(start, ROWS)
         yield through(steps, part, progress.tell)

@@ -1,21 +1,23 @@
 """The stages of a job for rows that are judged one by one: from the user's columns to a verdict, whoever runs them."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from ragassay.jobs.config import Job
 from ragassay.jobs.front.rows import log_rows, with_verdicts
 from ragassay.jobs.front.rule import Judging
-from ragassay.jobs.plan import Stage
 from ragassay.jobs.score.frequencies import context_frequencies
-from ragassay.jobs.score.stages import detect_counted, stages
+from ragassay.jobs.score.stages import stages
+from ragassay.jobs.sections import Columns
 from ragassay.jobs.verdict.languages import with_languages
-from ragassay.pipeline.detectors.config import Detector
 from ragassay.pipeline.detectors.frequencies import Frequencies
 from ragassay.pipeline.language import row_languages
-from ragassay.pipeline.redact import redaction_of
-from ragassay.pipeline.stages.detect import detect_batch
+from ragassay.pipeline.redact import Redaction, redaction_of
+from ragassay.pipeline.stages.detect import Detect, detect_batch
+from ragassay.pipeline.stages.finalize import VerdictSettings
+from ragassay.pipeline.stages.stage import Stage
+from ragassay.schemas.columns import LOGS, SCORED_FIELDS
 
 
 def row_stages(job: Job, by: Judging) -> list[Stage]:
@@ -26,7 +28,7 @@ def row_stages(job: Job, by: Judging) -> list[Stage]:
         by: How its rows are judged.
     """
     scoring = with_languages(job, by.settings.languages)
-    return [*scoring_stages(scoring, by.frequencies), Stage("verdict", with_verdicts, {"settings": by.settings})]
+    return [*scoring_stages(scoring, by.frequencies), Verdict(by.settings)]
 
 
 def scoring_stages(job: Job, frequencies: Frequencies | None) -> list[Stage]:
@@ -36,36 +38,81 @@ def scoring_stages(job: Job, frequencies: Frequencies | None) -> list[Stage]:
         job: The job.
         frequencies: Document frequencies; None has each row judged by those of its own context.
     """
-    read = Stage("read", log_rows, {"columns": job.columns, "redaction": redaction_of(job.redact)})
-    known = frequencies
-    if known is None:
-        return [read, *map(_alone, stages(job))]
-    return [read, *stages(job, lambda: known)]
+    read = ReadRows(job.columns, redaction_of(job.redact))
+    if frequencies is None:
+        alone = (DetectAlone(stage) if isinstance(stage, Detect) else stage for stage in stages(job))
+        return [read, *alone]
+    return [read, *stages(job, lambda: frequencies)]
 
 
-def detect_alone(
-    table: pa.Table, detectors: Sequence[Detector], language: str, threads: int, language_column: str | None = None
-) -> pa.Table:
+@dataclass
+class ReadRows(Stage):
+    """Makes a user's rows rows of the schema `logs`, see `log_rows`.
+
+    Attributes:
+        columns: The names of the user's columns.
+        redaction: What their texts go through; None leaves them.
+    """
+
+    columns: Columns
+    redaction: Redaction | None
+
+    name = "read"
+    columns_in = ()
+    columns_out = LOGS
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Read."""
+        return log_rows(table, self.columns, self.redaction)
+
+
+@dataclass
+class Verdict(Stage):
+    """Makes rows of `scored/`, see `with_verdicts`; it contains the faults of rows itself.
+
+    Attributes:
+        settings: How scores become verdicts.
+    """
+
+    settings: VerdictSettings
+
+    name = "verdict"
+    columns_in = ("members", "status", "sentences", "error")
+    columns_out = pa.schema(SCORED_FIELDS)
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Judge."""
+        return with_verdicts(table, self.settings)
+
+
+@dataclass
+class DetectAlone(Stage):
     """The detectors, each row by the word frequencies of its own context: what a run over that row alone would say.
 
-    Args:
-        table: Rows, as `detect_batch` takes them.
-        detectors: Which.
-        language: ISO 639-1 code.
-        threads: CPU threads for embeddings.
-        language_column: Column with each row's language, in the place of `language`; None where there is none.
+    Attributes:
+        detect: The stage of a run.
     """
-    rows = [table.slice(i, 1) for i in range(table.num_rows)]
-    contexts = zip(row_languages(table, language, language_column), table["context"].to_pylist(), strict=True)
-    own = [context_frequencies([context], code) for code, context in contexts]
-    found = [
-        detect_batch(row, detectors, language, known, threads, language_column) for row, known in zip(rows, own, strict=True)
-    ]
-    return pa.concat_tables(found) if found else table
 
+    detect: Detect
 
-def _alone(stage: Stage) -> Stage:
-    if stage.call is not detect_counted:
-        return stage
-    arguments = {name: value for name, value in stage.arguments.items() if name != "frequencies"}
-    return Stage(stage.name, detect_alone, arguments)
+    name = "detect"
+    columns_out = Detect.columns_out
+    unit = Detect.unit
+    fault_prefix = Detect.fault_prefix
+
+    @property
+    def columns_in(self) -> tuple[str, ...]:
+        """Those of the stage of a run."""
+        return self.detect.columns_in
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Detect."""
+        of = self.detect
+        rows = [table.slice(i, 1) for i in range(table.num_rows)]
+        contexts = zip(row_languages(table, of.language, of.language_column), table["context"].to_pylist(), strict=True)
+        own = [context_frequencies([context], code) for code, context in contexts]
+        found = [
+            detect_batch(row, of.detectors, of.language, known, of.threads, of.language_column)
+            for row, known in zip(rows, own, strict=True)
+        ]
+        return pa.concat_tables(found) if found else table

@@ -1,12 +1,14 @@
 """How far something is: what is shown of it, how fast it goes, and how long it takes yet."""
 
-from collections import deque
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from rich.progress import Progress, TaskID
 
 from ragassay.jobs.address import without_secrets
 
-WINDOW_SECONDS = 60.0
-"""Speeds are those of the last minute, or of the last leap where that took longer."""
+WINDOW_SECONDS = 300.0
+"""Speeds are those of the last minutes: a batch of a slow model may take one of them."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,9 @@ class Bar:
         total: and of how many; None where that is not known.
         unit: What is counted.
         about: Whether these are estimates.
-        tokens_per_second: Tokens computed a second; None where no model computes.
+        worked: How much of `done` was done here, which the speed is of; None for all of it.
+        tokens: Tokens computed here; None where no model computes.
+        tokens_per_second: Their speed; None where that is not known.
         seconds_left: How long it will take; None where that is not known.
     """
 
@@ -30,6 +34,8 @@ class Bar:
     total: int | None = None
     unit: str = ""
     about: bool = False
+    worked: int | None = None
+    tokens: int | None = None
     tokens_per_second: float | None = None
     seconds_left: float | None = None
 
@@ -56,56 +62,33 @@ class Bar:
         return ", ".join(parts)
 
 
-class Pace:
-    """How fast a number grows in leaps, a batch at a time: the last ones tell how long the next will take."""
+class Speeds:
+    """Speeds of what bars count, and the times that are left; rich measures them."""
 
-    def __init__(self) -> None:
-        """Know nothing yet."""
-        self._leaps: deque[tuple[float, float]] = deque()
-        self._now = 0.0
-
-    def start(self, now: float, value: float) -> None:
-        """Begin here: what was before does not count."""
-        self._leaps = deque([(now, value)])
-        self._now = now
-
-    def add(self, now: float, value: float) -> None:
-        """The number is so large now.
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+        """Begin.
 
         Args:
-            now: Seconds of a clock that never goes back.
-            value: The number.
+            clock: Seconds.
         """
-        self._now = now
-        if not self._leaps or value > self._leaps[-1][1]:
-            self._leaps.append((now, value))
-        while len(self._leaps) > 2 and self._leaps[1][0] <= now - WINDOW_SECONDS:
-            self._leaps.popleft()
+        self._progress = Progress(get_time=clock, speed_estimate_period=WINDOW_SECONDS, disable=True)
+        self._tasks: dict[tuple[str, str], TaskID] = {}
 
-    @property
-    def rate(self) -> float | None:
-        """Its growth a second; None where it has not grown. It falls only when a leap takes longer than those before."""
-        if len(self._leaps) < 2:
-            return None
-        (start, first), (_, last) = self._leaps[0], self._leaps[-1]
-        seconds = self._now - self._waited - start
-        return (last - first) / seconds if seconds > 0 else None
+    def measure(self, bar: Bar) -> Bar:
+        """The bar with its speed and the time that is left, of how it stands now."""
+        speed = self._speed(bar.stage, bar.unit, bar.done if bar.worked is None else bar.worked)
+        tokens = None if bar.tokens is None else self._speed(bar.stage, "tokens computed", bar.tokens)
+        left = None
+        if bar.total is not None:
+            left = 0.0 if bar.done >= bar.total else (bar.total - bar.done) / speed if speed else None
+        return replace(bar, tokens_per_second=tokens, seconds_left=left)
 
-    def seconds_left(self, total: float | None) -> float | None:
-        """How long the number will take to a total; None where that, or the rate, is not known."""
-        if total is None or not self._leaps:
-            return None
-        left = total - self._leaps[-1][1]
-        if left <= 0:
-            return 0.0
-        rate = self.rate
-        return max(0.0, left / rate - self._waited) if rate else None
-
-    @property
-    def _waited(self) -> float:
-        """Seconds since the last leap, as far as they were to be expected."""
-        (start, _), (end, _) = self._leaps[0], self._leaps[-1]
-        return min(self._now - end, (end - start) / max(1, len(self._leaps) - 1))
+    def _speed(self, stage: str, unit: str, value: int) -> float | None:
+        if (stage, unit) not in self._tasks:
+            self._tasks[stage, unit] = self._progress.add_task(stage, total=None, completed=value)
+        number = self._tasks[stage, unit]
+        self._progress.update(number, completed=value)
+        return self._progress.tasks[number].speed or None
 
 
 def duration(seconds: float) -> str:

@@ -8,13 +8,13 @@ from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
+from itertools import zip_longest
 from threading import Event, Thread
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ragassay.jobs.progress.bar import Bar, duration
+from ragassay.jobs.progress.bar import Bar, Speeds, duration
 from ragassay.jobs.progress.waits import long_waits
 
 LOOK_SECONDS = 1.0
@@ -51,9 +51,11 @@ def shown(look: Look, console: Console) -> Iterator[None]:
         look: Tells how far it is; asked about once a second, and when the block has ended without an error.
         console: Where to; a terminal gets live bars. JSON goes to stderr in any case.
     """
-    ended = Event()
     as_json = _format[0] is LogFormat.JSON
-    started = time.monotonic()
+    ended, started, speeds = Event(), time.monotonic(), Speeds()
+
+    def measured() -> list[Bar]:
+        return [speeds.measure(bar) for bar in look()]
 
     def line(bars: Sequence[Bar]) -> None:
         say_line(bars, time.monotonic() - started, console)
@@ -61,9 +63,9 @@ def shown(look: Look, console: Console) -> Iterator[None]:
     teller = Teller(say_json if as_json else line, 0.0 if as_json else QUIET_SECONDS)
     if as_json:
         with suppress(Exception):  # whatever is wrong with what is shown, the work goes on
-            teller.tell(look())
+            teller.tell(measured())
     alive = console.is_terminal and not console.is_dumb_terminal and not as_json
-    with_waits: Look = lambda: [*look(), *long_waits()]  # noqa: E731
+    with_waits: Look = lambda: [*measured(), *long_waits()]  # noqa: E731
     work = partial(_live, with_waits, console, ended) if alive else partial(_lines, with_waits, teller, ended)
     thread = Thread(target=work, daemon=True, name="progress")
     thread.start()
@@ -76,7 +78,7 @@ def shown(look: Look, console: Console) -> Iterator[None]:
         thread.join(timeout=10)
     if as_json:
         with suppress(Exception):
-            say_json(look())
+            say_json(measured())
 
 
 @contextmanager
@@ -165,33 +167,27 @@ def _lines(look: Look, teller: Teller, ended: Event) -> None:
 def _live(look: Look, console: Console, ended: Event) -> None:
     if ended.wait(QUIET_SECONDS):
         return
-    columns: list[Any] = [
+    columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         TextColumn("{task.fields[text]}", markup=False),
         TimeElapsedColumn(),
-    ]
+    )
     with Progress(*columns, console=console, transient=True, auto_refresh=False) as progress:
-        tasks: list[Any] = []
         while True:
             with suppress(Exception):
-                draw(progress, tasks, look())
+                draw(progress, look())
             if ended.wait(LOOK_SECONDS):
                 return
 
 
-def draw(progress: Progress, tasks: list[Any], bars: Sequence[Bar]) -> None:
-    """Bring live bars up to date.
-
-    Args:
-        progress: Where they are drawn.
-        tasks: Its tasks so far, one a bar; those that are missing are added.
-        bars: The bars.
-    """
-    for i, bar in enumerate(bars):
-        if i == len(tasks):
-            tasks.append(progress.add_task(bar.title, total=None, text=""))
-        progress.update(tasks[i], description=bar.title, completed=bar.done, total=bar.total, text=bar.text, visible=True)
-    for task in tasks[len(bars) :]:  # of waits that have ended
-        progress.update(task, visible=False)
+def draw(progress: Progress, bars: Sequence[Bar]) -> None:
+    """Bring live bars up to date: a task a bar, in order; those of waits that have ended are hidden."""
+    for _ in bars[len(progress.tasks) :]:
+        progress.add_task("", total=None, text="")
+    for task, bar in zip_longest(progress.tasks, bars):
+        if bar is None:
+            progress.update(task.id, visible=False)
+        else:
+            progress.update(task.id, visible=True, description=bar.title, completed=bar.done, total=bar.total, text=bar.text)
     progress.refresh()

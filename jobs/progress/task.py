@@ -4,11 +4,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rich.console import Console
 
-from ragassay.jobs.progress.bar import Bar, Pace
+from ragassay.jobs.progress.bar import Bar
 from ragassay.jobs.progress.show import shown
 
 
@@ -31,23 +31,12 @@ class Task:
     unit: str = ""
     done: int = 0
     tokens: bool = False
-    _pace: Pace = field(default_factory=Pace)
 
-    def begin(self, now: float, done: int) -> None:
-        """So much was done when it began."""
-        self._pace.start(now, done)
-
-    def bar(self, now: float) -> Bar:
-        """How far it is.
-
-        Args:
-            now: Seconds of a clock that never goes back.
-        """
-        self._pace.add(now, self.done)
-        rate, left = self._pace.rate, self._pace.seconds_left(self.total)
+    @property
+    def bar(self) -> Bar:
+        """How far it is."""
         done = self.done if self.total is None else min(self.done, self.total)
-        speed = rate if self.tokens else None
-        return Bar(self.phase, self.stage, done, self.total, self.unit, tokens_per_second=speed, seconds_left=left)
+        return Bar(self.phase, self.stage, done, self.total, self.unit, tokens=self.done if self.tokens else None)
 
 
 _current: ContextVar[Task | None] = ContextVar("task", default=None)
@@ -80,7 +69,7 @@ def task(
     def look() -> list[Bar]:
         if count is not None:
             mine.done = max(mine.done, count())
-        return [mine.bar(time.monotonic())]
+        return [mine.bar]
 
     before = _current.set(mine)
     try:
@@ -128,11 +117,9 @@ def advance(amount: int, unit: str) -> None:
 
 
 def reach(amount: int, unit: str) -> None:
-    """So much is done by now in the task that is open, the first of it perhaps long ago: its speed is that from here on."""
+    """So much is done by now in the task that is open; where none is, or it counts something else, this tells nobody."""
     mine = _counts(unit)
     if mine is not None:
-        if not mine.done:
-            mine.begin(time.monotonic(), amount)
         mine.done = max(mine.done, amount)
 
 

@@ -11,7 +11,7 @@ from ragassay.jobs.input import Logs
 from ragassay.jobs.output.manifest import needs_text, read_manifest
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.scored_dataset import open_raw, open_scored
-from ragassay.jobs.plan import Stage, needed_resources
+from ragassay.jobs.plan import needed_resources
 from ragassay.jobs.resources import CHEAP
 from ragassay.jobs.score.backfill import WHOLE_INPUT, Backfill
 from ragassay.jobs.score.checkpoint import committed_rows
@@ -21,6 +21,7 @@ from ragassay.jobs.score.stages import stages
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.languages import settle_languages
 from ragassay.jobs.verdict.verdicts import check_parts, without_verdict
+from ragassay.pipeline.stages.stage import Stage
 from ragassay.schemas.manifest import Manifest
 
 

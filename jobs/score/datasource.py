@@ -1,5 +1,6 @@
 """What plan 1 reads: the rows of the input that are not committed yet, as a Ray datasource."""
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,11 +12,11 @@ from ragassay.jobs.config import Job
 from ragassay.jobs.input import read_logs
 from ragassay.jobs.score.checkpoint import without_committed
 from ragassay.jobs.score.context_order import cluster_by_context
-from ragassay.jobs.score.deadline import until
 from ragassay.jobs.score.row_sample import sampled
 from ragassay.jobs.score.row_set import RowSet, joined
 from ragassay.jobs.score.selection import Selection
 from ragassay.pipeline.redact import redacted, redaction_of
+from ragassay.schemas.columns import logs_schema
 
 MAX_TASKS = 64
 """Read tasks of one file: enough to read a huge one in parallel."""
@@ -64,6 +65,8 @@ def open_rows(job: Job, selection: Selection, groups: Mapping[int, Mapping[int, 
         return ReadTask(read, metadata, per_task_row_limit=limit)
 
     class LogsSource(Datasource):  # type: ignore[misc]
+        schema = logs_schema(passthrough)
+
         def estimate_inmemory_data_size(self) -> int | None:
             return sum(files[number].size for number in groups)
 
@@ -73,6 +76,14 @@ def open_rows(job: Job, selection: Selection, groups: Mapping[int, Mapping[int, 
             return [read_task(*part, per_task_row_limit) for part in parts]
 
     return LogsSource()
+
+
+def until(tables: Iterable[pa.Table], deadline: float) -> Iterator[pa.Table]:
+    """Tables that come before a point in time (`time.time()`)."""
+    for table in tables:
+        if time.time() >= deadline:
+            return
+        yield table
 
 
 def _before(tables: Iterable[pa.Table], end: int) -> Iterator[pa.Table]:

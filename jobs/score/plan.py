@@ -7,7 +7,6 @@ from ragassay.jobs.plan import Sink, run_plan
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.score.checkpoint import CHECKPOINT, open_groups
 from ragassay.jobs.score.datasource import open_rows
-from ragassay.jobs.score.deadline import ending
 from ragassay.jobs.score.frequencies import ensure_frequencies
 from ragassay.jobs.score.progress import progress
 from ragassay.jobs.score.selection import Selection
@@ -36,7 +35,5 @@ def score_files(job: Job, selection: Selection, output: Folder, committed: int, 
     if any(groups.values()):
         sink = Sink(output, "raw", logs.partition_keys, raw_schema(carried_columns(job, logs)), CHECKPOINT)
         steps = [*stages(job, frequencies), *drop_stages(job, logs)]
-        if selection.deadline is not None:
-            steps = ending(steps, selection.deadline)
-        with progress(steps, selection.rows, committed, console) as counted:
-            run_plan(open_rows(job, selection, groups), counted, sink, job.block_mib)
+        with progress(steps, selection.rows, committed, console) as counts:
+            run_plan(open_rows(job, selection, groups), steps, sink, job.block_mib, counts, selection.deadline)

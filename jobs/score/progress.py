@@ -1,23 +1,20 @@
 """How far a plan over rows is: a bar a stage, by sentences, from what its workers count."""
 
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from secrets import token_hex
 
 from rich.console import Console
 
-from ragassay.jobs.plan import Stage, counted
-from ragassay.jobs.progress.bar import Bar, Pace
-from ragassay.jobs.progress.meter import Counts, Phase
+from ragassay.jobs.progress.bar import Bar
 from ragassay.jobs.progress.show import shown
-from ragassay.jobs.progress.tally import forget, read_counts
+from ragassay.jobs.runtime.counts import Counts, Phase, PlanCounts
+from ragassay.pipeline.stages.stage import Stage
 
 
 @contextmanager
-def progress(stages: Sequence[Stage], rows: int, committed: int, console: Console) -> Iterator[list[Stage]]:
-    """Show how far a block of code is that runs stages.
+def progress(stages: Sequence[Stage], rows: int, committed: int, console: Console) -> Iterator[PlanCounts]:
+    """Show how far a block of code is that runs stages; Ray is running.
 
     Args:
         stages: In order; the first tells how many sentences a row has.
@@ -26,16 +23,12 @@ def progress(stages: Sequence[Stage], rows: int, committed: int, console: Consol
         console: Where to; see `progress.show`.
 
     Yields:
-        The stages to run in their place, which are counted.
+        Where the workers of the stages count.
     """
-    run = token_hex(6)
     course = Course(stages, rows, committed)
-    try:
-        with shown(lambda: course.bars(read_counts(run, len(stages)), time.monotonic()), console):
-            yield [counted(stage, f"{run}/{number}") for number, stage in enumerate(stages)]
-            course.ended = True
-    finally:
-        forget(run)
+    with closing(PlanCounts(len(stages))) as counts, shown(lambda: course.bars(counts.read()), console):
+        yield counts
+        course.ended = True
 
 
 @dataclass
@@ -54,42 +47,33 @@ class Course:
     committed: int
     ended: bool = False
     _done: dict[str, int] = field(default_factory=dict)
-    _paces: dict[str, tuple[Pace, Pace]] = field(default_factory=dict)
 
-    def bars(self, counts: Sequence[Counts], now: float) -> list[Bar]:
-        """A bar for every stage that judges.
+    def bars(self, counts: Sequence[Counts]) -> list[Bar]:
+        """A bar for every stage with a unit.
 
         The number of all sentences is estimated from the rows that have been split so far. Rows that are done again, since a
         worker died, are counted again: so nothing exceeds its whole, and no bar goes back.
 
         Args:
             counts: Of every stage.
-            now: Seconds of a clock that never goes back.
         """
-        seen = counts[0]
-        a_row = seen.sentences / seen.rows if seen.rows else None
-        to_do = self.rows - self.committed
-        known = seen.rows >= to_do
-        total = None if a_row is None and not known else round((a_row or 0) * self.rows)
-        before = round((a_row or 0) * self.committed)
+        split = counts[0]
+        known = split.rows >= self.rows - self.committed
+        a_row = split.sentences / split.rows if split.rows else 0.0
+        total = round(a_row * self.rows) if split.rows or known else None
+        before = round(a_row * self.committed)
         about = not self.ended and (not known or self.committed > 0)
         pairs = zip(self.stages, counts, strict=True)
-        return [self._bar(stage, mine, total, before, now, about=about) for stage, mine in pairs if stage.judges]
+        return [self._bar(stage, of_stage, total, before, about=about) for stage, of_stage in pairs if stage.unit]
 
-    def _bar(self, stage: Stage, counts: Counts, total: int | None, before: int, now: float, *, about: bool) -> Bar:
-        phase = phase_of(stage, counts)
+    def _bar(self, stage: Stage, counts: Counts, total: int | None, before: int, *, about: bool) -> Bar:
         here = counts.sentences + counts.begun
-        speed, tokens = self._paces.setdefault(stage.name, (Pace(), Pace()))
-        for pace, value in ((speed, here), (tokens, counts.tokens)):
-            (pace.add if phase is Phase.SCORING else pace.start)(now, value)
         done = max(self._done.get(stage.name, 0), before + here if total is None else min(before + here, total))
         total = max(total, done) if total is not None else total
         if self.ended:
             done = total = total or done
         self._done[stage.name] = done
-        left = speed.seconds_left(None if total is None else total - before) if phase is Phase.SCORING else None
-        left = 0.0 if self.ended else left
-        return Bar(phase.value, stage.name, done, total, "sentences", about, tokens.rate, left)
+        return Bar(phase_of(stage, counts).value, stage.name, done, total, stage.unit or "", about, here, counts.tokens)
 
 
 def phase_of(stage: Stage, counts: Counts) -> Phase:

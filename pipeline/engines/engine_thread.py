@@ -3,12 +3,11 @@
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 
 from ragassay.pipeline.engines.protocol import Engine, EngineOutput
 from ragassay.pipeline.errors import ModelError
-from ragassay.pipeline.listener import loaded
+from ragassay.pipeline.listener import called, loaded
 
 WARM_UP_TOKENS = 256
 
@@ -20,14 +19,11 @@ class EngineThread:
     Its outputs say how long the call took, and how long the engine had stood idle before it.
     """
 
-    def __init__(
-        self, load: Callable[[], Engine], tell: Callable[[EngineOutput], None] | None = None, who: str = "the model"
-    ) -> None:
+    def __init__(self, load: Callable[[], Engine], who: str = "the model") -> None:
         """Load the engine on its thread.
 
         Args:
             load: Loads it.
-            tell: Told of every output, for metrics.
             who: Whose it is, for messages.
 
         Raises:
@@ -37,7 +33,6 @@ class EngineThread:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
         self._engine = self._thread.submit(load).result()
         self._ended: float | None = None
-        self._tell = tell
         self.tokenizer = self._engine.tokenizer
         self.max_model_len = self._engine.max_model_len
 
@@ -65,9 +60,7 @@ class EngineThread:
         output = self._ask(prompts, labels)
         self._ended = time.perf_counter()
         output = replace(output, seconds=self._ended - started, idle_seconds=idle)
-        if self._tell is not None:
-            with suppress(Exception):  # scores don't wait for a metric
-                self._tell(output)
+        called(int(output.tokens_computed.sum()), int(output.tokens_reused.sum()), output.seconds, idle)
         return output
 
     def _ask(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:

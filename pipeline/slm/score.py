@@ -11,6 +11,7 @@ from secrets import token_bytes
 import numpy as np
 import pyarrow as pa
 
+from ragassay.pipeline.attach import Addition, attach
 from ragassay.pipeline.contain import contain, contain_one, fault_of, with_status
 from ragassay.pipeline.engines.protocol import Engine
 from ragassay.pipeline.errors import ModelError
@@ -20,7 +21,10 @@ from ragassay.pipeline.sentence_ends import Span
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.row_prompts import Prompt, RowPrompts, prompt_order, prompts_of_rows
-from ragassay.schemas.columns import MEMBER, USAGE, Status
+from ragassay.schemas.columns import Status, raw_columns
+
+SLM_COLUMNS = raw_columns("members", "usage", "context_windows", "status", "error")
+"""Columns that the stage of an SLM writes."""
 
 LOWEST = -1e4
 """log P below it is set to it: a probability that rounds to 0 must not make an infinite score."""
@@ -198,65 +202,43 @@ def _ask(call: Sequence[RowPrompts], slm: Slm, builder: PromptBuilder, engine: E
     return results
 
 
-def attach(table: pa.Table, slm: Slm, places: Sequence[int], results: Sequence[RowScore]) -> pa.Table:
-    """Add one SLM's results to a batch of rows.
+def attach_scores(table: pa.Table, slm: Slm, places: Sequence[int], results: Sequence[RowScore]) -> pa.Table:
+    """Attach one SLM's results to a batch of rows; a row for which that fails gets the status `error`.
 
     Args:
-        table: Rows with `sentences`, `members`, `usage`, `context_windows`, `status`, `error`.
+        table: Rows with the columns SLM_COLUMNS.
         slm: The SLM.
         places: Row number of each result.
         results: One result a row that was sent to the SLM.
-
-    Returns:
-        The table with `members` and `usage` one entry longer in the rows scored; rows that could not be scored have a status
-        and an error, and no members.
     """
-    columns = {name: table[name].to_pylist() for name in ("members", "usage", "context_windows", "status", "error")}
-    for i, result in zip(places, results, strict=True):
-        if result.status is not Status.OK:
-            columns["status"][i], columns["error"][i] = result.status.value, result.error
-            columns["members"][i] = columns["context_windows"][i] = None
-            continue
-        values = member_values(Value(slm.value), result.log_p_yes, result.log_p_no)
-        columns["members"][i].append(
-            {
-                "name": slm.name,
-                "sentence_scores": values.tolist(),
-                "response_score": result.response_score,
-                "log_p_yes": result.log_p_yes,
-                "log_p_no": result.log_p_no,
-            }
-        )
-        columns["usage"][i].append(
-            {
-                "name": slm.name,
-                "prompts": result.prompts,
-                "tokens_computed": result.tokens_computed,
-                "tokens_reused": result.tokens_reused,
-                "engine_seconds": result.engine_seconds,
-                "idle_seconds": result.idle_seconds,
-            }
-        )
-        columns["context_windows"][i] = max(columns["context_windows"][i] or 0, result.windows)
-        if result.note:
-            columns["error"][i] = "; ".join(filter(None, [columns["error"][i], result.note]))
-    types = {"members": pa.list_(MEMBER), "usage": pa.list_(USAGE), "context_windows": pa.int32()}
-    for name, values_of_rows in columns.items():
-        field_type = types.get(name, pa.string())
-        column = pa.array(values_of_rows, type=field_type)
-        table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), column)
-    return table
-
-
-def attach_all(table: pa.Table, slm: Slm, places: Sequence[int], results: Sequence[RowScore]) -> pa.Table:
-    """`attach`, but a row for which it raises gets the status `error`, and all others come out as without it."""
     of_place = dict(zip(places, results, strict=True))
 
     def attached(some: slice) -> pa.Table:
-        mine = [place for place in range(some.start, some.stop) if place in of_place]
-        return attach(table[some], slm, [place - some.start for place in mine], [of_place[p] for p in mine])
+        rows = [place for place in range(some.start, some.stop) if place in of_place]
+        return attach(table[some], SLM_COLUMNS, {place - some.start: _addition(slm, of_place[place]) for place in rows})
 
     def failed(place: int, error: Exception) -> pa.Table:
         return with_status(table.slice(place, 1), Status.ERROR, f"SLM {slm.name!r}: {fault_of(error)}")
 
     return pa.concat_tables(contain(table.num_rows, attached, failed))
+
+
+def _addition(slm: Slm, result: RowScore) -> Addition:
+    if result.status is not Status.OK:
+        return Addition(status=result.status, error=result.error)
+    member = {
+        "name": slm.name,
+        "sentence_scores": member_values(Value(slm.value), result.log_p_yes, result.log_p_no).tolist(),
+        "response_score": result.response_score,
+        "log_p_yes": result.log_p_yes,
+        "log_p_no": result.log_p_no,
+    }
+    usage = {
+        "name": slm.name,
+        "prompts": result.prompts,
+        "tokens_computed": result.tokens_computed,
+        "tokens_reused": result.tokens_reused,
+        "engine_seconds": result.engine_seconds,
+        "idle_seconds": result.idle_seconds,
+    }
+    return Addition([member], usage, windows=result.windows, note=result.note)

@@ -1,19 +1,61 @@
-"""The detectors as a step of the plan: a batch of rows in, the same with more members and evidence out."""
+"""The stage `detect`: the detectors' members and evidence."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ragassay.pipeline.as_judged import as_judged
-from ragassay.pipeline.contain import contain, fault_of, with_status
+from ragassay.pipeline.attach import Addition, attach
 from ragassay.pipeline.detectors.config import Detector
 from ragassay.pipeline.detectors.detect import Detected, detect
 from ragassay.pipeline.detectors.frequencies import Frequencies
 from ragassay.pipeline.language import by_language, row_languages
 from ragassay.pipeline.rows import Row
-from ragassay.schemas.columns import EVIDENCE, MEMBER, Status
+from ragassay.pipeline.stages.stage import Stage
+from ragassay.schemas.columns import Status, raw_columns
+
+COLUMNS = raw_columns("members", "evidence", "status", "error")
+
+
+@dataclass
+class Detect(Stage):
+    """Adds the detectors' members and evidence to the rows whose status is ok.
+
+    A row without an SLM that no detector of the ensemble can say anything of gets the status not_judged, and says why.
+
+    Attributes:
+        detectors: Which.
+        language: ISO 639-1 code.
+        frequencies: Gives the document frequencies; called at each batch, so that they may be counted meanwhile. None for a
+            stage that only declares what it needs.
+        threads: CPU threads for embeddings.
+        language_column: Column with each row's language, in the place of `language`; None where there is none.
+    """
+
+    detectors: Sequence[Detector]
+    language: str
+    frequencies: Callable[[], Frequencies] | None
+    threads: int
+    language_column: str | None = None
+
+    name = "detect"
+    columns_out = COLUMNS
+    unit = "sentences"
+    fault_prefix = "detectors"
+
+    @property
+    def columns_in(self) -> tuple[str, ...]:
+        """What is read of each row, and where it says its language."""
+        texts = ("question", "context", "passage_ids", "response", "sentences", *COLUMNS.names)
+        return (*texts, *([self.language_column] if self.language_column else []))
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Detect."""
+        assert self.frequencies is not None
+        return detect_batch(table, self.detectors, self.language, self.frequencies(), self.threads, self.language_column)
 
 
 def detect_batch(
@@ -24,9 +66,7 @@ def detect_batch(
     threads: int,
     language_column: str | None = None,
 ) -> pa.Table:
-    """Add the detectors' members and evidence to the rows whose status is ok.
-
-    A row without an SLM that no detector of the ensemble can say anything of gets the status not_judged, and says why.
+    """Run the detectors over rows whose status is ok, see `Detect`.
 
     Args:
         table: Rows with `sentences`, `members`, `evidence`, `status`, `error`.
@@ -36,86 +76,67 @@ def detect_batch(
         threads: CPU threads for embeddings.
         language_column: Column with each row's language, in the place of `language`; None where there is none.
     """
-    parts = by_language(row_languages(table, language, language_column))
-    if len(parts) < 2:
-        return _contained(table, detectors, next(iter(parts), language), frequencies, threads)
-    found = [_contained(table.take(pa.array(p)), detectors, code, frequencies, threads) for code, p in parts.items()]
-    order = np.argsort(np.concatenate(list(parts.values())), kind="stable")
-    return pa.concat_tables(found).take(pa.array(order))
+    additions: dict[int, Addition] = {}
+    ok = {i for i, status in enumerate(table["status"].to_pylist()) if status == Status.OK}
+    for code, all_places in by_language(row_languages(table, language, language_column)).items():
+        places = [int(place) for place in all_places if place in ok]
+        if places:
+            taken = table.take(pa.array(places, pa.int64()))
+            rows = _rows_of(taken)
+            found = detect(rows, detectors, code, frequencies, threads)
+            additions |= zip(places, _additions(taken, detectors, rows, found), strict=True)
+    return attach(table, COLUMNS, additions) if additions else table
 
 
-def _contained(
-    table: pa.Table, detectors: Sequence[Detector], language: str, frequencies: Frequencies, threads: int
-) -> pa.Table:
-    return pa.concat_tables(
-        contain(
-            table.num_rows,
-            lambda some: _detect(table[some], detectors, language, frequencies, threads),
-            lambda i, error: with_status(table.slice(i, 1), Status.ERROR, f"detectors: {fault_of(error)}"),
-        )
-    )
-
-
-def _detect(table: pa.Table, detectors: Sequence[Detector], language: str, frequencies: Frequencies, threads: int) -> pa.Table:
-    places = [i for i, status in enumerate(table["status"].to_pylist()) if status == Status.OK]
-    if not places:
-        return table
-    picked = table.select(["question", "context", "response", "sentences"]).take(pa.array(places, pa.int64())).to_pylist()
-    rows = [
+def _rows_of(table: pa.Table) -> list[Row]:
+    picked = table.select(["question", "context", "response", "sentences"]).to_pylist()
+    return [
         Row(r["question"] or "", [p or "" for p in r["context"]], r["response"], [as_judged(s["text"]) for s in r["sentences"]])
         for r in picked
     ]
-    return attach(table, detectors, places, rows, detect(rows, detectors, language, frequencies, threads))
 
 
-def attach(
-    table: pa.Table, detectors: Sequence[Detector], places: Sequence[int], rows: Sequence[Row], found: Detected
-) -> pa.Table:
-    """Put what was detected into the rows' columns.
+def _additions(table: pa.Table, detectors: Sequence[Detector], rows: Sequence[Row], found: Detected) -> Iterator[Addition]:
+    """What was detected of each row.
 
     Args:
-        table: All rows.
+        table: Those rows, for their members so far and the ids of their passages.
         detectors: The detectors.
-        places: Row number of each row that was sent to them.
-        rows: Those rows.
-        found: What they say.
+        rows: The rows as they were judged.
+        found: What the detectors say.
     """
-    names = ("members", "evidence", "status", "error")
-    columns: dict[str, list[Any]] = {name: table[name].to_pylist() for name in names}
+    members_so_far = pc.list_value_length(table["members"]).to_pylist()
     ids = table["passage_ids"].to_pylist() if "passage_ids" in table.column_names else [None] * table.num_rows
     start = 0
-    for k, (place, row) in enumerate(zip(places, rows, strict=True)):
+    for k, row in enumerate(rows):
         end = start + len(row.sentences)
-        judged = bool(columns["members"][place])
+        members, judged = [], bool(members_so_far[k])
         for detector in detectors:
             values = found.values[detector.name][start:end]
             judged |= detector.in_ensemble and not np.isnan(values).all()
-            columns["members"][place].append(
+            members.append(
                 {
                     "name": detector.name,
                     "sentence_scores": [_or_null(v) for v in values],
                     "response_score": _or_null(found.responses[detector.name][k]),
                 }
             )
-        evidence = found.evidence[start:end]
-        columns["evidence"][place] = [
+        of_row = found.evidence[start:end]
+        evidence = [
             {
-                "passage": at.passage, "passage_id": _id_of(ids[place], at.passage),
+                "passage": at.passage, "passage_id": _id_of(ids[k], at.passage),
                 "start": at.start, "end": at.end, "notes": at.notes,
                 "missing": [{"kind": kind, "text": text} for kind, text in at.missing],
             }
-            for at in evidence
+            for at in of_row
         ]  # fmt: skip
-        if not judged:
-            why = "; ".join(dict.fromkeys(note for at in evidence for note in at.notes))
-            columns["status"][place], columns["members"][place] = Status.NOT_JUDGED.value, None
-            columns["error"][place] = f"no detector has anything to go by ({why})"
+        if judged:
+            yield Addition(members, evidence=evidence)
+        else:
+            why = "; ".join(dict.fromkeys(note for at in of_row for note in at.notes))
+            error = f"no detector has anything to go by ({why})"
+            yield Addition(evidence=evidence, status=Status.NOT_JUDGED, error=error)
         start = end
-    types = {"members": pa.list_(MEMBER), "evidence": pa.list_(EVIDENCE)}
-    for name, values_of_rows in columns.items():
-        column = pa.array(values_of_rows, type=types.get(name, pa.string()))
-        table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), column)
-    return table
 
 
 def _id_of(ids: Sequence[str | None] | None, passage: int | None) -> str | None:

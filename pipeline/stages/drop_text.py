@@ -1,13 +1,15 @@
 """Drop the text of rows before they are written: offsets, scores, statuses and keys stay."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragassay.pipeline.engines.server import SAID
-from ragassay.schemas.columns import EVIDENCE, SPAN
+from ragassay.pipeline.stages.stage import Stage
+from ragassay.schemas.columns import EVIDENCE, SPAN, raw_columns
 
 TEXTS = ("question", "context", "response")
 
@@ -15,6 +17,32 @@ PASSAGE_IDS = "passage_ids"
 """Ids of passages: often names of files, addresses or customers, so they count as text."""
 
 _MISSING = EVIDENCE.field("missing").type
+
+
+@dataclass
+class DropText(Stage):
+    """Drops the user's text from rows of `raw/`, see `drop_texts`. A row on which it fails ends the run: it has its text yet.
+
+    Attributes:
+        dropped: Columns of the user's that do not stay.
+        keep_passage_ids: Leave the ids of passages.
+    """
+
+    dropped: Sequence[str]
+    keep_passage_ids: bool = False
+
+    name = "drop_text"
+    columns_in = (*TEXTS, PASSAGE_IDS, "sentences", "evidence", "error")
+    columns_out = raw_columns(*TEXTS, PASSAGE_IDS, "sentences", "evidence", "error")
+
+    @property
+    def columns_dropped(self) -> tuple[str, ...]:
+        """The user's own."""
+        return tuple(self.dropped)
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Drop."""
+        return drop_texts(table, self.dropped, self.keep_passage_ids)
 
 
 def drop_texts(table: pa.Table, dropped: Sequence[str], keep_passage_ids: bool = False) -> pa.Table:

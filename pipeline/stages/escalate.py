@@ -1,49 +1,55 @@
-"""What stands before and behind the judge's actor: rows of `scored/` as an SLM takes them, rows of `escalated/` from them."""
+"""The stages before and behind a cascade's judge: rows of `scored/` as an SLM takes them, rows of `escalated/` from them."""
+
+from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ragassay.schemas.columns import EVIDENCE, MEMBER, USAGE, Status
+from ragassay.pipeline.stages.stage import Stage
+from ragassay.schemas.columns import MEMBER, USAGE, Status, raw_columns
 
 
-def to_judge(table: pa.Table) -> pa.Table:
-    """Rows of `scored/` as the stages of an SLM take them, as if nobody had said anything of them.
+@dataclass
+class ToJudge(Stage):
+    """Makes rows of `scored/` rows as the stages of an SLM take them, as if nobody had said anything of them."""
 
-    Args:
-        table: Rows with `row_key`, `row_id`, question, context, response, `sentences`, and the keys of their partitions.
-    """
-    size = table.num_rows
-    columns = {
-        "members": pa.array([[]] * size, pa.list_(MEMBER)),
-        "evidence": pa.nulls(size, pa.list_(EVIDENCE)),
-        "usage": pa.array([[]] * size, pa.list_(USAGE)),
-        "context_windows": pa.nulls(size, pa.int32()),
-        "passage_order": pa.nulls(size, pa.list_(pa.int32())),
-        "status": pa.array([Status.OK.value] * size),
-        "error": pa.nulls(size, pa.string()),
-    }
-    for name, column in columns.items():
-        table = table.append_column(name, column)
-    return table
+    name = "to judge"
+    columns_in = ()
+    columns_out = raw_columns("members", "evidence", "usage", "context_windows", "passage_order", "status", "error")
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Add the columns."""
+        known = {"members": [], "usage": [], "status": Status.OK.value}
+        for field in self.columns_out:
+            table = table.append_column(field.name, pa.array([known.get(field.name)] * table.num_rows, field.type))
+        return table
 
 
-def from_judge(table: pa.Table, run_id: str) -> pa.Table:
-    """Rows of `escalated/`, with the keys of their partitions: what the judge says of each, or why it says nothing.
+@dataclass
+class FromJudge(Stage):
+    """Makes rows of `escalated/`, with the keys of their partitions: what the judge says of each, or why it says nothing.
 
-    Args:
-        table: Rows of `to_judge` behind the judge.
+    Attributes:
         run_id: Written into every row.
     """
-    said = {
-        "judge": pa.array([_only(row) for row in table["members"].to_pylist()], MEMBER),
-        "usage": pa.array([_only(row) for row in table["usage"].to_pylist()], USAGE),
-        "run_id": pa.array([run_id] * table.num_rows, pa.string()),
-    }
-    table = table.drop_columns(
-        ["question", "context", "response", "sentences", "members", "evidence", "usage", "passage_order"]
-    )
-    for name, column in said.items():
-        table = table.append_column(name, column)
-    return table
+
+    run_id: str
+
+    name = "from judge"
+    columns_in = ("members", "usage")
+    columns_out = pa.schema([("judge", MEMBER), ("usage", USAGE), ("run_id", pa.string())])
+    columns_dropped = ("question", "context", "response", "sentences", "members", "evidence", "usage", "passage_order")
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Take the judge's own entries out of the lists."""
+        values = {
+            "judge": [_only(row) for row in table["members"].to_pylist()],
+            "usage": [_only(row) for row in table["usage"].to_pylist()],
+            "run_id": [self.run_id] * table.num_rows,
+        }
+        table = table.drop_columns(list(self.columns_dropped))
+        for field in self.columns_out:
+            table = table.append_column(field.name, pa.array(values[field.name], field.type))
+        return table
 
 
 def _only(said: list[dict[str, object]] | None) -> dict[str, object] | None:

@@ -1,68 +1,94 @@
-"""The actor that asks why sentences were flagged."""
+"""The stage that asks why sentences were flagged."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.engines.environment import engine_environment
 from ragassay.pipeline.explain.ask import Answers, Flagged, Questions, flagged_sentences
 from ragassay.pipeline.explain.config import Reasoner
 from ragassay.pipeline.explain.purse import Purse
 from ragassay.pipeline.explain.strategy import Strategy
+from ragassay.pipeline.slm.config import Replicas
+from ragassay.pipeline.stages.stage import Stage
 from ragassay.schemas.explanations import EXPLANATION
 
+TEXTS = ("question", "context", "response", "sentences")
 
-class Explainer:
-    """Actor: holds the reasoner, or asks its server. Two batches may be under way at once."""
 
-    def __init__(
-        self,
-        reasoner: Reasoner,
-        strategy: Strategy,
-        identity: Mapping[str, Any],
-        run_id: str,
-        threads: int,
-        answers: Callable[[], Answers],
-        purse: Callable[[], Purse] | None = None,
-    ) -> None:
+@dataclass
+class Explainer(Stage):
+    """Holds the reasoner, or asks its server. Two batches may be under way at once.
+
+    Attributes:
+        reasoner: Its config.
+        strategy: How it may disagree.
+        identity: What answers depend on beside the chat.
+        run_id: Written into every row.
+        threads: CPU threads of this replica.
+        answers: Opens the place where answers are kept.
+        purse: Makes what this replica may spend; None sets no limit.
+    """
+
+    reasoner: Reasoner
+    strategy: Strategy
+    identity: Mapping[str, Any]
+    run_id: str
+    threads: int
+    answers: Callable[[], Answers]
+    purse: Callable[[], Purse] | None = None
+    _questions: Questions = field(init=False, repr=False, compare=False)
+
+    name = "explain"
+    columns_in = TEXTS
+    columns_out = pa.schema(
+        [
+            *(pa.field(name, pa.string(), nullable=False) for name in ("strategy", "model", "run_id")),
+            pa.field("explanations", pa.list_(EXPLANATION), nullable=False),
+        ]
+    )
+    columns_dropped = TEXTS
+    unit = "sentences"
+
+    @property
+    def replicas(self) -> Replicas:
+        """The reasoner's."""
+        return self.reasoner.replicas
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """That of engines, for one that runs here."""
+        return {} if self.reasoner.engine.SERVED else engine_environment()
+
+    def setup(self) -> None:
         """Load the reasoner.
 
-        Args:
-            reasoner: Its config.
-            strategy: How it may disagree.
-            identity: What answers depend on beside the chat.
-            run_id: Written into every row.
-            threads: CPU threads of this replica.
-            answers: Opens the place where answers are kept.
-            purse: Makes what this replica may spend; None sets no limit.
+        Raises:
+            ModelError: The model can't be loaded.
         """
-        self._model, self._strategy, self._run_id = reasoner.model, strategy, run_id
-        self._fault: ModelError | None = None
-        try:
-            engine = reasoner.load(threads)
-            self._questions = Questions(reasoner, strategy, identity, engine, answers(), purse() if purse else None)
-        except ModelError as error:
-            # Ray passes on only the text of what a constructor raises; a call's error arrives as what it is.
-            self._fault = error
+        engine = self.reasoner.load(self.threads)
+        purse = self.purse() if self.purse else None
+        self._questions = Questions(self.reasoner, self.strategy, self.identity, engine, self.answers(), purse)
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Rows of `explanations/` from rows of `scored/` with flagged sentences.
 
         Raises:
-            ModelError: The model could not be loaded, or can't be used.
+            ModelError: The model can't be used.
         """
-        if self._fault:
-            raise self._fault
         rows = [
             Flagged(row["context"] or [], row["question"] or "", row["response"] or "", flagged_sentences(row["sentences"]))
-            for row in table.select(["question", "context", "response", "sentences"]).to_pylist()
+            for row in table.select(TEXTS).to_pylist()
         ]
-        told = self._questions.explain(rows)
-        texts = {"strategy": self._strategy.value, "model": self._model, "run_id": self._run_id}
-        table = table.drop_columns(["question", "context", "response", "sentences"])
-        for name, text in texts.items():
-            table = table.append_column(pa.field(name, pa.string(), nullable=False), pa.array([text] * len(rows), pa.string()))
-        return table.append_column(
-            pa.field("explanations", pa.list_(EXPLANATION), nullable=False), pa.array(told, pa.list_(EXPLANATION))
-        )
+        values: dict[str, list[Any]] = {
+            "strategy": [self.strategy.value] * len(rows),
+            "model": [self.reasoner.model] * len(rows),
+            "run_id": [self.run_id] * len(rows),
+            "explanations": self._questions.explain(rows),
+        }
+        table = table.drop_columns(TEXTS)
+        for column in self.columns_out:
+            table = table.append_column(column, pa.array(values[column.name], column.type))
+        return table

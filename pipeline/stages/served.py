@@ -1,28 +1,47 @@
-"""The actor that asks the server of one SLM about batches of rows."""
+"""The stage of an SLM behind a server: it asks the server about batches of rows."""
 
 from collections import OrderedDict
+from dataclasses import dataclass, field
 from functools import partial
 
 import pyarrow as pa
 
 from ragassay.pipeline.rows import good_rows
-from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.slm.score import RowScore, attach_all, score_once
+from ragassay.pipeline.slm.config import Replicas, Slm
+from ragassay.pipeline.slm.score import SLM_COLUMNS, RowScore, attach_scores, score_once
 from ragassay.pipeline.slm.served import ask_rows
-from ragassay.pipeline.stages.slm import forget
+from ragassay.pipeline.stages.slm import ROW_COLUMNS, forget
+from ragassay.pipeline.stages.stage import Stage
 
 
-class ServedScorer:
-    """Actor: asks one server. Two batches may be under way at once, each with as many requests in flight as the server gets."""
+@dataclass
+class ServedScorer(Stage):
+    """Asks one server. Two batches may be under way at once, each with as many requests in flight as the server gets.
 
-    def __init__(self, slm: Slm) -> None:
-        """Remember whom to ask.
+    Attributes:
+        slm: The SLM's config.
+    """
 
-        Args:
-            slm: The SLM's config.
-        """
-        self._slm = slm
-        self._known: OrderedDict[bytes, RowScore] = OrderedDict()
+    slm: Slm
+    _known: OrderedDict[bytes, RowScore] = field(init=False, repr=False, compare=False)
+
+    columns_in = (*ROW_COLUMNS, *SLM_COLUMNS.names)
+    columns_out = SLM_COLUMNS
+    unit = "sentences"
+
+    @property
+    def name(self) -> str:
+        """The SLM's."""
+        return self.slm.name
+
+    @property
+    def replicas(self) -> Replicas:
+        """The SLM's."""
+        return self.slm.replicas
+
+    def setup(self) -> None:
+        """Remember no results yet."""
+        self._known = OrderedDict()
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Score the rows whose status is ok; leave the others as they are.
@@ -31,6 +50,6 @@ class ServedScorer:
             ModelError: The server can't be used.
         """
         places, rows = good_rows(table)
-        results = score_once(rows, self._known, partial(ask_rows, slm=self._slm))
+        results = score_once(rows, self._known, partial(ask_rows, slm=self.slm))
         forget(self._known)
-        return attach_all(table, self._slm, places, results)
+        return attach_scores(table, self.slm, places, results)

@@ -1,68 +1,76 @@
-"""Split: each row gets its sentences, or the status that says why it has none."""
+"""The stage `split`: each row gets its sentences, or the status that says why it has none."""
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import chain
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
 
-from ragassay.pipeline.contain import contain, fault_of
 from ragassay.pipeline.language import by_language, row_languages
 from ragassay.pipeline.measured_language import add_languages
 from ragassay.pipeline.repeats import repeated
 from ragassay.pipeline.sentence_ends import Span
 from ragassay.pipeline.split import load_splitter, split
-from ragassay.schemas.columns import EVIDENCE, MEMBER, SPAN, USAGE, Status
+from ragassay.pipeline.stages.stage import Stage
+from ragassay.schemas.columns import Status, raw_columns
+
+TEXTS = ("question", "context", "response", "status", "error")
 
 _Split = tuple[list[dict[str, Any]] | None, str, str | None]
 """Sentences of a row, null where it can't be scored; its status; and why."""
 
 
-def split_batch(
-    table: pa.Table,
-    splitter: tuple[str, str],
-    question_needed: bool,
-    language_column: str | None = None,
-    languages: Collection[str] | None = None,
-) -> pa.Table:
-    """Give each row its sentences and its language, or the status that says why it has none; empty members and usage are
+COLUMNS = raw_columns("sentences", "members", "evidence", "usage", "context_windows", "passage_order", "status", "error")
+
+
+@dataclass
+class Split(Stage):
+    """Gives each row its sentences and its language, or the status that says why it has none; empty members and usage are
     added, and further columns of `raw/`, which later stages fill, as nulls.
 
-    Args:
-        table: Rows of the schema `logs`.
+    Attributes:
         splitter: Name and language of the splitter.
         question_needed: Whether a row without a question can't be scored.
         language_column: Column with each row's language, in the place of the splitter's; None where there is none.
         languages: ISO 639-1 codes of the languages in which rows are scored; None scores rows in every language.
     """
-    rows = table.select(["question", "context", "response", "status", "error"]).to_pylist()
-    found: list[_Split] = [(None, Status.ERROR.value, None)] * len(rows)
-    for language, places in by_language(row_languages(table, splitter[1], language_column)).items():
-        mine, nlp = [rows[place] for place in places], _nlp(splitter[0], language)
-        for place, one in zip(places, chain.from_iterable(_contained(mine, nlp, question_needed)), strict=True):
-            found[place] = one
-    sentences, statuses, errors = zip(*found, strict=True) if rows else ((), (), ())
-    table = table.drop_columns(["status", "error"])
-    for name, values, kind in (
-        ("sentences", sentences, pa.list_(SPAN)),
-        ("members", [None if spans is None else [] for spans in sentences], pa.list_(MEMBER)),
-        ("evidence", [None] * len(rows), pa.list_(EVIDENCE)),
-        ("usage", [None if spans is None else [] for spans in sentences], pa.list_(USAGE)),
-        ("context_windows", [None] * len(rows), pa.int32()),
-        ("passage_order", [None] * len(rows), pa.list_(pa.int32())),
-        ("status", statuses, pa.string()),
-        ("error", errors, pa.string()),
-    ):
-        table = table.append_column(name, pa.array(values, type=kind))
-    return add_languages(table, rows, language_column, languages)
 
+    splitter: tuple[str, str]
+    question_needed: bool
+    language_column: str | None = None
+    languages: Collection[str] | None = None
 
-def _contained(rows: Sequence[Mapping[str, Any]], nlp: Any, question_needed: bool) -> list[list[_Split]]:
-    return contain(
-        len(rows),
-        lambda some: _split_rows(rows[some], nlp, question_needed),
-        lambda _, error: [(None, Status.ERROR.value, f"split: {fault_of(error)}")],
-    )
+    name = "split"
+    columns_out = pa.schema([*COLUMNS, *raw_columns("language")])
+    fault_prefix = "split"
+
+    @property
+    def columns_in(self) -> tuple[str, ...]:
+        """Texts, status, and where each row says its language."""
+        return (*TEXTS, *([self.language_column] if self.language_column else []))
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Split rows of the schema `logs`."""
+        rows = table.select(TEXTS).to_pylist()
+        found: list[_Split] = [(None, Status.ERROR.value, None)] * len(rows)
+        for language, places in by_language(row_languages(table, self.splitter[1], self.language_column)).items():
+            of_language = _split_rows([rows[place] for place in places], _nlp(self.splitter[0], language), self.question_needed)
+            for place, split_row in zip(places, of_language, strict=True):
+                found[place] = split_row
+        sentences, statuses, errors = zip(*found, strict=True) if rows else ((), (), ())
+        table = table.drop_columns(["status", "error"])
+        values: dict[str, Sequence[Any]] = {
+            "sentences": sentences,
+            "members": [None if spans is None else [] for spans in sentences],
+            "usage": [None if spans is None else [] for spans in sentences],
+            "status": statuses,
+            "error": errors,
+        }
+        for field in COLUMNS:
+            column = pa.array(values.get(field.name, [None] * len(rows)), field.type)
+            table = table.append_column(field.name, column)
+        return add_languages(table, rows, self.language_column, self.languages)
 
 
 def _split_rows(rows: Sequence[Mapping[str, Any]], nlp: Any, question_needed: bool) -> list[_Split]:
@@ -99,11 +107,7 @@ def row_fault(row: Mapping[str, Any], question_needed: bool) -> tuple[str, str] 
     return None
 
 
-_loaded: dict[tuple[str, str], Any] = {}
-
-
+@cache
 def _nlp(name: str, language: str) -> Any:
-    """The splitter of this worker process, loaded once."""
-    if (name, language) not in _loaded:
-        _loaded[name, language] = load_splitter(name, language)
-    return _loaded[name, language]
+    """The splitter of this process, loaded once."""
+    return load_splitter(name, language)

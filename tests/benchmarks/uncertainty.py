@@ -28,7 +28,7 @@ from ragassay.pipeline.escalate.dynamic import escalated
 from ragassay.pipeline.overlap import share_in_context, words, words_of
 from ragassay.pipeline.slm.prompt import PromptEncoder
 from ragassay.pipeline.stages.slm import SlmScorer
-from ragassay.pipeline.stages.split import split_batch
+from ragassay.pipeline.stages.split import Split
 from ragassay.pipeline.uncertainty.config import Uncertainty
 from ragassay.pipeline.uncertainty.prompt import answer_encoder
 from ragassay.pipeline.uncertainty.reader import Prompt, Read, Reader
@@ -192,6 +192,7 @@ def questions_of(rows: pl.DataFrame, count: int) -> Sequence[Row]:
 def judge_seconds(sets: Sequence[Asked], threads: int) -> Iterator[str]:
     """Seconds for 1,000 responses of the default verifier, beside those of the reading."""
     scorer = SlmScorer(Job().slms[0], ("sentencizer", "en"), threads)
+    scorer.setup()
     yield "\n### Seconds for 1,000 responses, on the same rows\n"
     yield "| set | uncertainty | default verifier | ratio |\n| --- | --- | --- | --- |"
     for asked in sets:
@@ -206,7 +207,7 @@ def _table(rows: Sequence[Row]) -> pa.Table:
     """Rows as the split stage leaves them."""
     keys = ("question", "context", "response")
     known = [{"row_key": i, "row_id": str(i), "status": "ok", **{key: row[key] for key in keys}} for i, row in enumerate(rows)]
-    return split_batch(pa.Table.from_pylist(known, schema=LOGS), ("sentencizer", "en"), False)
+    return Split(("sentencizer", "en"), False)(pa.Table.from_pylist(known, schema=LOGS))
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ import ray.dashboard.modules.metrics.dashboards as rays
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ragassay.jobs.score.engine_metrics import COUNTERS
+from ragassay.jobs.runtime.engine_metrics import COUNTERS
 from tests.infra.commands import INFRA
 
 NAME = re.compile(r"\b(ray_[a-z_]+)\b")

@@ -55,7 +55,7 @@ def check_killed(slm: dict[str, Any], tmp_path: Path) -> None:
 
     second = start("run", tmp_path / "logs", output, "--config", config, "--log-format", "json", log=tmp_path / "second.log")
     wait_for(lambda: committed(output) > saved + 200, second)
-    victims = [p for p in psutil.Process(second.pid).children(recursive=True) if "SlmScorer" in " ".join(p.cmdline())]
+    victims = [p for p in psutil.Process(second.pid).children(recursive=True) if "StageActor" in " ".join(p.cmdline())]
     assert len(victims) == 1
     victims[0].kill()
     assert committed(output) < TOTAL

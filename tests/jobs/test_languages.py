@@ -77,7 +77,7 @@ def shown(run: Run, output: Path) -> str:
 def split_by(job: Job) -> list[dict[str, Any]]:
     """German and English rows behind the split stage of a job."""
     rows = [{**row, "row_key": i, "status": "ok"} for i, row in enumerate(rows_in("de", "en"))]
-    found: list[dict[str, Any]] = split_stage(job).step(pa.Table.from_pylist(rows, logs_schema(pa.schema([])))).to_pylist()
+    found: list[dict[str, Any]] = split_stage(job)(pa.Table.from_pylist(rows, logs_schema(pa.schema([])))).to_pylist()
     return found
 
 

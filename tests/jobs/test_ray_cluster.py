@@ -13,7 +13,7 @@ import psutil
 import pytest
 import ray.util
 
-from ragassay.jobs.score.engine_metrics import COUNTERS
+from ragassay.jobs.runtime.engine_metrics import COUNTERS
 from tests.conftest import example_rows, free_port, write_logs
 from tests.jobs.conftest import environment, manifest, ragassay, write_job
 

@@ -3,13 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.plan import Stage, needed_resources, pool_cpus
+from ragassay.jobs.plan import needed_resources, pool_cpus
 from ragassay.jobs.resources import LEAST_LIGHT_CPUS, LIGHT_AT_ONCE, LIGHT_CPUS, light_cpus
-from ragassay.pipeline.slm.config import Replicas
+from ragassay.pipeline.slm.config import Replicas, Slm
+from ragassay.pipeline.stages.served import ServedScorer
+from ragassay.pipeline.stages.stage import Stage
 
 POOLS = st.lists(
     st.builds(
-        lambda least, more, cpus: Stage("slm", object, {}, Replicas(min=least, max=least + more, num_cpus=cpus)),
+        lambda least, more, cpus: ServedScorer(Slm(name="slm", replicas=Replicas(min=least, max=least + more, num_cpus=cpus))),
         st.integers(1, 4),
         st.integers(0, 4),
         st.sampled_from([0.5, 1, 2]),
@@ -27,6 +29,6 @@ def test_a_plan_that_ray_has_room_for_never_waits_for_itself(stages: list[Stage]
 
 def test_a_job_runs_where_it_ran_before() -> None:
     """Light tasks take less where there is little, so that no machine became too small."""
-    slm = Stage("slm", object, {}, Replicas(num_cpus=1))
+    slm = ServedScorer(Slm(name="slm", replicas=Replicas(num_cpus=1)))
     assert needed_resources([slm]) == (2, 0)
     assert (light_cpus(2), light_cpus(1)) == (LIGHT_CPUS, LEAST_LIGHT_CPUS)

@@ -20,9 +20,10 @@ from ragassay.pipeline.detectors.novelty import Novelty
 from ragassay.pipeline.errors import ConfigError, ModelError
 from ragassay.pipeline.slm import score as score_module
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.stages.detect import detect_batch
+from ragassay.pipeline.stages.detect import Detect
 from ragassay.pipeline.stages.slm import SlmScorer
-from ragassay.pipeline.stages.split import split_batch
+from ragassay.pipeline.stages.split import Split
+from ragassay.pipeline.stages.stage import run_contained
 from ragassay.schemas.columns import Status, logs_schema
 from tests.pipeline.slm.test_score import CountingEngine
 
@@ -72,7 +73,7 @@ def table_of(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def split(table: pa.Table) -> pa.Table:
-    return split_batch(table, ("sentencizer", "en"), question_needed=False)
+    return run_contained(Split(("sentencizer", "en"), question_needed=False), table)
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +81,9 @@ def scorer(tokenizer: Any) -> SlmScorer:
     with patch(
         "ragassay.pipeline.slm.config.Slm.load_engine", lambda slm, threads: CountingEngine(tokenizer, max_model_len=300)
     ):
-        return SlmScorer(SLM, ("sentencizer", "en"), threads=1)
+        stage = SlmScorer(SLM, ("sentencizer", "en"), threads=1)
+        stage.setup()
+        return stage
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +92,7 @@ def frequencies() -> Frequencies:
 
 
 def detect(table: pa.Table, frequencies: Frequencies) -> pa.Table:
-    return detect_batch(table, DETECTORS, "en", frequencies, 1)
+    return run_contained(Detect(DETECTORS, "en", lambda: frequencies, 1), table)
 
 
 FAULTS = {

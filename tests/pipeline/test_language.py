@@ -16,7 +16,7 @@ from ragassay.pipeline.detectors.novelty import Novelty
 from ragassay.pipeline.language import NAMES, language_of
 from ragassay.pipeline.split import check_language
 from ragassay.pipeline.stages.detect import detect_batch
-from ragassay.pipeline.stages.split import split_batch
+from ragassay.pipeline.stages.split import Split
 from ragassay.schemas.columns import logs_schema
 
 TEXTS = {
@@ -48,9 +48,7 @@ def rows_of(languages: list[str | None], texts: list[str]) -> pa.Table:
 
 def split(table: pa.Table, language: str = "en", column: str | None = "lang") -> list[dict[str, Any]]:
     """Rows as they are split; how a row's language is found is another test's."""
-    found: list[dict[str, Any]] = (
-        split_batch(table, ("sentencizer", language), False, column).drop_columns(["language"]).to_pylist()
-    )
+    found: list[dict[str, Any]] = Split(("sentencizer", language), False, column)(table).drop_columns(["language"]).to_pylist()
     return found
 
 
@@ -91,11 +89,11 @@ def test_detectors_follow_the_language_of_each_row() -> None:
     table = rows_of(languages, [TEXTS["de"], TEXTS["en"], TEXTS["fr"], TEXTS["de"], TEXTS["fr"]])
     detectors = (Novelty(name="novelty"), Attribution(name="attribution"))
     counted = table_frequencies([table], Splitter(column="lang"))
-    mixed = detect_batch(split_batch(table, ("sentencizer", "en"), False, "lang"), detectors, "en", counted, 1, "lang")
+    mixed = detect_batch(Split(("sentencizer", "en"), False, "lang")(table), detectors, "en", counted, 1, "lang")
     assert mixed["row_key"].to_pylist() == list(range(5))
     for place, language in enumerate(languages):
         code = language_of(language)
-        alone = split_batch(table.slice(place, 1), ("sentencizer", code), False)
+        alone = Split(("sentencizer", code), False)(table.slice(place, 1))
         [row], [same] = detect_batch(alone, detectors, code, counted, 1).to_pylist(), mixed.slice(place, 1).to_pylist()
         assert row == same | {"language": row["language"]}
     german, english = (table_frequencies([table.slice(0, 1)], Splitter(language=code)) for code in ("de", "en"))

@@ -21,6 +21,9 @@ class Heard:
     def answered(self, prompts: int, tokens: int) -> None:
         self.said.append((prompts, tokens))
 
+    def called(self, computed: int, reused: int, seconds: float, idle_seconds: float) -> None:
+        self.said.append((computed, reused))
+
 
 class Failing(Heard):
     def loaded(self) -> None:

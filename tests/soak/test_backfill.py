@@ -4,16 +4,17 @@ import re
 import time
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from ragassay.jobs.plan import Stage
 from ragassay.jobs.score import plan
 from ragassay.jobs.score.stages import stages
 from ragassay.pipeline.slm.config import Replicas
+from ragassay.pipeline.stages.stage import Stage
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import here, manifest, one_ray, read_rows, write_job  # noqa: F401  (a fixture)
 from tests.jobs.score.test_private import everything
@@ -100,14 +101,19 @@ def test_any_budgets_end_in_the_rows_of_one_run(tmp_path: Path) -> None:
     compared("a backfill by partitions, then samples of 0.2 and 0.5, then all", output, whole, "4 commands")
 
 
-class SlowModel:
-    """What a model is to a plan: an actor that takes its time, behind a queue of blocks."""
+@dataclass
+class SlowModel(Stage):
+    """What a model is to a plan: a pool that takes its time, behind a queue of blocks."""
 
-    def __init__(self, seconds_a_row: float) -> None:
-        self._seconds = seconds_a_row
+    seconds_a_row: float
+
+    name = "slow"
+    columns_in = ()
+    columns_out = pa.schema([])
+    replicas = Replicas()
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        time.sleep(self._seconds * table.num_rows)
+        time.sleep(self.seconds_a_row * table.num_rows)
         return table
 
 
@@ -115,11 +121,10 @@ def test_hours_end_in_the_rows_of_one_run(tmp_path: Path, monkeypatch: pytest.Mo
     """Blocks that wait for a model when the time is over are dropped, and read again."""
     logs, job, output = logs_of(tmp_path / "logs"), job_of(tmp_path), tmp_path / "out"
     assert here("run", logs, tmp_path / "whole", "--config", job).returncode == 0
-    slow = Stage("slow", SlowModel, {"seconds_a_row": 0.04}, Replicas(), judges=False)
 
     def with_a_model(*arguments: Any) -> list[Stage]:
         split, *others = stages(*arguments)
-        return [split, slow, *others]
+        return [split, SlowModel(0.04), *others]
 
     monkeypatch.setattr(plan, "stages", with_a_model)
     seconds, cut, over = 15.0, 0, 0.0

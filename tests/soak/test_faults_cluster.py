@@ -99,7 +99,7 @@ def test_actors_on_both_nodes_and_one_node_killed(tiny_model: str, tmp_path: Pat
     with cluster(tmp_path, 3, 3) as nodes:
         run = launched("run", logs, output, "--config", job, "--address", nodes.address, log=tmp_path / "run.log", **ENV)
         seen: dict[int, int] = {}
-        wait_for(lambda: seen.update(nodes.workers("SlmScorer")) or committed(output) > 5, run, PATIENCE)
+        wait_for(lambda: seen.update(nodes.workers("StageActor")) or committed(output) > 5, run, PATIENCE)
         spread.notes.append(f"{len(seen)} replicas on {len(set(seen.values()))} nodes")
         before = committed(output)
         nodes.do("kill")
@@ -122,7 +122,7 @@ def test_a_node_is_added_in_mid_run(tiny_model: str, tmp_path: Path) -> None:
         nodes.do("add")
         seen: dict[int, int] = {}
         while run.poll() is None:
-            seen.update(nodes.workers("MapBatches") | nodes.workers("SlmScorer"))
+            seen.update(nodes.workers("MapBatches") | nodes.workers("StageActor"))
             time.sleep(0.05)
         assert run.returncode == 0, (tmp_path / "run.log").read_text()
         tries.notes.append(f"workers on {len(set(seen.values()))} nodes")
@@ -151,4 +151,4 @@ def test_without_an_address_a_cluster_that_runs_is_left_alone(tiny_model: str, t
     with cluster(tmp_path, 2, 0) as nodes:
         env = {**ENV, "RAY_ADDRESS": nodes.address}
         assert finished("run", logs, tmp_path / "out", "--config", job, **env).returncode == 0
-        assert not nodes.workers("SlmScorer")
+        assert not nodes.workers("StageActor")

@@ -130,7 +130,7 @@ def _found(run: subprocess.Popen[bytes], hit: set[int], victims: list[psutil.Pro
     """Whether there is an engine's process that was not hit yet."""
 
     def look() -> bool:
-        new = [one for one in children(run) if one.pid not in hit and "SlmScorer" in _line(one) and _is_watched(one)]
+        new = [one for one in children(run) if one.pid not in hit and "StageActor" in _line(one) and _is_watched(one)]
         victims[:] = new
         return bool(new)
 

@@ -5,7 +5,6 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
-from functools import reduce
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,8 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragassay.jobs.plan import Sink, Stage
+from ragassay.jobs.plan import Sink
+from ragassay.pipeline.stages.stage import Stage, check_columns
 from tests.chat_server import Reply, Serve, Server, completion
+from tests.conftest import run_stages
 from tests.jobs.conftest import manifest, read_rows, write_job
 from tests.jobs.decide.conftest import job, labelled_days, write_output
 
@@ -82,11 +83,11 @@ def plan_here(monkeypatch: pytest.MonkeyPatch) -> None:
     from ragassay.jobs.escalate import run
     from ragassay.jobs.score import plan
 
-    def run_plan(source: Any, stages: list[Stage], sink: Sink, block_mib: float) -> None:
-        steps = [stage.step() if stage.replicas else stage.step for stage in stages]
+    def run_plan(source: Any, stages: list[Stage], sink: Sink, *_: Any) -> None:
+        check_columns(stages, source.schema, sink.schema)
         for task in source.get_read_tasks(1):
             for table in task():
-                done = reduce(lambda rows, step: step(rows), steps, table)
+                done = run_stages(stages, table)
                 pq.write_to_dataset(
                     done.select(sink.schema.names).cast(sink.schema),
                     sink.output.path(sink.name),
@@ -97,7 +98,7 @@ def plan_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for module in (run, plan):
         monkeypatch.setattr(module, "run_plan", run_plan)
-    monkeypatch.setattr(run, "progress", lambda stages, *_: nullcontext(stages))
+        monkeypatch.setattr(module, "progress", lambda *_: nullcontext())
     monkeypatch.setattr(ray, "put", lambda kept: kept)
 
 

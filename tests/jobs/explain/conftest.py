@@ -12,7 +12,8 @@ from uuid import uuid4
 import pyarrow.parquet as pq
 import pytest
 
-from ragassay.jobs.plan import Sink, Stage
+from ragassay.jobs.plan import Sink
+from ragassay.pipeline.stages.stage import Stage, check_columns, run_contained
 from tests.chat_server import Reply, Serve, Server
 from tests.jobs.conftest import read_rows, write_job
 from tests.jobs.decide.conftest import job, labelled_days, write_output
@@ -91,12 +92,13 @@ def plan_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
     from ragassay.jobs.explain import run
 
-    def run_plan(source: Any, stages: list[Stage], sink: Sink, block_mib: float) -> None:
+    def run_plan(source: Any, stages: list[Stage], sink: Sink, *_: Any) -> None:
+        check_columns(stages, source.schema, sink.schema)
         (stage,) = stages
-        actor = stage.call(**stage.arguments)
+        stage.setup()
         for number, task in enumerate(source.get_read_tasks(1)):
             for part, table in enumerate(task()):
-                done = actor(table).select(sink.schema.names).cast(sink.schema)
+                done = run_contained(stage, table).select(sink.schema.names).cast(sink.schema)
                 pq.write_to_dataset(
                     done,
                     sink.output.path(sink.name),

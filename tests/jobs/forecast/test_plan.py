@@ -17,7 +17,7 @@ from ragassay.jobs.forecast.trial import Trial
 from ragassay.jobs.input import LogFile, Logs, find_logs
 from ragassay.jobs.score.stages import uncertainty_stages
 from ragassay.jobs.sections import Columns
-from ragassay.pipeline.stages.split import split_batch
+from ragassay.pipeline.stages.split import Split
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import here, ragassay, write_job
 
@@ -29,7 +29,7 @@ def rows_of(tables: list[pa.Table]) -> list[int]:
 
 
 def split_all(job: Job, tables: list[pa.Table]) -> list[pa.Table]:
-    return [split_batch(table, (job.splitter.name, job.splitter.language), True) for table in tables]
+    return [Split((job.splitter.name, job.splitter.language), True)(table) for table in tables]
 
 
 def test_a_small_log_is_looked_at_whole(tmp_path: Path) -> None:
@@ -112,7 +112,8 @@ def test_tokens_of_uncertainty_are_those_that_are_then_read(tiny_model: str, tmp
     tables = split_all(job, read_sample(find_logs(str(tmp_path)), Columns(), 100))
     (counted,) = count_stretches(job, tables)
     (stage,) = uncertainty_stages(job)
-    used = [entry for row in stage.step()(tables[0])["usage"].to_pylist() for entry in row]
+    stage.setup()
+    used = [entry for row in stage(tables[0])["usage"].to_pylist() for entry in row]
     asked = counted.asked["attenhscore"]
     assert asked.computed == sum(entry["tokens_computed"] for entry in used) < asked.tokens
     assert asked.tokens == sum(entry["tokens_computed"] + entry["tokens_reused"] for entry in used)

@@ -17,7 +17,7 @@ from ragassay.jobs.sections import Columns
 from ragassay.pipeline.explain.prompt import chat_of
 from ragassay.pipeline.explain.purse import about_tokens
 from ragassay.pipeline.rows import good_rows
-from ragassay.pipeline.stages.split import split_batch
+from ragassay.pipeline.stages.split import Split
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import here, write_job
 
@@ -34,7 +34,7 @@ def sampled(folder: Path, rows: list[dict[str, Any]], job: Job, sample: int = 1_
     """The rows of a new log that `plan` looks at, split."""
     write_logs(folder / "a.parquet", rows)
     tables = read_sample(find_logs(str(folder)), Columns(), sample)
-    return [split_batch(table, (job.splitter.name, job.splitter.language), job.question_needed) for table in tables]
+    return [Split((job.splitter.name, job.splitter.language), job.question_needed)(table) for table in tables]
 
 
 def told_of(folder: Path, rows: list[dict[str, Any]], job: Job, sample: int = 1_000) -> ExplainForecast:

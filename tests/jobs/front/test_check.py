@@ -122,10 +122,10 @@ def test_an_engine_stays_for_the_next_answer(tiny_model: str, tmp_path: Any) -> 
     frozen.write_text('{"tiny": {"mu": 0.0, "sigma": 1.0, "count": 2, "low": -9.0}}')
     own = {"normalize": {"source": "frozen", "file": str(frozen)}, "threshold": {"value": 0.3}}
     first = ragassay.check(**FARE, job={"slms": [slm], **own})
-    ((stage, engine),) = _loaded
+    (stage,) = _loaded
     assert stage.name == "tiny" and first.sentences[0].passage is None and len(first.sentences) == 2
     assert ragassay.check(**FARE, job={"slms": [slm], **own}).score == first.score
-    assert _loaded[0][1] is engine
+    assert _loaded == [stage] and _loaded[0] is stage
     with pytest.raises(InputError, match="the answer has no 'question'"):
         check_answers(_with(slm, own), [{"context": "c", "response": "r"}], None, None, lambda _: None)
     with pytest.raises(ConfigError):

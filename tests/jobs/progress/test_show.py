@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from ragassay.jobs.cli.console import new_console
 from ragassay.jobs.progress import show
-from ragassay.jobs.progress.bar import Bar
+from ragassay.jobs.progress.bar import Bar, Speeds
 from ragassay.jobs.progress.show import LINE_SECONDS, QUIET_SECONDS, LogFormat, Teller, draw, finished, log_as, say_line, shown
 from ragassay.jobs.progress.task import advance, expect, reach, task
 
@@ -38,10 +38,9 @@ def test_bars_of_a_terminal() -> None:
     console, file = terminal()
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[text]}", markup=False))
     with Progress(*columns, console=console, auto_refresh=False) as progress:
-        tasks: list[object] = []
-        draw(progress, tasks, [FACTS])
-        draw(progress, tasks, [FACTS, DETECT])
-        assert len(tasks) == 2 and progress.tasks[0].percentage == pytest.approx(100 * 120 / 637)
+        draw(progress, [FACTS])
+        draw(progress, [FACTS, DETECT])
+        assert len(progress.tasks) == 2 and progress.tasks[0].percentage == pytest.approx(100 * 120 / 637)
         assert progress.tasks[1].total is None, "a bar without an end"
     said = file.getvalue()
     assert "facts: scoring" in said and "120 of about 637 sentences, 2,100 tokens/s, about 40 s left" in said
@@ -88,8 +87,9 @@ def test_one_line_for_all_bars(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("as_json")
-def test_json_goes_to_stderr_a_line_an_object(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_goes_to_stderr_a_line_an_object(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     bars = [FACTS, DETECT]
+    monkeypatch.setattr(Speeds, "measure", lambda _, bar: bar)
     console, file = terminal()
     with shown(lambda: bars, console):
         bars[1] = Bar("scoring", "det\nect \u202e", 0, 0, "sentences", seconds_left=0.0)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import nullcontext
-from functools import reduce
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -10,7 +9,9 @@ from uuid import uuid4
 import pyarrow.parquet as pq
 import pytest
 
-from ragassay.jobs.plan import Sink, Stage
+from ragassay.jobs.plan import Sink
+from ragassay.pipeline.stages.stage import Stage, check_columns
+from tests.conftest import run_stages
 from tests.jobs.conftest import tasks_here
 
 
@@ -18,13 +19,13 @@ from tests.jobs.conftest import tasks_here
 def plans_here() -> Iterator[None]:
     """Plans in this process; what a table's rows are is written and committed before the next one is read, as Ray commits."""
 
-    def run_plan(source: Any, stages: list[Stage], sink: Sink, block_mib: float) -> None:
-        steps = [stage.step() if stage.replicas else stage.step for stage in stages]
+    def run_plan(source: Any, stages: list[Stage], sink: Sink, *_: Any) -> None:
+        check_columns(stages, source.schema, sink.schema)
         folder = Path(sink.output.path(sink.checkpoint))
         folder.mkdir(exist_ok=True)
         for read in source.get_read_tasks(1):
             for table in read():
-                done = reduce(lambda rows, step: step(rows), steps, table)
+                done = run_stages(stages, table)
                 name = uuid4().hex
                 pq.write_to_dataset(
                     done.select(sink.schema.names).cast(sink.schema),
@@ -41,6 +42,6 @@ def plans_here() -> Iterator[None]:
 
     with tasks_here(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(plan, "run_plan", run_plan)
-        patch.setattr(plan, "progress", lambda stages, *_: nullcontext(stages))
+        patch.setattr(plan, "progress", lambda *_: nullcontext())
         patch.setattr(ray, "put", lambda kept: kept)
         yield

@@ -16,14 +16,12 @@ from ragassay.jobs.cli.summary import print_summary
 from ragassay.jobs.config import make_job
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output.partition_filter import none_matches, parse_conditions
-from ragassay.jobs.plan import Stage
 from ragassay.jobs.run import RunOptions, finalize_job, run_job, score_job
 from ragassay.jobs.score.backfill import Backfill, Order, left_of, take
-from ragassay.jobs.score.deadline import EndingActor, ending, until
+from ragassay.jobs.score.datasource import until
 from ragassay.jobs.score.row_sample import chosen_keys, is_chosen, sampled
 from ragassay.jobs.score.row_set import RowSet
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
-from ragassay.pipeline.slm.config import Replicas
 from ragassay.schemas.manifest import Run
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import manifest, read_rows
@@ -135,27 +133,12 @@ def test_after_its_hours_nothing_is_begun_and_nothing_is_a_fault(logs: Path, who
     assert raw_of(tmp_path / "out") == whole
 
 
-def test_a_deadline_stops_readers_and_the_first_model_alone() -> None:
+def test_a_deadline_stops_readers() -> None:
     table = pa.table({"x": [1, 2]})
     tables = until(iter([table] * 3), time.time() + 0.2)
     assert next(tables).equals(table)
     time.sleep(0.25)
     assert list(tables) == []
-
-    class Model:
-        def __init__(self, more: int) -> None:
-            self._more = more
-
-        def __call__(self, rows: pa.Table) -> pa.Table:
-            return rows.append_column("y", pa.array([self._more] * rows.num_rows))
-
-    late = EndingActor(Model, {"more": 3}, time.time() - 1)(table)
-    assert (late.num_rows, late.column_names) == (0, ["x"])
-    assert EndingActor(Model, {"more": 3}, time.time() + 60)(table)["y"].to_pylist() == [3, 3]
-    stages = [Stage("split", len, {}), Stage("a", Model, {"more": 1}, Replicas()), Stage("b", Model, {"more": 2}, Replicas())]
-    split, first, second = ending(stages, 0.0)
-    assert (split, second) == (stages[0], stages[2]) and first.step()(table).num_rows == 0
-    assert first.call.__name__ == "Model"
 
 
 def test_a_sample_grows_and_never_shrinks(logs: Path, whole: dict[str, Any], tmp_path: Path) -> None:

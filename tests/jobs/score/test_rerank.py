@@ -1,7 +1,6 @@
 """A job with `rerank`: its stages one after another, its fingerprint, what `plan` counts, and what is wrong in a job file."""
 
 import json
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from ragassay.pipeline.detectors.frequencies import count
 from ragassay.pipeline.detectors.terms import content_terms
 from ragassay.pipeline.errors import ConfigError, ModelError
 from ragassay.schemas.columns import LOGS, raw_schema
+from tests.conftest import run_stages
 
 PASSAGES = ["Staff wear a badge.", "Dogs stay outside.", "Shop 3 opens at 7 a.m. on Sundays.", "It is red."]
 LONG = [f"{passage} " * 40 for passage in PASSAGES]
@@ -46,10 +46,7 @@ def run(job: Job) -> list[dict[str, Any]]:
     keys = [{"row_key": i, "row_id": str(i), "status": "ok", **row} for i, row in enumerate(ROWS)]
     table = pa.Table.from_pylist(keys, schema=LOGS)
     frequencies = count(content_terms(passage, "en") for passage in PASSAGES)
-    for stage in stages(job, lambda: frequencies):
-        arguments = {name: value for name, value in stage.arguments.items() if name != "metrics"}
-        step = stage.call(**arguments) if isinstance(stage.call, type) else partial(stage.call, **arguments)
-        table = step(table)
+    table = run_stages(stages(job, lambda: frequencies), table)
     wanted = raw_schema(pa.schema([]))
     assert table.select(wanted.names).schema.types == wanted.types
     rows: list[dict[str, Any]] = table.to_pylist()
@@ -105,7 +102,7 @@ def test_the_fingerprint_names_the_model_that_ranks(tiny_model: str) -> None:
 
 def test_plan_counts_the_tokens_that_are_then_read(tiny_model: str) -> None:
     wanted = job(tiny_model, {})
-    table = stages(wanted)[0].step(
+    table = stages(wanted)[0](
         pa.Table.from_pylist([{"row_key": i, "row_id": str(i), "status": "ok", **r} for i, r in enumerate(ROWS)], schema=LOGS)
     )
     (counted,) = count_stretches(wanted, [table])

@@ -174,12 +174,12 @@ def test_a_pipeline_without_names_or_that_is_not_there_is_refused(tmp_path: Any)
 
 
 def batch(*rows: dict[str, Any]) -> pa.Table:
-    from ragassay.pipeline.stages.split import split_batch
+    from ragassay.pipeline.stages.split import Split
 
     full = [
         {"row_key": i, "row_id": str(i), "status": "ok", "error": None, "question": "", **row} for i, row in enumerate(rows)
     ]
-    return split_batch(pa.Table.from_pylist(full, schema=logs_schema(pa.schema([]))), ("sentencizer", "en"), False)
+    return Split(("sentencizer", "en"), False)(pa.Table.from_pylist(full, schema=logs_schema(pa.schema([]))))
 
 
 def test_as_a_step_of_the_plan() -> None:

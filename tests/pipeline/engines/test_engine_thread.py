@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from ragassay.pipeline.engines import engine_thread
 from ragassay.pipeline.engines.engine_thread import EngineThread
 from ragassay.pipeline.engines.protocol import EngineOutput
 from ragassay.pipeline.errors import ModelError
@@ -37,20 +38,22 @@ class SlowEngine:
         return EngineOutput(np.zeros((len(prompts), len(labels))), lengths, lengths * 0)
 
 
-def test_many_callers_one_thread() -> None:
+def test_many_callers_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[SlowEngine] = []
 
     def load() -> SlowEngine:
         made.append(SlowEngine())
         return made[0]
 
-    told: list[EngineOutput] = []
-    thread = EngineThread(load, told.append)
+    called: list[tuple[float, ...]] = []
+    monkeypatch.setattr(engine_thread, "called", lambda *values: called.append(values))
+    thread = EngineThread(load)
     with ThreadPoolExecutor(4) as pool:
         outputs = list(pool.map(lambda n: thread.label_logprobs([[1] * n], [2]), range(1, 9)))
     assert [o.tokens_computed.tolist() for o in outputs] == [[n] for n in range(1, 9)]
     assert made[0].met == 1 and len(made[0].threads) == 1 and threading.get_ident() not in made[0].threads
-    assert sorted(o.seconds for o in told) == sorted(o.seconds for o in outputs) and min(o.seconds for o in told) >= SECONDS
+    assert sorted(called) == sorted((o.tokens_computed.sum(), 0, o.seconds, o.idle_seconds) for o in outputs)
+    assert min(o.seconds for o in outputs) >= SECONDS
 
 
 def test_idle_time_is_what_lies_between_two_calls() -> None:

@@ -15,7 +15,7 @@ from ragassay.pipeline.members import Value, member_values
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
-from ragassay.pipeline.slm.score import STEPS_A_CALL, RowScore, attach, row_digest, score_rows
+from ragassay.pipeline.slm.score import STEPS_A_CALL, RowScore, attach_scores, row_digest, score_rows
 from ragassay.schemas.columns import MEMBER, USAGE
 
 
@@ -159,7 +159,7 @@ def test_attach_appends_one_member_and_leaves_failed_rows(slm: Slm, builder: Pro
     )
     engine = CountingEngine(tokenizer, max_model_len=200)
     results = score_rows([row(1), row(2, sentences=["word " * 300])], slm, builder, engine, no_split)
-    got = attach(table, slm, [0, 2], results).to_pylist()
+    got = attach_scores(table, slm, [0, 2], results).to_pylist()
     assert [r["status"] for r in got] == ["ok", "no_context", "too_long"]
     assert len(got[0]["members"]) == len(got[0]["usage"]) == 1 and got[0]["context_windows"] == 1
     assert got[1]["members"] is None and got[1]["error"] == "why"

@@ -13,7 +13,7 @@ from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.served import ask_rows
 from ragassay.pipeline.stages.served import ServedScorer
-from ragassay.pipeline.stages.split import split_batch
+from ragassay.pipeline.stages.split import Split
 from ragassay.schemas.columns import Status, logs_schema
 from tests.chat_server import Reply, Serve, Server, completion
 
@@ -66,14 +66,15 @@ def test_a_batch_comes_out_as_from_any_member(serve: Serve) -> None:
     ]
     table = pa.Table.from_pylist(rows, schema=logs_schema(pa.schema([])))
     scorer = ServedScorer(slm(server, whole_response=True))
-    scored = scorer(split_batch(table, ("sentencizer", "en"), question_needed=True))
+    scorer.setup()
+    scored = scorer(Split(("sentencizer", "en"), question_needed=True)(table))
     assert scored["status"].to_pylist() == ["ok", "ok", "no_answer", "empty_response"]
     values, counts = scores_of(scored.combine_chunks().to_batches()[0], {"gpt": "log_odds"})
     assert counts.tolist() == [2, 2] and values["gpt"][1] == values["gpt"][3]
     assert values["gpt"] == pytest.approx([math.nan, math.log(0.05 / 0.8)] * 2, nan_ok=True)  # the first repeats the context
     assert scored["members"][0].as_py()[0]["response_score"] == pytest.approx(math.log(0.8 / 0.15))
     sent = len(server.bodies)
-    scorer(split_batch(table.slice(0, 1), ("sentencizer", "en"), question_needed=True))
+    scorer(Split(("sentencizer", "en"), question_needed=True)(table.slice(0, 1)))
     assert len(server.bodies) == sent, "a repeated row is not paid for again"
     assert Value.LOG_ODDS.of_logprobs
 

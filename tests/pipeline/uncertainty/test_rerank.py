@@ -11,11 +11,11 @@ from ragassay.pipeline.engines.transformers_engine import Transformers
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.rows import good_rows
 from ragassay.pipeline.stages.rerank import Reranker
+from ragassay.pipeline.stages.stage import run_contained
 from ragassay.pipeline.uncertainty.config import QUESTION_PROMPT, Rerank
 from ragassay.pipeline.uncertainty.rerank import Found, question_uncertainty, rank_rows
 from ragassay.pipeline.uncertainty.scores import Attention
 from ragassay.schemas.columns import Status
-from tests.conftest import example_rows
 from tests.pipeline.uncertainty.test_reader import naive
 from tests.pipeline.uncertainty.test_rows import SPLITTER, table_of
 
@@ -28,7 +28,9 @@ PASSAGES = [
 
 @pytest.fixture(scope="module")
 def reranker(tiny_model: str) -> Reranker:
-    return Reranker(Rerank(model=tiny_model, engine={"dtype": "float32"}), SPLITTER, 2)
+    stage = Reranker(Rerank(model=tiny_model, engine={"dtype": "float32"}), SPLITTER, 2)
+    stage.setup()
+    return stage
 
 
 def asked(*contexts: list[str | None] | list[str], question: str | None = QUESTION) -> pa.Table:
@@ -114,6 +116,7 @@ def test_rows_after_it_have_their_passages_best_first(reranker: Reranker) -> Non
 def test_a_long_passage_is_read_in_pieces_and_its_best_counts(tiny_model: str) -> None:
     engine = Transformers(dtype="float32", max_model_len=160)
     reranker = Reranker(Rerank(model=tiny_model, engine=engine), SPLITTER, 2)
+    reranker.setup()
     long = " ".join(f"Room {i} shows glass of the year {1800 + i}." for i in range(40))
     (row,) = reranker(asked([*PASSAGES, long])).to_pylist()
     assert sorted(row["passage_order"]) == list(range(6)) and row["usage"][0]["prompts"] > 7
@@ -133,7 +136,7 @@ def test_a_fault_is_its_rows(reranker: Reranker, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(reranker._encoder, "encode", faulty)
     table = pa.concat_tables([asked(PASSAGES), asked(PASSAGES, question="FAULT?"), asked(PASSAGES)])
-    rows = reranker(table).to_pylist()
+    rows = run_contained(reranker, table).to_pylist()
     assert [row["status"] for row in rows] == ["ok", "error", "ok"]
     assert rows[1]["error"].startswith("rerank: ValueError") and "secret" not in rows[1]["error"]
     assert rows[0]["passage_order"] == rows[2]["passage_order"] is not None
@@ -141,4 +144,4 @@ def test_a_fault_is_its_rows(reranker: Reranker, monkeypatch: pytest.MonkeyPatch
 
 def test_a_missing_model_is_the_runs_error(tmp_path: Any) -> None:
     with pytest.raises(ModelError, match="none"):
-        Reranker(Rerank(model=str(tmp_path / "none")), SPLITTER, 1)(table_of(example_rows(1)))
+        Reranker(Rerank(model=str(tmp_path / "none")), SPLITTER, 1).setup()

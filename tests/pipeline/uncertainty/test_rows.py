@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ragassay.pipeline.errors import ConfigError, ModelError
 from ragassay.pipeline.slm.prompt import PromptEncoder
-from ragassay.pipeline.stages.split import split_batch
+from ragassay.pipeline.stages.split import Split
 from ragassay.pipeline.stages.uncertainty import UncertaintyScorer
 from ragassay.pipeline.uncertainty.config import Uncertainty
 from ragassay.pipeline.uncertainty.place import place
@@ -32,13 +32,15 @@ def table_of(rows: list[dict[str, Any]], samples: list[list[str] | None] | None 
     table = pa.Table.from_pylist(known, schema=LOGS)
     if samples is not None:
         table = table.append_column("samples", pa.array(samples, pa.list_(pa.string())))
-    return split_batch(table, SPLITTER, False)
+    return Split(SPLITTER, False)(table)
 
 
 def scorer(tiny_model: str, *members: dict[str, Any], **shared: Any) -> UncertaintyScorer:
     engine = {"dtype": "float32", **shared.pop("engine", {})}
     made = [Uncertainty(**{"model": tiny_model, "engine": engine, **shared, **member}) for member in members]
-    return UncertaintyScorer(made, SPLITTER, 2)
+    stage = UncertaintyScorer(made, SPLITTER, 2)
+    stage.setup()
+    return stage
 
 
 def member(row: dict[str, Any], name: str) -> dict[str, Any]:
@@ -185,6 +187,5 @@ def test_faults_are_named(settings: dict[str, Any], says: str) -> None:
 
 
 def test_a_missing_model_is_the_runs_error(tmp_path: Path) -> None:
-    actor = UncertaintyScorer([Uncertainty(name="a", model=str(tmp_path / "none"))], SPLITTER, 1)
     with pytest.raises(ModelError, match="none"):
-        actor(table_of(example_rows(1)))
+        UncertaintyScorer([Uncertainty(name="a", model=str(tmp_path / "none"))], SPLITTER, 1).setup()

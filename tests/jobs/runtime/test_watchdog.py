@@ -8,12 +8,12 @@ import time
 
 import pytest
 
-from ragassay.jobs import watchdog
-from ragassay.jobs.watchdog import ENDED, Watchdog
+from ragassay.jobs.runtime import watchdog
+from ragassay.jobs.runtime.watchdog import ENDED, Watchdog
 
 HANGS = """
 import ctypes, os, sys, time
-from ragassay.jobs import watchdog
+from ragassay.jobs.runtime import watchdog
 watchdog.GRACE_SECONDS = 1
 dog = watchdog.Watchdog(0.5, lambda: print("said", flush=True))
 with dog.working():
@@ -38,7 +38,7 @@ def test_one_that_holds_pythons_lock_or_is_stopped_is_killed(hang: str) -> None:
 
 FORKS = """
 import os
-from ragassay.jobs import watchdog
+from ragassay.jobs.runtime import watchdog
 dog = watchdog.Watchdog(1, lambda: None)
 with dog.working():
     if os.fork():
@@ -61,10 +61,10 @@ def test_work_that_is_heard_of_and_idle_time_end_nothing(monkeypatch: pytest.Mon
     with dog.working():
         for _ in range(10):
             time.sleep(0.1)
-            dog.answered(0, 0)
+            dog.heard()
     time.sleep(0.8)
     with dog.working(), dog.working():
-        dog.loaded()
+        dog.heard()
     time.sleep(0.8)
     dog.stop()
     assert not barks

@@ -47,7 +47,7 @@ open, and its number may be another's by then.
 
 
 class Watchdog:
-    """Ends this process where work is under way and nothing is heard of it for too long; a listener of the model in it."""
+    """Ends this process where work is under way and nothing is heard of it for too long."""
 
     def __init__(self, seconds: float, say: Callable[[], None]) -> None:
         """Start the clock.
@@ -79,12 +79,8 @@ class Watchdog:
                 self._under_way -= 1
                 self._tell()
 
-    def loaded(self) -> None:
-        """See `pipeline.listener.Listener`."""
-        self.answered(0, 0)
-
-    def answered(self, prompts: int, tokens: int) -> None:
-        """See `pipeline.listener.Listener`; a step that ends no prompt is an answer too."""
+    def heard(self) -> None:
+        """Something was heard of the work."""
         if time.monotonic() - self._told > TOLD_SECONDS:
             with self._lock:
                 self._tell()

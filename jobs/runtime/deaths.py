@@ -1,0 +1,48 @@
+"""What a run says where the process of a worker ended more often than it may."""
+
+from collections.abc import Sequence
+
+from ragassay.jobs.endings import behind
+from ragassay.jobs.runtime.counts import PlanCounts
+from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.stages.stage import Stage
+
+
+def explain_death(error: BaseException, stages: Sequence[Stage], counts: PlanCounts) -> ModelError | None:
+    """Name the stage of a worker that could not go on, the setting and the reason.
+
+    Args:
+        error: What ended the plan.
+        stages: The plan's.
+        counts: The plan's.
+
+    Returns:
+        The error to raise; None where no worker's process has ended.
+    """
+    from ray.exceptions import OutOfMemoryError, RayActorError, WorkerCrashedError
+
+    kinds = (OutOfMemoryError, RayActorError, WorkerCrashedError)
+    death = next((cause for cause in behind(error) if isinstance(cause, kinds)), None)
+    if death is None:
+        return None
+    text = f"{death} {getattr(death, 'actor_id', '')}"
+    number, reason = counts.death(text)
+    reason = reason or _reason_in(text)
+    again = "The same command goes on where it stopped"
+    replicas = None if number is None else stages[number].replicas
+    if number is None or replicas is None:
+        return ModelError(f"the process of a worker ended again and again: {reason}. {again}")
+    return ModelError(
+        f"{stages[number].name}: the process of a replica ended {replicas.restarts + 1} times "
+        f"(replicas.restarts: {replicas.restarts}), at last since {reason}. {again}"
+    )
+
+
+def _reason_in(text: str) -> str:
+    """What Ray says of the end of a process, in our words."""
+    if "memory monitor" in text or "running low on memory" in text or "OutOfMemory" in text:
+        return (
+            "the memory of its machine was used up, and Ray ended it: lower replicas.max, block_mib, or what its engine may "
+            "hold (max_num_batched_tokens, kv_cache_gib)"
+        )
+    return "it crashed or was killed from outside; the log of Ray on its machine may say more"

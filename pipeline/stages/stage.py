@@ -1,0 +1,143 @@
+"""The Stage protocol: what every step over rows declares and does, whoever runs it."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Protocol
+
+import pyarrow as pa
+
+from ragassay.pipeline.contain import contain, fault_of
+from ragassay.pipeline.errors import StageError
+from ragassay.pipeline.slm.config import Replicas
+from ragassay.schemas.columns import Status
+
+
+class Stage(Protocol):
+    """A step over rows: a table in, the same rows with other columns out.
+
+    A stage is a small picklable dataclass. It holds settings until `setup` builds what is heavy, in the process that runs it.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name, unique within a plan."""
+        ...
+
+    @property
+    def columns_in(self) -> tuple[str, ...]:
+        """Columns that it reads."""
+        ...
+
+    @property
+    def columns_out(self) -> pa.Schema:
+        """Columns that it adds or rewrites."""
+        ...
+
+    @property
+    def columns_dropped(self) -> tuple[str, ...]:
+        """Columns that it removes."""
+        return ()
+
+    @property
+    def replicas(self) -> Replicas | None:
+        """Actor pool that runs it; None for a light stage, which runs in tasks."""
+        return None
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Environment variables of the processes of its pool."""
+        return {}
+
+    @property
+    def unit(self) -> str | None:
+        """What its progress counts; None for a stage without a progress bar."""
+        return None
+
+    @property
+    def fault_prefix(self) -> str | None:
+        """First words of the error of a row on which it fails; None where such a fault is the run's.
+
+        A stage that pays for its work contains faults itself: `run_contained` runs the rows beside a faulty one again.
+        """
+        return None
+
+    def setup(self) -> None:
+        """Build what is heavy, once in each process that runs the stage.
+
+        Raises:
+            RagassayError: A model can't be loaded.
+        """
+        return
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Run the step over a batch of rows.
+
+        Raises:
+            RagassayError: A model can't be used.
+        """
+        ...
+
+
+def run_contained(stage: Stage, table: pa.Table) -> pa.Table:
+    """Run a stage over rows; a row on which it fails gets the status `error`, and the others come out as without it.
+
+    Args:
+        stage: The stage, set up.
+        table: The rows.
+
+    Raises:
+        RagassayError: And other faults of the run, see `contain`.
+    """
+    if stage.fault_prefix is None:
+        return stage(table)
+    pieces = contain(table.num_rows, lambda some: stage(table[some]), partial(_failed_row, stage, table))
+    return pieces[0] if len(pieces) == 1 else pa.concat_tables(pieces)
+
+
+def _failed_row(stage: Stage, table: pa.Table, place: int, error: Exception) -> pa.Table:
+    """The row with the stage's columns, without members and evidence, with its status and error."""
+    schema, row = stage(table.slice(0, 0)).schema, table.slice(place, 1)
+    known = {
+        "members": None,
+        "evidence": None,
+        "status": Status.ERROR.value,
+        "error": f"{stage.fault_prefix}: {fault_of(error)}",
+    }
+    kept = set(row.column_names) - known.keys()
+    columns = [row[field.name] if field.name in kept else pa.array([known.get(field.name)], field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def check_columns(stages: Sequence[Stage], source: pa.Schema, sink: pa.Schema) -> None:
+    """Check, before a run starts, that each stage finds the columns that it reads, and the sink those that it writes.
+
+    Args:
+        stages: In order.
+        source: Schema of the rows before the first stage.
+        sink: Columns that are written of the rows behind the last.
+
+    Raises:
+        StageError: It names every stage and column that does not fit.
+    """
+    known = {field.name: field.type for field in source}
+    faults: list[str] = []
+    for stage in stages:
+        faults += [
+            f"stage {stage.name!r} reads column {name!r}, which no step before it gives"
+            for name in stage.columns_in
+            if name not in known
+        ]
+        for name in stage.columns_dropped:
+            if known.pop(name, None) is None:
+                faults.append(f"stage {stage.name!r} drops column {name!r}, which no step before it gives")
+        for field in stage.columns_out:
+            before = known.setdefault(field.name, field.type)
+            if before != field.type:
+                faults.append(f"stage {stage.name!r} writes column {field.name!r} as {field.type}, and reads it as {before}")
+    for field in sink:
+        if field.name not in known:
+            faults.append(f"the output has column {field.name!r}, which no stage gives")
+        elif known[field.name] != field.type:
+            faults.append(f"the output has column {field.name!r} as {field.type}, and the stages give {known[field.name]}")
+    if faults:
+        raise StageError("the stages of this plan do not fit together: " + "; ".join(faults))

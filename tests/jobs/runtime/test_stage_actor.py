@@ -1,0 +1,77 @@
+"""An actor around any stage: what it does beside the stage's own work."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pytest
+
+from ragassay.jobs.runtime.counts import Reporter
+from ragassay.jobs.runtime.stage_actor import StageActor
+from ragassay.pipeline import listener
+from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.slm.config import Replicas
+from ragassay.pipeline.stages.stage import Stage
+
+POOL = Replicas()
+
+
+@dataclass
+class Adds(Stage):
+    more: int
+    replicas: Replicas = POOL
+    broken: bool = False
+
+    name = "adds"
+    columns_in = ("x", "status", "error")
+    columns_out = pa.schema([("y", pa.int64()), ("status", pa.string()), ("error", pa.string())])
+    fault_prefix = "adds"
+
+    def setup(self) -> None:
+        if self.broken:
+            raise ModelError("no such model")
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        listener.answered(1, 1)
+        return table.append_column("y", pa.array([1 // x + self.more for x in table["x"].to_pylist()], pa.int64()))
+
+
+def table(*values: int) -> pa.Table:
+    nulls = pa.nulls(len(values), pa.string())
+    return pa.table({"x": pa.array(values), "status": pa.array(["ok"] * len(values)), "error": nulls})
+
+
+@pytest.fixture(autouse=True)
+def nobody() -> Iterator[None]:
+    yield
+    listener._listener.clear()
+
+
+@pytest.mark.parametrize("minutes", [None, 1])
+def test_it_does_what_the_stage_does_watched_or_not(minutes: float | None) -> None:
+    actor = StageActor(Adds(2, Replicas(hang_minutes=minutes)), Reporter("plan", 0, board=object()))
+    try:
+        assert actor(table(1, 2))["y"].to_pylist() == [3, 2]
+        assert (actor._watchdog is not None) is (minutes is not None)
+    finally:
+        if actor._watchdog is not None:
+            actor._watchdog.stop()
+
+
+def test_a_bad_row_becomes_data() -> None:
+    done = StageActor(Adds(2))(table(1, 0, 2)).to_pylist()
+    assert [row["y"] for row in done] == [3, None, 2] and [row["status"] for row in done] == ["ok", "error", "ok"]
+    assert done[1]["error"].startswith("adds: ZeroDivisionError in ")
+
+
+def test_a_model_that_cannot_be_loaded_is_the_error_of_each_call() -> None:
+    actor = StageActor(Adds(2, broken=True))
+    with pytest.raises(ModelError, match="no such model"):
+        actor(table(1))
+
+
+def test_no_row_is_let_in_behind_a_deadline() -> None:
+    late = StageActor(Adds(2), deadline=time.time() - 1)(table(1, 2))
+    assert (late.num_rows, late.column_names) == (0, ["x", "status", "error"])
+    assert StageActor(Adds(2), deadline=time.time() + 60)(table(1, 2)).num_rows == 2

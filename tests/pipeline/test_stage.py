@@ -1,0 +1,72 @@
+"""Stages declare their columns, and a plan is checked before it starts."""
+
+import pickle
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pytest
+
+from ragassay.jobs.config import make_job
+from ragassay.jobs.score.stages import stages
+from ragassay.pipeline.detectors.frequencies import count
+from ragassay.pipeline.errors import StageError
+from ragassay.pipeline.stages.escalate import FromJudge, ToJudge
+from ragassay.pipeline.stages.stage import Stage, check_columns
+from ragassay.schemas.columns import LOGS, raw_schema
+
+JOB = {
+    "slms": [{"name": "a", "model": "m"}, {"name": "b", "model": "m", "engine": {"kind": "server", "base_url": "http://h/v1"}}],
+    "uncertainty": [{"name": "u", "model": "m"}],
+    "detectors": [{"name": "novelty", "kind": "novelty"}],
+    "rerank": {"model": "m"},
+}
+
+
+NOTHING = pa.schema([])
+
+
+@dataclass
+class Step(Stage):
+    columns_in: tuple[str, ...] = ()
+    columns_out: pa.Schema = NOTHING
+    columns_dropped: tuple[str, ...] = ()
+    name: str = "step"
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        return table
+
+
+def test_the_stages_of_a_job_fit_together_and_are_small() -> None:
+    job = make_job(JOB)
+    plan = stages(job, lambda: count([]))
+    check_columns(plan, LOGS, raw_schema(pa.schema([])))
+    assert [stage.name for stage in plan] == ["split", "rerank", "a", "b", "u", "detect"]
+    for stage in stages(job):
+        assert pickle.loads(pickle.dumps(stage)) == stage
+
+
+def test_what_a_stage_gives_is_what_it_declares() -> None:
+    table = LOGS.empty_table().select(["row_key", "row_id", "question", "context", "response"])
+    table = table.append_column("sentences", pa.array([], pa.list_(pa.string())))
+    for stage in (ToJudge(), FromJudge("run")):
+        table = stage(table)
+        assert set(stage.columns_out.names) <= set(table.column_names)
+        assert all(table.schema.field(column.name).type == column.type for column in stage.columns_out)
+        assert not set(stage.columns_dropped) - set(stage.columns_out.names) & set(table.column_names)
+
+
+@pytest.mark.parametrize(
+    ("step", "sink", "named"),
+    [
+        (Step(columns_in=("lang",)), [], "'step' reads column 'lang'"),
+        (Step(columns_dropped=("lang",)), [], "'step' drops column 'lang'"),
+        (Step(columns_out=pa.schema([("question", pa.int32())])), [], "'step' writes column 'question' as int32"),
+        (Step(), [("score", pa.float32())], "the output has column 'score'"),
+        (Step(), [("question", pa.int32())], "the output has column 'question' as int32"),
+    ],
+)
+def test_what_does_not_fit_is_named(step: Stage, sink: list[tuple[str, pa.DataType]], named: str) -> None:
+    with pytest.raises(StageError, match=named):
+        check_columns([step], LOGS, pa.schema(sink))
+    with pytest.raises(StageError, match="'other'.*" + named):
+        check_columns([Step(columns_in=("none",), name="other"), step], LOGS, pa.schema(sink))
