@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import yaml
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
+from ragassay.jobs import errors
 from ragassay.jobs.job_text import faults, parse
 from ragassay.jobs.sections import (
     Aggregate,
@@ -306,11 +307,11 @@ def load_job(path: str | None) -> Job:
     try:
         data: Any = parse(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"job file {path}: {error.strerror or error}") from error
+        raise ConfigError(errors.UNREADABLE, path=path, reason=error.strerror or error) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"job file {path} is no legal YAML: {error}") from error
+        raise ConfigError(errors.NO_YAML, path=path, reason=error) from error
     if not isinstance(data, dict | None):
-        raise ConfigError(f"job file {path} must be a mapping such as 'columns: …', not a {type(data).__name__}")
+        raise ConfigError(errors.NO_MAPPING, path=path, type=type(data).__name__)
     return make_job(data or {}, where=f"job file {path}")
 
 
@@ -338,7 +339,8 @@ def make_job(data: dict[str, Any], where: str = "job") -> Job:
         job = Job.model_validate(data)
     except ValidationError as error:
         found = faults(error, Job)
-        raise ConfigError("\n".join([f"{where}: {len(found)} fault(s)", *found])) from error
+        lines = "\n".join(f"  {fault['place']}: {fault['text']}" for fault in found)
+        raise ConfigError(errors.INVALID, file=where, count=len(found), lines=lines, faults=found) from error
     for slm in [*job.slms, *([job.escalate.to] if job.escalate else [])]:
         check_template(slm)
     for model in job.reading_models:

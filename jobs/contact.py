@@ -9,6 +9,7 @@ from typing import Any
 
 from pyarrow import fs as pafs
 
+from ragassay.jobs import errors
 from ragassay.jobs.address import without_secrets
 from ragassay.jobs.object_store import CONNECT_SECONDS, server_of, settings_of
 from ragassay.jobs.progress.show import shown_waits
@@ -59,10 +60,7 @@ def reach(fs: pafs.FileSystem, root: str, address: str) -> None:
         reason = _shown_wait(host, lambda: _fault_of_contact(_impatient(fs), bucket))
         _silent[store] = time.monotonic(), reason
     if reason:
-        raise InputError(
-            f"{address}: the object store {host} does not answer: {reason}. Start it, correct the address, or look at this "
-            "machine's network, then give the same command again"
-        )
+        raise InputError(errors.NO_ANSWER, address=address, host=host, reason=reason)
     _reached.add(store)
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from ragassay.pipeline.errors import RagassayError
+from ragassay.jobs import errors
+from ragassay.pipeline.errors import OutputError, RagassayError
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Errors of a disk without room, of a user without any left, and of a file that may not grow."""
@@ -55,11 +56,10 @@ def behind(error: BaseException | None) -> Iterator[BaseException]:
         error = getattr(error, "cause", None) or error.__cause__ or error.__context__
 
 
-def full_message(error: OSError, output: str | None = None) -> str:
-    """What to say of a disk without room, and of the output folder that was being written."""
-    said = str(error).partition(": 'Failed to apply UDF")[0]  # Ray's advice is of no use here
-    place = f" (OUTPUT is {output})" if output else ""
-    return f"no room left to write: {said}{place}. Make room; the same command goes on where it stopped"
+def full_error(error: OSError, output: str | None = None) -> OutputError:
+    """The error for a disk without room, and for the output folder that was being written."""
+    reason = str(error).partition(": 'Failed to apply UDF")[0]  # Ray's advice is of no use here
+    return OutputError(errors.FULL, output=output, reason=reason, place=f" (OUTPUT is {output})" if output else "")
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

@@ -50,8 +50,12 @@ def parse(text: str) -> Any:
     return yaml.load(text, _Loader)
 
 
-def faults(error: ValidationError, model: type[BaseModel]) -> list[str]:
-    """What is wrong with data for a model, a line a fault; an unknown key beside the known one that it is most like."""
+def faults(error: ValidationError, model: type[BaseModel]) -> list[dict[str, str]]:
+    """What is wrong with data for a model.
+
+    Returns:
+        Of each fault: the place in the file, a code, and the text; of an unknown key the known one that it is most like.
+    """
     found = []
     for fault in error.errors():
         place, said = fault["loc"], fault["msg"].removeprefix("Value error, ")
@@ -62,7 +66,8 @@ def faults(error: ValidationError, model: type[BaseModel]) -> list[str]:
         if fault["type"].startswith("union_tag"):
             place = (*place, fault["ctx"]["discriminator"].strip("'"))
             said = said if fault["type"] == "union_tag_invalid" else "Field required"
-        found.append(f"  {'.'.join(map(str, _written(model, place))) or 'job'}: {said}")
+        where = ".".join(map(str, _written(model, place))) or "job"
+        found.append({"place": where, "code": fault["type"], "text": said})
     return found
 
 

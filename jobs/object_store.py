@@ -9,7 +9,9 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs as pafs
 
+from ragassay.jobs import errors
 from ragassay.jobs.progress.waits import waiting_for
+from ragassay.pipeline.errors import InputError
 
 TRIES = 10
 """Of a request to S3; pauses between them grow to some seconds."""
@@ -141,10 +143,9 @@ def gave_way(error: BaseException) -> bool:
     return isinstance(error, OSError) and any(name in str(error) for name in STORES)
 
 
-def gave_way_message(error: BaseException, uri: str | None = None) -> str:
-    """What to say of it, and of which file, where that is known."""
-    where = f" at {uri}" if uri else ""
-    return f"the object store gave way{where}: {str(error).splitlines()[0]}. The same command goes on where it stopped"
+def gave_way_error(error: BaseException, uri: str | None = None) -> InputError:
+    """The error for it, and for the file, where that is known."""
+    return InputError(errors.GAVE_WAY, uri=uri, where=f" at {uri}" if uri else "", reason=str(error).splitlines()[0])
 
 
 def server_of(fs: Any) -> str:

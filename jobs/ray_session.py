@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ragassay.jobs import errors
 from ragassay.jobs.config import Job
-from ragassay.jobs.endings import end_at_sigterm, full_message, is_full
-from ragassay.jobs.object_store import gave_way, gave_way_message
+from ragassay.jobs.endings import end_at_sigterm, full_error, is_full
+from ragassay.jobs.object_store import gave_way, gave_way_error
 from ragassay.jobs.ray_start import start_here
-from ragassay.pipeline.errors import ConfigError, OutputError, RagassayError
+from ragassay.pipeline.errors import ConfigError, RagassayError
 
 WORKERS_A_CPU = 4
 """Worker processes that Ray keeps while they are idle; each takes seconds of CPU to start."""
@@ -83,9 +84,9 @@ def our_error(error: BaseException | None) -> RagassayError | None:
             ours = cause if isinstance(cause, RagassayError) else error
             return type(ours)(ours.message, **ours.fields)
         if isinstance(error, OSError) and is_full(error):
-            return OutputError(full_message(error))
+            return full_error(error)
         if gave_way(error):
-            return OutputError(gave_way_message(error))
+            return gave_way_error(error)
         seen.add(id(error))
         error = getattr(error, "cause", None) or error.__cause__ or error.__context__
     return None
@@ -98,10 +99,7 @@ def _start(job: Job, needed_cpus: float) -> None:
         try:
             ray.init(address=job.ray_address, logging_level=logging.ERROR, log_to_driver=False)
         except (ConnectionError, ValueError, RuntimeError) as error:
-            raise ConfigError(
-                f"ray_address: no Ray cluster at {job.ray_address!r}, or one that wants a token "
-                f"(then set RAY_AUTH_MODE=token): {error}"
-            ) from error
+            raise ConfigError(errors.NO_CLUSTER, address=job.ray_address, reason=error) from error
         return
     with _without_stderr():
         start_here(needed_cpus)
@@ -129,6 +127,5 @@ def _check_resources(needed_cpus: float, needed_gpus: float) -> None:
     for kind, amount in needed.items():
         if amount > have.get(kind, 0):
             raise ConfigError(
-                f"the job needs {amount:g} {kind}s at once and Ray has {have.get(kind, 0):g}: "
-                f"lower replicas.min or replicas.num_{kind.lower()}s of an SLM, or add nodes"
+                errors.TOO_FEW_RESOURCES, needed=amount, kind=kind, available=have.get(kind, 0), kind_in_config=kind.lower()
             )

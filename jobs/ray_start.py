@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from ragassay.jobs import errors
 from ragassay.pipeline.errors import ConfigError
 
 START_SECONDS = 300
@@ -134,10 +135,7 @@ def _last_words(command: Sequence[str]) -> str:
 
 
 def _no_ray(why: str) -> ConfigError:
-    return ConfigError(
-        f"Ray did not start on this machine: {why}. It wants memory, room in /dev/shm and in /tmp, processes (ulimit -u), and "
-        "a machine that is not too busy"
-    )
+    return ConfigError(errors.NOT_STARTED, reason=why)
 
 
 @contextmanager

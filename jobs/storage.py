@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
+from ragassay.jobs import errors
 from ragassay.jobs.address import address_of, is_ambiguous, path_in_uri
 from ragassay.jobs.contact import reach
 from ragassay.jobs.object_store import patient
@@ -180,14 +181,12 @@ def open_folder(uri: str) -> Folder:
         path = os.path.realpath(absolute) if ".." in absolute.parts else str(absolute)
         return Folder(pafs.LocalFileSystem(), path, path)
     if is_ambiguous(uri):
-        raise InputError(
-            f"{uri} has an @ in its path, and a user or a password before it: write every @ of these, and of the path, as %40"
-        )
+        raise InputError(errors.AMBIGUOUS, uri=uri)
     try:
         fs, root = pafs.FileSystem.from_uri(uri)
         fs = patient(fs)
     except (ValueError, OSError) as error:
-        raise InputError(f"{uri!r} is no path or URI that can be opened: {error}") from None
+        raise InputError(errors.NOT_OPENABLE, uri=uri, reason=error) from None
     reach(fs, root, address_of(uri))
     return Folder(fs, root.rstrip("/"), uri.partition("#")[0].rstrip("/"))  # what is behind a # opened nothing
 
@@ -206,7 +205,7 @@ def open_file(uri: str) -> tuple[Folder, str]:
     whole = open_folder(uri)
     root, _, name = whole.root.rpartition("/")
     if not name or uri.endswith("/"):
-        raise InputError(f"{uri!r} names no file")
+        raise InputError(errors.NO_FILE, uri=uri)
     address, sign, query = whole.uri.partition("?")
     return Folder(whole.fs, root or "/", address.rpartition("/")[0] + sign + query), name
 
@@ -227,7 +226,7 @@ def refuse_inside(output: Folder, target: Folder, dest: str) -> None:
     top = inside.partition("/")[0]
     ours = top in OUR_DATA or top.startswith("_")
     if inside != file and target.fs.type_name == output.fs.type_name and ours:
-        raise OutputError(f"{dest} lies among the output folder's own data, which it would spoil: name a file elsewhere")
+        raise OutputError(errors.FILE_INSIDE, path=dest)
 
 
 def is_hidden(path: str) -> bool:

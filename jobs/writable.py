@@ -6,6 +6,7 @@ from uuid import uuid4
 
 from pyarrow import fs as pafs
 
+from ragassay.jobs import errors
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import OutputError
 
@@ -25,13 +26,13 @@ def check_writable(target: Folder, dest: str) -> None:
     """
     try:
         if target.fs.get_file_info(target.root).type == pafs.FileType.Directory or dest.endswith("/"):
-            raise OutputError(f"{dest} is a folder: name a file in it")
+            raise OutputError(errors.IS_FOLDER, path=dest)
         if target.is_local:
             _try_beside(Path(target.root))
         elif target.fs.get_file_info(target.root.partition("/")[0]).type == pafs.FileType.NotFound:
-            raise OutputError(f"{dest} can't be written: there is no bucket {target.root.partition('/')[0]!r}")
+            raise OutputError(errors.NO_BUCKET, path=dest, bucket=target.root.partition("/")[0])
     except OSError as error:
-        raise OutputError(f"{dest} can't be written: {error.strerror or error}; name another file") from error
+        raise OutputError(errors.NOT_WRITABLE, path=dest, reason=error.strerror or error) from error
 
 
 def _try_beside(path: Path) -> None:

@@ -18,11 +18,10 @@ Each error has a `Message`: a stable code, and a text with named fields. The mes
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 from ragassay.pipeline.address import without_secrets
-
-_PLAIN = (bool, int, float, type(None))
 
 
 @dataclass(frozen=True)
@@ -48,15 +47,13 @@ class RagassayError(Exception):
         fields: Name of each field -> value, without secrets: a string, a number, a boolean, None, or a list or dict of these.
     """
 
-    def __init__(self, message: Message | str, /, **fields: Any) -> None:
+    def __init__(self, message: Message, /, **fields: Any) -> None:
         """Fill a message.
 
         Args:
             message: The message.
             fields: A value for each field that the text of the message names, and what else a caller may want to know.
         """
-        if isinstance(message, str):  # until every folder has its messages
-            message = Message("error", message.replace("{", "{{").replace("}", "}}"))
         self.message = message
         self.fields: dict[str, Any] = {name: _clean(value) for name, value in fields.items()}
         super().__init__(without_secrets(message.text.format(**self.fields)))
@@ -79,8 +76,10 @@ def _clean(value: Any) -> Any:
     """A value without secrets, that can be pickled."""
     if isinstance(value, str):
         return without_secrets(value)
-    if isinstance(value, _PLAIN):
+    if value is None or isinstance(value, bool | int | float):
         return value
+    if isinstance(value, Number):  # of numpy
+        return value.item() if hasattr(value, "item") else str(value)
     if isinstance(value, Mapping):
         return {str(key): _clean(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -133,3 +132,32 @@ class RowsError(RagassayError):
 
 class BalanceError(RagassayError):
     """Rows in are not rows out."""
+
+
+MEMBER_KIND = Message(
+    "output.member-kind",
+    "member {member!r} is {kind} in these scores, and {wanted} in the job file: name it as what it is",
+)
+NO_MEMBER = Message("output.no-member", "the scored rows have no member {member!r}; they have {members}")
+REDACT_RETURNS = Message(
+    "config.redact-returns",
+    "redact: {function} must take a string and return a string, or take a list of strings and return one as long; tried on "
+    "{text!r} it did neither ({fault})",
+)
+REDACT_NO_FUNCTION = Message("config.redact-no-function", "redact: module {module!r} has no function {function!r}")
+REDACT_NOT_IMPORTED = Message(
+    "config.redact-not-imported",
+    "redact: module {module!r} can't be imported, neither from {folder} nor from what is installed: {type}: {reason}",
+)
+UNKNOWN_LANGUAGE = Message(
+    "config.unknown-language",
+    "splitter.language: spaCy has no language {language!r}: give a code such as en, or xx for many languages",
+)
+SPLITTER_NOT_INSTALLED = Message(
+    "config.splitter-not-installed",
+    "splitter.name: spaCy pipeline {pipeline!r} is not installed: install it, or use 'sentencizer'",
+)
+SPLITTER_LACKS_PACKAGE = Message(
+    "config.splitter-lacks-package",
+    "splitter.name: spaCy pipeline {pipeline!r} wants a package that is not there: {reason}",
+)

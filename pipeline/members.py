@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ragassay.pipeline import errors
 from ragassay.pipeline.arrays import Floats, Ints
 from ragassay.pipeline.contain import contain
 from ragassay.pipeline.errors import OutputError
@@ -46,7 +47,7 @@ class Value(StrEnum):
         yes = member.field("log_p_yes")
         if yes.null_count if self.of_logprobs else len(yes) - yes.null_count:
             kind, other = ("a detector", "an SLM") if self.of_logprobs else ("an SLM", "a detector")
-            raise OutputError(f"member {name!r} is {kind} in these scores, and {other} in the job file: name it as what it is")
+            raise OutputError(errors.MEMBER_KIND, member=name, kind=kind, wanted=other)
         if not self.of_logprobs:
             return np.asarray(member.field("sentence_scores").flatten().to_numpy(zero_copy_only=False), dtype=np.float64)
         return member_values(self, *logprobs_of(member))
@@ -159,6 +160,6 @@ def member_structs(batch: pa.RecordBatch, names: Sequence[str]) -> dict[str, pa.
     for name in names:
         place = np.flatnonzero(found[0] == name)
         if len(place) != 1 or not (found[:, place[0]] == name).all():
-            raise OutputError(f"the scored rows have no member {name!r}; they have {sorted(set(found[0]))}")
+            raise OutputError(errors.NO_MEMBER, member=name, members=sorted(set(found[0])))
         structs[name] = flat.take(pa.array(np.arange(place[0], len(flat), size)))
     return structs

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ragassay.pipeline import errors
 from ragassay.pipeline.contain import contain, fault_of
 from ragassay.pipeline.errors import ConfigError
 from ragassay.schemas.columns import Status
@@ -116,12 +117,11 @@ def _loaded(name: str, folder: str) -> Callable[[Sequence[str]], list[str]]:
         module = importlib.import_module(module_name)
     except Exception as error:
         raise ConfigError(
-            f"redact: module {module_name!r} can't be imported, neither from {folder} nor from what is installed: "
-            f"{type(error).__name__}: {error}"
+            errors.REDACT_NOT_IMPORTED, module=module_name, folder=folder, type=type(error).__name__, reason=error
         ) from error
     function = getattr(module, attribute, None)
     if not callable(function):
-        raise ConfigError(f"redact: module {module_name!r} has no function {attribute!r}")
+        raise ConfigError(errors.REDACT_NO_FUNCTION, module=module_name, function=attribute)
     for of_many in (_one_by_one(function), _all_at_once(function)):
         try:
             of_many(_PROBES)
@@ -129,10 +129,7 @@ def _loaded(name: str, folder: str) -> Callable[[Sequence[str]], list[str]]:
             fault = f"{type(error).__name__}: {error}"
             continue
         return of_many
-    raise ConfigError(
-        f"redact: {name} must take a string and return a string, or take a list of strings and return one as long; tried on "
-        f"{_PROBES[0]!r} it did neither ({fault})"
-    )
+    raise ConfigError(errors.REDACT_RETURNS, function=name, text=_PROBES[0], fault=fault)
 
 
 def _one_by_one(function: Callable[[str], Any]) -> Callable[[Sequence[str]], list[str]]:

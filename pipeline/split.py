@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from ragassay.pipeline import errors
 from ragassay.pipeline.citations import give_back
 from ragassay.pipeline.clauses import clauses
 from ragassay.pipeline.errors import ConfigError
@@ -62,12 +63,10 @@ def load_splitter(name: str, language: str) -> Any:
         try:
             nlp = spacy.load(name)
         except OSError as error:
-            raise ConfigError(
-                f"splitter.name: spaCy pipeline {name!r} is not installed: install it, or use 'sentencizer'"
-            ) from error
+            raise ConfigError(errors.SPLITTER_NOT_INSTALLED, pipeline=name) from error
         except ImportError as error:
             reason = " ".join(str(error).split())
-            raise ConfigError(f"splitter.name: spaCy pipeline {name!r} wants a package that is not there: {reason}") from error
+            raise ConfigError(errors.SPLITTER_LACKS_PACKAGE, pipeline=name, reason=reason) from error
         found = [c for c in _SENTENCE_COMPONENTS if c in nlp.pipe_names][:1]
         if found:
             nlp.select_pipes(enable=[c for c in ("transformer", "tok2vec", *found) if c in nlp.pipe_names])
@@ -98,9 +97,7 @@ def check_language(language: str) -> None:
     try:
         import_spacy().util.get_lang_class(language)
     except ImportError as error:
-        raise ConfigError(
-            f"splitter.language: spaCy has no language {language!r}: give a code such as en, or xx for many languages"
-        ) from error
+        raise ConfigError(errors.UNKNOWN_LANGUAGE, language=language) from error
 
 
 def split(nlp: Any, responses: Sequence[str]) -> list[list[Span]]:

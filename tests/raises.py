@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from ragassay.pipeline.errors import RagassayError
+from ragassay.pipeline.errors import Message, RagassayError
+
+EXAMPLE = Message("test.example", "{text}")
+"""Message of an error that only a test raises."""
 
 
 @contextmanager

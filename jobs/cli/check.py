@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 import typer
 
+from ragassay.jobs.cli import errors
 from ragassay.jobs.cli.console import our_errors
 from ragassay.pipeline.errors import InputError
 
@@ -57,7 +58,7 @@ def check(
             given = {job.columns.question: question, job.columns.context: context, job.columns.response: response}
             found = [{name: value for name, value in given.items() if value is not None}]
         elif question is not None or context is not None or response is not None:
-            raise InputError("give FILE, or --question, --context and --response, not both")
+            raise InputError(errors.GIVEN_TWICE)
         else:
             found = parse_answers(*_read(answers))
         _arrow_without_pandas()
@@ -92,15 +93,15 @@ def parse_answers(text: str, name: str) -> list[dict[str, Any]]:
         try:
             data, end = decoder.raw_decode(text, at)
         except json.JSONDecodeError as error:
-            raise InputError(f"{name}, line {error.lineno}: no JSON: {error.msg} (column {error.colno})") from error
+            raise InputError(errors.NO_JSON, file=name, line=error.lineno, reason=error.msg, column=error.colno) from error
         except RecursionError as error:
-            raise InputError(f"{name}, line {_line(text, at)}: it is nested too deeply") from error
+            raise InputError(errors.NESTED_TOO_DEEPLY, file=name, line=_line(text, at)) from error
         if not isinstance(data, dict):
-            raise InputError(f"{name}, line {_line(text, at)}: a JSON object is wanted, and this is a {type(data).__name__}")
+            raise InputError(errors.NO_OBJECT, file=name, line=_line(text, at), type=type(data).__name__)
         found.append(data)
         at = _next(text, end)
     if not found:
-        raise InputError(f"{name} is empty: a JSON object with question, context and response is wanted")
+        raise InputError(errors.EMPTY_FILE, file=name)
     return found
 
 
@@ -117,17 +118,15 @@ def _next(text: str, at: int) -> int:
 def _read(path: str | None) -> tuple[str, str]:
     """The input's text, and its name."""
     if path is None and sys.stdin.isatty():
-        raise InputError(
-            "nothing to check: give --question, --context and --response, a JSON file, or a JSON object on standard input"
-        )
+        raise InputError(errors.NOTHING_GIVEN)
     name = "standard input" if path in (None, STDIN) else str(path)
     try:
         data = sys.stdin.buffer.read() if path in (None, STDIN) else Path(str(path)).read_bytes()
         return data.decode("utf-8-sig"), name
     except OSError as error:
-        raise InputError(f"{name}: {error.strerror or error}") from error
+        raise InputError(errors.UNREADABLE_FILE, file=name, reason=error.strerror or error) from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{name} is no UTF-8 (byte {error.start})") from error
+        raise InputError(errors.NO_UTF8, file=name, byte=error.start) from error
 
 
 def _arrow_without_pandas() -> None:

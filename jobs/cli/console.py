@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from ragassay.jobs.endings import Terminated, end_at_sigterm, full_message, interruption, is_full, sigterm_restored
-from ragassay.jobs.object_store import gave_way, gave_way_message
+from ragassay.jobs.endings import Terminated, end_at_sigterm, full_error, interruption, is_full, sigterm_restored
+from ragassay.jobs.object_store import gave_way, gave_way_error
 from ragassay.jobs.progress.show import LogFormat, log_as
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.visible import CleanText, VisibleText
@@ -60,11 +60,9 @@ def our_errors() -> Iterator[Console]:
             said.print("stopped; the same command goes on where it stopped")
             sys.exit(128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT))
         if isinstance(error, OSError) and is_full(error):
-            said.print(f"error: {full_message(error)}")
-            sys.exit(1)
-        if gave_way(error):
-            said.print(f"error: {gave_way_message(error)}")
-            sys.exit(1)
+            error = full_error(error)
+        elif gave_way(error):
+            error = gave_way_error(error)
         if isinstance(error, RagassayError):
             said.print(f"error[{error.code}]: {error}")
             sys.exit(1)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ragassay.jobs.cli import errors
 from ragassay.jobs.cli.console import DRIFT_EXIT, Log, doing, our_errors
 from ragassay.jobs.cli.options import (
     Config,
@@ -73,7 +74,7 @@ def evaluate(
             from ragassay.jobs.explain.summary import print_measured
 
             if len(slices or []) > 1 or (where and not label):
-                raise ConfigError("explanations are measured by one --slice, and --where goes with --label")
+                raise ConfigError(errors.ONE_SLICE_OF_EXPLANATIONS)
             truth = label_source(label, labels, true_means, ignore_label, sentence_labels, where)
             column = slices[0] if slices else None
             with doing("evaluating", "explanations"):
@@ -83,7 +84,7 @@ def evaluate(
             print_measured(measured, console)
             return
         if judgements:
-            raise ConfigError("--judgements are of explanations: name --explanations too")
+            raise ConfigError(errors.JUDGEMENTS_WITHOUT_EXPLANATIONS)
         from ragassay.jobs.decide.evaluate import Evaluation
         from ragassay.jobs.decide.evaluate import evaluate as run_evaluate
         from ragassay.jobs.decide.headline import print_headline

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from ragassay.jobs.cli import errors
 from ragassay.jobs.cli.console import Log, our_errors
 from ragassay.jobs.cli.options import WAIT_MINUTES, Config, Output, Wait
 from ragassay.jobs.cli.outputs import read_output
@@ -74,7 +75,7 @@ def explain(
         folder = existing_output(output)
         needs_text(read_manifest(folder), output, "`explain`")
         if stratify is not None and sentences is None:
-            raise ConfigError("--stratify draws a sample: say with --sentences how large it is")
+            raise ConfigError(errors.STRATIFY_WITHOUT_SENTENCES)
         job = load_job(config)
         budget = Budget(sentences, stratify, seed, dollars)
         if job.explain is not None:  # else `explain_output` says so

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ragassay.jobs.cli import errors
 from ragassay.jobs.cli.console import DRIFT_EXIT
 from ragassay.jobs.decide.labels import LabelSource, is_lines
 from ragassay.jobs.output.partition_filter import parse_conditions
@@ -122,10 +123,10 @@ def label_source(
     """
     if labels is not None and is_lines(labels):
         if label not in (None, LABEL) or true_means or ignore_label or sentence_labels:
-            raise ConfigError(f"{labels} says what its labels mean by itself: leave out all label options but --labels")
+            raise ConfigError(errors.LABELS_SAY_IT, labels=labels)
         label = LABEL
     if label is None and labels is not None:
-        raise ConfigError("--labels names a Parquet file: say with --label which of its columns holds the labels")
+        raise ConfigError(errors.LABELS_WITHOUT_LABEL)
     if label is None:
         return None
     meaning = true_means.value if true_means else None
@@ -142,7 +143,7 @@ def conditions(where: list[str] | None) -> dict[str, str]:
     for condition in where or []:
         name, sign, value = condition.partition("=")
         if not (name and sign):
-            raise ConfigError(f"--where {condition!r} must be COLUMN=VALUE, such as split=train")
+            raise ConfigError(errors.WHERE_SYNTAX, condition=condition)
         pairs[name] = value
     return pairs
 
@@ -154,7 +155,7 @@ def backfill_of(partitions: list[str] | None, order: Order, rows: int | None, ho
         ConfigError: One can't be read, or the share is 0.
     """
     if share <= 0:
-        raise ConfigError("--sample 0 would score nothing: give a share above 0, such as 0.1")
+        raise ConfigError(errors.EMPTY_SAMPLE)
     return Backfill(parse_conditions(partitions or []), order, rows, hours, share)
 
 
@@ -165,5 +166,5 @@ def needed(source: LabelSource | None) -> LabelSource:
         ConfigError: None was named.
     """
     if source is None:
-        raise ConfigError("name the column of the labels, --label COLUMN, or a file of reviewers, --labels FILE.jsonl")
+        raise ConfigError(errors.NO_LABELS)
     return source

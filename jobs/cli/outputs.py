@@ -8,6 +8,7 @@ from typing import TypeVar
 from pyarrow.fs import FileType
 from rich.console import Console
 
+from ragassay.jobs.cli import errors
 from ragassay.jobs.endings import is_full
 from ragassay.jobs.output.manifest import existing_output
 from ragassay.jobs.output.snapshot import Snapshot, read_snapshot
@@ -43,7 +44,7 @@ def writable(to: str | None) -> Iterator[None]:
         if is_full(error):
             raise
         where = to or "a file in OUTPUT"
-        raise OutputError(f"{where} can't be written: {error}. Name another file with --to") from error
+        raise OutputError(errors.TO_NOT_WRITABLE, path=where, reason=error) from error
 
 
 def rows_of(manifest: Manifest) -> int:
@@ -70,5 +71,5 @@ def page_file(output: Folder, to: str | None, kind: str) -> tuple[Folder, str]:
     if info.type == FileType.File and info.size:  # an empty one is what mktemp makes
         with page.fs.open_input_stream(page.root) as stream:
             if f"<title>RAGAssay {kind}: ".encode() not in stream.read(PAGE_HEAD):
-                raise OutputError(f"{uri} exists and is no {kind} page of ours: name another file")
+                raise OutputError(errors.TO_FOREIGN_PAGE, path=uri, kind=kind)
     return place, name

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ragassay.jobs.cli import errors
 from ragassay.jobs.cli.console import Log, new_console, our_errors
 from ragassay.jobs.cli.options import Config
 from ragassay.jobs.config import load_job
@@ -41,7 +42,7 @@ def plan(
         from ragassay.jobs.forecast.run import plan as run_plan
 
         if (gpus is None) != (gpu_tokens_per_second is None):
-            raise ConfigError("--gpus and --gpu-tokens-per-second go together: a throughput that nobody measured is a guess")
+            raise ConfigError(errors.GPUS_WITHOUT_THROUGHPUT)
         fleet = Gpus(gpus, gpu_tokens_per_second, gpu_price) if gpus and gpu_tokens_per_second else None
         said = new_console(stderr=True)
         run_plan(

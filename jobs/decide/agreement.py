@@ -8,6 +8,7 @@ from typing import Any
 
 from pyarrow.fs import FileType
 
+from ragassay.jobs.decide import errors
 from ragassay.jobs.decide.review_lines import SUFFIX, SUFFIXES, Item, last_words, read_lines
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.storage import Folder, file_of, open_file, refuse_inside, writing
@@ -50,13 +51,13 @@ def read_reviewers(files: Sequence[str]) -> dict[str, Words]:
     said: list[tuple[str, str, Words]] = []
     for file in files:
         if not file.lower().endswith(SUFFIXES):
-            raise ConfigError(f"{file}: agreement is of reviewers' JSON Lines, as the review page saves them (FILE{SUFFIX})")
+            raise ConfigError(errors.NO_REVIEW_LINES, file=file, suffix=SUFFIX)
         said += [(name or "somebody", file, words) for name, words in last_words(read_lines(file)).items()]
     names = [name for name, _, _ in said]
     found = {name if names.count(name) == 1 else f"{name} ({file})": words for name, file, words in said}
     if len(found) < 2:
         who = f"only {', '.join(found)} says anything" if found else "nobody says anything"
-        raise InputError(f"{', '.join(files)}: {who}: agreement needs two reviewers, in one file each or in one")
+        raise InputError(errors.ONE_REVIEWER, files=", ".join(files), reviewers=who)
     return found
 
 
@@ -88,7 +89,7 @@ def to_talk_about(reviewers: Mapping[str, Words], output: Folder | None) -> list
     differ = {item: said for item, said in items.items() if len(set(said.values())) > 1}
     texts = _texts(output, {item[1] for item in differ}) if output and differ else {}
     if output and differ and not texts:
-        raise InputError(f"output {output.uri} has none of the rows that these files speak of: name the one that was reviewed")
+        raise InputError(errors.OF_OTHER_ROWS, output=output.uri)
     found = []
     for partition, row_id, start, end in sorted(differ, key=lambda item: (item[0] or "", item[1], item[2] or 0, item[3] or 0)):
         row: dict[str, Any] = {"row_id": row_id}
@@ -117,7 +118,7 @@ def new_file(dest: str, output: Folder | None) -> Folder:
         refuse_inside(output, file, dest)
     check_writable(file, dest)
     if file.fs.get_file_info(file.root).type != FileType.NotFound:
-        raise OutputError(f"{dest} is there already, and nothing is overwritten: name another file with --to, or move it away")
+        raise OutputError(errors.FILE_EXISTS, path=dest)
     return file
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from ragassay.jobs.decide import errors
 from ragassay.jobs.decide.choose import FOLDS, SEED, Choice, choose, fitted_rule, folds_of, half_of
 from ragassay.jobs.decide.contenders import stored_rule
 from ragassay.jobs.decide.labelled import Labelled, fits_of_all, load_labelled, member_values_of
@@ -64,7 +65,7 @@ def calibrate(
         RagassayError: Labels or verdicts can't be used; a precision is to be certified, and they were drawn unevenly.
     """
     if source is None and (target.needs_labels or delta is not None):
-        raise ConfigError(f"target {target.text} needs labels: name their column with --label")
+        raise ConfigError(errors.NO_LABELS, target=target.text)
     if delta is not None:
         _check_certifiable(target, delta, manifest)
     values = member_values_of(manifest)
@@ -75,11 +76,7 @@ def calibrate(
 
     rows = load_labelled(output, values, source, group=group)
     if delta is not None and rows.uneven:
-        raise InputError(
-            f"labels {source.file}: the labelled rows were drawn with different inclusion probabilities, as a stratified "
-            "sample is, and a precision certified on them would be the sample's, not the logs': certify with labels of a page "
-            "that `ragassay review` has drawn without --stratified"
-        )
+        raise InputError(errors.DRAWN_UNEVENLY, file=source.file)
     fitting = half_of(rows) if delta is not None else np.ones(len(rows.labels), dtype=bool)
 
     def chosen(mine: Bools) -> Choice:
@@ -102,8 +99,11 @@ def calibrate(
         found = find_threshold(target, scores, rows.good)
         if found is None:
             raise FitError(
-                f"no threshold reaches {target.text} for {target.of} responses on these {len(rows.labels)} labelled rows: the "
-                f"best precision there is {best_precision(target, scores, rows.good):.3f}. Ask for less, or take better SLMs"
+                errors.OUT_OF_REACH,
+                target=target.text,
+                kind=target.of,
+                rows=len(rows.labels),
+                best=best_precision(target, scores, rows.good),
             )
         tau = found
         measured = {**_in_sample(target, scores, rows, tau), **_held_out(target, rows, folds)}
@@ -124,14 +124,11 @@ def calibrate(
 
 def _check_certifiable(target: Target, delta: float, manifest: Manifest) -> None:
     if not 0 < delta < 1:
-        raise ConfigError(f"--certify takes the probability of being wrong, between 0 and 1, not {delta:g}")
+        raise ConfigError(errors.DELTA_OUT_OF_RANGE, delta=delta)
     if manifest.last_fit and manifest.last_fit.calibrated:
-        raise ConfigError(
-            "the last verdicts come from a calibration, whose rule may have been fitted to the very labels that would certify: "
-            "run `ragassay finalize` without it first"
-        )
+        raise ConfigError(errors.CALIBRATED_ALREADY)
     if target.metric != "precision":
-        raise ConfigError(f"only a precision can be certified, not {target.text}")
+        raise ConfigError(errors.ONLY_PRECISION, target=target.text)
 
 
 def _calibration(
@@ -180,7 +177,7 @@ def _of_all_scores(output: Folder, values: dict[str, str], rule: Rule, target: T
     scored = open_scored(output)  # a run may be adding to raw/
     moments = merge(score_moments(part, scoring) for part in scored.partitions.values())
     if not moments.count:
-        raise FitError(f"no response has a score under these members, so that no threshold can be found for {target.text}")
+        raise FitError(errors.NO_SCORE, target=target.text)
     if target.metric != "mean":
         cut = share_cut(lambda *keys: (score_cells(part, scoring, *keys) for part in scored.partitions.values()), target.level)
         assert cut is not None
@@ -203,11 +200,15 @@ def _certified(target: Target, delta: float, rows: Labelled, scores: Floats, fit
     if cut is None:
         needed = rows_needed(target.level, delta)
         raise FitError(
-            f"{target.text} can't be certified at delta {delta:g}: of the {len(halves[1][0])} independent labelled rows that "
-            f"certify (one an item, half of the items), the most promising threshold selects {certificate.selected} and "
-            f"{certificate.correct} of them are {target.of}, so the precision is only known to be at least "
-            f"{certificate.bound:.3f}. Even without one mistake {needed} selected rows are needed: label more items, ask for "
-            "less, or leave --certify out"
+            errors.NOT_CERTIFIED,
+            target=target.text,
+            delta=delta,
+            rows=len(halves[1][0]),
+            selected=certificate.selected,
+            correct=certificate.correct,
+            kind=target.of,
+            bound=certificate.bound,
+            needed=needed,
         )
     # What was certified is "score >= cut", and a response passes if its score > tau.
     return (float(np.nextafter(cut, -np.inf)) if sign > 0 else -cut), certificate

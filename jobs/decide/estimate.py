@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragassay.jobs.address import address_of
+from ragassay.jobs.decide import errors
 from ragassay.jobs.decide.estimate_notes import SpokenOf, estimate_notes
 from ragassay.jobs.decide.labels import Drawn, Key, Label, LabelSource, Reviewed, read_reviewed, row_name
 from ragassay.jobs.decide.reviewed_rows import labels_of_rows, refuse_repeated
@@ -79,12 +80,9 @@ def estimate(output: Folder, source: LabelSource, slices: Sequence[str] = ()) ->
     if reviewed is not None:
         refuse_repeated(source.file or "", rows.met)
     if not rows.rows:
-        raise OutputError(f"output {output.uri} has no scored row to speak of ({rows.elsewhere:,} left out by --where)")
+        raise OutputError(errors.NO_ROW, output=output.uri, left_out=rows.elsewhere)
     if not rows.said:
-        raise InputError(
-            f"labels {source.file or source.column!r}: none of the {rows.rows:,} scored rows has a label of its response; "
-            f"{len(rows.silent):,} are spoken of without one (unsure, or some of their sentences only)"
-        )
+        raise InputError(errors.NO_LABEL, labels=source.file or source.column, rows=rows.rows, silent=len(rows.silent))
     sample, strata, weighted = _sample(source, rows, reviewed)
     stands = np.concatenate(rows.stands)
     of_all = _Rates(np.concatenate(rows.flagged), np.concatenate(rows.scores), sample, stands if (stands > 1).any() else None)
@@ -171,9 +169,7 @@ def _gather(
         )
         codes.append(np.array([known.setdefault(value, len(known)) for value in values], dtype=np.int64))
         if name != PARTITION and len(known) > MOST_VALUES:
-            raise InputError(
-                f"column {name!r} has more than {MOST_VALUES:,} values: --slice takes one with fewer, such as a tenant"
-            )
+            raise InputError(errors.TOO_MANY_SLICES, column=name, most=MOST_VALUES)
 
 
 def _stands(keys: pa.ChunkedArray, shares: Floats) -> Floats:
@@ -190,10 +186,7 @@ def _sample(source: LabelSource, rows: _Rows, reviewed: Reviewed | None) -> tupl
     drawn = [_drawn(source, rows.keys[number], reviewed) for number in numbers]
     unsaid = sum(probability is None for _, probability in drawn)
     if 0 < unsaid < len(drawn):
-        raise InputError(
-            f"labels {source.file}: {unsaid} of {len(drawn)} labelled rows have no inclusion_probability, and the others have "
-            "one: give it in every line, or in none if all are one simple random sample"
-        )
+        raise InputError(errors.SOME_PROBABILITIES, file=source.file, missing=unsaid, rows=len(drawn))
     weighted = not unsaid
     names = sorted({stratum or "" for stratum, _ in drawn})
     number_of = {name: number for number, name in enumerate(names)} if weighted else dict.fromkeys(names, 0)
@@ -214,10 +207,7 @@ def _drawn(source: LabelSource, key: Key, reviewed: Reviewed | None) -> Drawn:
     """
     said = reviewed.drawn.get(key, {(None, None)}) if reviewed else {(None, None)}
     if len(said) > 1:
-        raise InputError(
-            f"labels {source.file}: lines of {row_name(key)} name different strata or inclusion probabilities. These must be "
-            "of the response, the same in all of its lines: a sample of single sentences tells nothing of whole responses"
-        )
+        raise InputError(errors.OF_SENTENCES, file=source.file, row=row_name(key))
     return next(iter(said))
 
 

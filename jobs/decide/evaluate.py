@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ragassay.jobs.decide import errors
 from ragassay.jobs.decide.cascade import Cascade, cascade_curve, cascade_margins
 from ragassay.jobs.decide.contenders import (
     AS_CASCADE,
@@ -248,10 +249,7 @@ def evaluate(
         differences=_differences(rows, scores, of_sentences, resamples),
     )
     if cascade and found.cascade is None:
-        raise InputError(
-            "a cascade is drawn by labelled responses that a judge has decided, correct and hallucinated ones: add "
-            "`escalate: {to: …, share: 1}` to the job file and run `ragassay escalate OUTPUT --config FILE`"
-        )
+        raise InputError(errors.NO_JUDGED_LABELS)
     output.write(EVALUATION, found.to_json())
     return found
 

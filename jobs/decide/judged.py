@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ragassay.jobs.decide import errors
 from ragassay.jobs.decide.labelled import Labelled
 from ragassay.jobs.endings import is_full
 from ragassay.jobs.progress.task import advance, expect
@@ -59,10 +60,7 @@ def _write(output: Folder, path: str, known: dict[str, dict[str, Any]]) -> None:
     except OSError as error:
         if is_full(error):
             raise
-        raise OutputError(
-            f"{output.address_of(path)} can't be written ({error}), and a judge's answers, which cost money, are kept there: "
-            "give yourself the right to write into OUTPUT, or leave the judge out of the job file"
-        ) from error
+        raise OutputError(errors.ANSWERS_NOT_WRITABLE, path=output.address_of(path), reason=error) from error
 
 
 def _key(judge: Judge, texts: tuple[str | None, list[str], str]) -> str:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ragassay.jobs.decide import errors
 from ragassay.jobs.decide.labels import (
     SENTENCE_COLUMNS,
     Key,
@@ -144,10 +145,7 @@ def member_values_of(manifest: Manifest) -> dict[str, str]:
     """
     if manifest.last_fit:
         return {name: member.value for name, member in manifest.last_fit.members.items()}
-    raise OutputError(
-        "no row of this output has a score: run `ragassay finalize OUTPUT`, or see by `status` and `error` in scored/ why its "
-        "rows failed"
-    )
+    raise OutputError(errors.NO_SCORED_ROW)
 
 
 def stats_of(output: Folder, values: dict[str, str]) -> dict[str, PartitionStats]:
@@ -160,7 +158,7 @@ def stats_of(output: Folder, values: dict[str, str]) -> dict[str, PartitionStats
     for place in open_scored(output).partitions:
         stats = known_stats(output, place)
         if stats is None or stats.values != values:
-            raise OutputError(f"statistics of partition {hive_path(place)!r} are missing or old: run `ragassay finalize` first")
+            raise OutputError(errors.OLD_STATISTICS, partition=hive_path(place))
         check_rows(output, place, sum(stats.rows.values()))
         found[place] = stats
     return found
@@ -203,7 +201,7 @@ def load_labelled(
     parts = _Parts()
     named = source.sentences or next((c for c in SENTENCE_COLUMNS if c in scored.columns and _are_places(scored, c)), None)
     if named and not _are_places(scored, named):
-        raise InputError(f"column {named!r} holds no sentence labels: lists of structs with whole numbers start and end")
+        raise InputError(errors.NO_SENTENCE_LABELS, column=named)
     wanted = [*READ, *slices, *([group] if group else []), *([named] if named else [])]
     for table in _labelled_tables(scored, wanted, named, source, reviewed, parts):
         _gather(parts, table, values, group, slices, texts)
@@ -256,7 +254,7 @@ def _are_places(scored: ScoredDataset, name: str) -> bool:
 def _check_columns(scored: ScoredDataset, source: LabelSource, wanted: Sequence[str]) -> None:
     if source.file is None:
         if source.column in {"verdict", "status", "run_id", "error"}:
-            raise InputError(f"column {source.column!r} is our own: a label is what a person says")
+            raise InputError(errors.OWN_COLUMN, column=source.column)
         scored.require_columns([source.column, *([source.sentences] if source.sentences else [])])
     scored.require_columns(wanted)
 
@@ -354,10 +352,7 @@ def _check_classes(source: LabelSource, labels: Sequence[Label], parts: _Parts) 
     where = f"labels {source.file}" if source.file else f"label column {source.column!r}"
     if not labels:
         more = f"; {parts.unscored} rows have a label but no score" if parts.unscored else ""
-        raise InputError(f"{where}: none of the scored rows has a label ({parts.unlabelled} rows without one{more})")
+        raise InputError(errors.NONE, where=where, unlabelled=parts.unlabelled, more=more)
     found = Counter(labels)
     if Label.CORRECT not in found or len(found) == 1:
-        raise InputError(
-            f"{where}: all {len(labels)} labelled rows are {', '.join(found)}; correct and hallucinated ones are both needed "
-            "to tell them apart"
-        )
+        raise InputError(errors.ONE_KIND, where=where, rows=len(labels), labels=", ".join(found))

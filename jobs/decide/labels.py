@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ragassay.jobs.decide import errors
 from ragassay.jobs.decide.review_lines import SUFFIX, SUFFIXES, read_lines, settled
 from ragassay.jobs.quoted import MOST_OF_ID, quoted, some_of
 from ragassay.jobs.storage import open_file, read_table
@@ -126,13 +127,10 @@ def to_labels(column: pa.Array | pa.ChunkedArray, source: LabelSource) -> list[L
     if not (
         pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind) or pa.types.is_null(kind)
     ):
-        raise InputError(f"label column {source.column!r} has type {kind}: give booleans, 0 and 1, or {_forms()}")
+        raise InputError(errors.COLUMN_TYPE, column=source.column, type=kind, forms=_forms())
     unknown = sorted({str(v) for v in pc.unique(column).to_pylist() if v is not None} - set(WORDS) - source.ignore)
     if unknown:
-        raise InputError(
-            f"label column {source.column!r} has type {kind} and values that are no label ({some_of(unknown)}). Labels are "
-            f"{_forms()}; name another column, or values that shall count as no label with --ignore-label"
-        )
+        raise InputError(errors.UNKNOWN_VALUES, column=source.column, type=kind, values=some_of(unknown), forms=_forms())
     return [None if v is None or v in source.ignore else WORDS[v] for v in column.to_pylist()]
 
 
@@ -149,23 +147,23 @@ def read_reviewed(source: LabelSource) -> Reviewed:
     try:
         table = read_table(where.fs, where.path(name))
     except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"labels {uri} can't be read as Parquet ({SUFFIX} is JSON Lines): {error}") from error
+        raise InputError(errors.NO_PARQUET, file=uri, suffix=SUFFIX, reason=error) from error
     missing = sorted({"row_id", source.column} - set(table.column_names))
     if missing:
-        raise InputError(f"labels {uri} lack the column(s) {', '.join(missing)}; they have {', '.join(table.column_names)}")
+        raise InputError(errors.MISSING_COLUMN, file=uri, columns=", ".join(missing), known=", ".join(table.column_names))
     by_partition = PARTITION in table.column_names
     places = table[PARTITION].cast(pa.string()).to_pylist() if by_partition else [None] * len(table)
     ids: list[Key] = list(zip(places, table["row_id"].cast(pa.string()).to_pylist(), strict=True))
     labels = to_labels(table[source.column], source)
     if {"start", "end"} <= set(table.column_names) and table["start"].null_count + table["end"].null_count:
-        raise InputError(f"labels {uri}: some rows have no start or end: give both, or leave the two columns out")
+        raise InputError(errors.HALF_A_SPAN, file=uri)
     if {"start", "end"} <= set(table.column_names):
         spans = (table["start"].to_pylist(), table["end"].to_pylist())
         return replace(_reviewed_sentences(uri, ids, *spans, labels, by_partition), drawn=_drawn(uri, table, ids))
     responses: dict[Key, Label] = {}
     for key, label in zip(ids, labels, strict=True):
         if label is not None and responses.setdefault(key, label) != label:
-            raise InputError(f"labels {uri} say both {responses[key]} and {label} of {row_name(key)}: keep one")
+            raise InputError(errors.CONTRADICTION, file=uri, label=responses[key], other=label, row=row_name(key))
     found = Reviewed(responses, by_partition=by_partition, weak=_weak(table), drawn=_drawn(uri, table, ids))
     if "sentence_labels" in table.column_names:
         said = zip(ids, table["sentence_labels"].to_pylist(), strict=True)
@@ -180,8 +178,12 @@ def _drawn(uri: str, table: pa.Table, ids: Sequence[Key]) -> dict[Key, set[Drawn
     for key, stratum, probability in zip(ids, *there, strict=True):
         if probability is not None and not (isinstance(probability, int | float) and LEAST_PROBABILITY <= probability <= 1):
             raise InputError(
-                f"labels {uri}: {DRAWN[1]} of {row_name(key)} is {quoted(probability)}; it must be a number from "
-                f"{LEAST_PROBABILITY:g} to 1, the chance with which the row was drawn"
+                errors.PROBABILITY_OUT_OF_RANGE,
+                file=uri,
+                column=DRAWN[1],
+                row=row_name(key),
+                value=quoted(probability),
+                least=LEAST_PROBABILITY,
             )
         found.setdefault(key, set()).add((None if stratum is None else str(stratum), probability))
     return found
@@ -263,13 +265,12 @@ def _from_truth(column: pa.Array | pa.ChunkedArray, source: LabelSource) -> list
     meaning = source.true_means or TRUE_MEANS.get(source.column.lower().removeprefix("is_"))
     if meaning is None:
         raise InputError(
-            f"label column {source.column!r} holds {column.type}: say with --true-means {SUPPORTED} or --true-means "
-            f"{HALLUCINATED} what true is"
+            errors.TRUE_UNCLEAR, column=source.column, type=column.type, supported=SUPPORTED, hallucinated=HALLUCINATED
         )
     values = column.to_pylist()
     odd = sorted({str(v) for v in values if v is not None and v not in (0, 1)})
     if odd:
-        raise InputError(f"label column {source.column!r} has the value(s) {', '.join(odd[:10])}: numbers must be 0 or 1")
+        raise InputError(errors.ODD_NUMBERS, column=source.column, values=", ".join(odd[:10]))
     return [None if v is None else Label.CORRECT if bool(v) == (meaning == SUPPORTED) else Label.WRONG for v in values]
 
 
@@ -286,7 +287,7 @@ def _reviewed_sentences(
     for key, start, end, label in zip(ids, starts, ends, labels, strict=True):
         mine = said.setdefault(key, {})
         if mine.get((start, end), label) != label:
-            raise InputError(f"labels {uri} say two things of the sentence {start} to {end} of {row_name(key)}: keep one")
+            raise InputError(errors.SENTENCE_CONTRADICTION, file=uri, start=start, end=end, row=row_name(key))
         mine[start, end] = label
     found = Reviewed(by_partition=by_partition)
     for key, sentences in said.items():

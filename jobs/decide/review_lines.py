@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
+from ragassay.jobs.decide import errors
 from ragassay.jobs.decide.label_studio import EXPORT_SUFFIX, lines_of_export
 from ragassay.jobs.quoted import MOST_OF_ID, quoted
 from ragassay.jobs.storage import open_file
@@ -42,21 +43,21 @@ def read_lines(uri: str) -> list[ReviewLine]:
     try:
         text = where.read(name)
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"labels {uri} can't be read as JSON Lines: {error}") from error
+        raise InputError(errors.NO_JSON_LINES, file=uri, reason=error) from error
     if text is None:
-        raise InputError(f"labels {uri} can't be read: there is no such file")
+        raise InputError(errors.NO_FILE, file=uri)
     if name.lower().endswith(EXPORT_SUFFIX):
         try:
             return lines_of_export(text.removeprefix("\ufeff"))
         except ValueError as error:
-            raise InputError(f"labels {uri}: {error}") from error
+            raise InputError(errors.UNREADABLE, file=uri, reason=error) from error
     found = []
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):  # a text may hold other line breaks
         if line.strip():
             try:
                 found.append(ReviewLine.from_json(line))
             except ValueError as error:
-                raise InputError(f"labels {uri}, line {number}: {error}") from error
+                raise InputError(errors.WRONG_LINE, file=uri, line=number, reason=error) from error
     return found
 
 
@@ -90,8 +91,14 @@ def settled(uri: str, lines: Sequence[ReviewLine]) -> dict[Item, ReviewLine]:
         one, other = differ[0]
         more = f" (and differ on {len(differ) - 1} more)" if len(differ) > 1 else ""
         raise InputError(
-            f"labels {uri}: {_who(one)} says {one.label} and {_who(other)} {other.label} of {item_name(item_of(one))}{more}: "
-            "give one reviewer's file, or one in which they have settled it; `ragassay agreement` lists the rows to talk about"
+            errors.REVIEWERS_DISAGREE,
+            file=uri,
+            reviewer=_who(one),
+            label=one.label,
+            other=_who(other),
+            other_label=other.label,
+            item=item_name(item_of(one)),
+            more=more,
         )
     return found
 

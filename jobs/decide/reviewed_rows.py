@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from ragassay.jobs.decide import errors
 from ragassay.jobs.decide.labels import PARTITION, Key, Label, LabelSource, Reviewed, row_name, to_labels
 from ragassay.jobs.output.scored_dataset import Rows
 from ragassay.pipeline.errors import InputError
@@ -41,7 +42,4 @@ def refuse_repeated(file: str, met: Mapping[Key, int]) -> None:
         InputError: There are several.
     """
     if twice := next((key for key, rows in met.items() if rows > 1), None):
-        raise InputError(
-            f"labels {file}: {row_name(twice)} is {met[twice]} rows of this output: name their partitions in "
-            f"a column {PARTITION!r}, such as `ragassay export --format flagged` writes"
-        )
+        raise InputError(errors.ROW_UNCLEAR, file=file, row=row_name(twice), rows=met[twice], column=PARTITION)

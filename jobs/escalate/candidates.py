@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ragassay.jobs.escalate import errors
 from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, as_batch
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.errors import InputError
@@ -137,5 +138,5 @@ def _one_column(tables: Sequence[pa.Table], name: str) -> pa.ChunkedArray:
         column = pa.concat_tables(tables, promote_options="permissive")[name]
         pc.sort_indices(column.slice(0, 0))
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise InputError(f"column {name!r} can't bring responses in a row (escalate.order): {error}") from error
+        raise InputError(errors.UNSORTABLE_COLUMN, column=name, reason=error) from error
     return column

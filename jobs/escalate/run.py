@@ -10,6 +10,7 @@ from rich.console import Console
 
 from ragassay.jobs.clean_output import clean_task
 from ragassay.jobs.config import Job
+from ragassay.jobs.escalate import errors
 from ragassay.jobs.escalate.apply import Applied, apply_file
 from ragassay.jobs.escalate.candidates import Candidates, before, candidates, choose
 from ragassay.jobs.escalate.written import Outcomes, drop_superseded, outcomes, spent
@@ -192,10 +193,7 @@ def _refuse_other_verdicts(output: Folder, found: Candidates, known: Outcomes) -
     """Refuse verdicts of a judge of whose answers `escalated/` holds none any more: only `finalize` can take them back."""
     gone = found.judged & ~np.isin(found.keys, known.keys)
     if gone.any():
-        raise OutputError(
-            f"{int(gone.sum())} verdicts of output {output.uri} are of a judge whose answers no longer stand in {ESCALATED}/: "
-            f"run `ragassay finalize {output.uri}` with the job file first, which gives them back to the ensemble"
-        )
+        raise OutputError(errors.ANSWERS_GONE, verdicts=int(gone.sum()), output=output.uri, folder=ESCALATED)
 
 
 def wanted_rows(found: Candidates, chosen: Ints, known: Outcomes, earlier: ScoredDataset) -> dict[DataFile, Ints]:

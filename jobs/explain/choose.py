@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ragassay.jobs.explain import errors
 from ragassay.jobs.output.scored_dataset import DataFile, as_text, open_scored
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Floats, Ints
@@ -95,7 +96,7 @@ def choose(rows: FlaggedRows, sentences: int | None, stratified: bool, seed: int
     counts = rows.counts[order]
     fit = np.searchsorted(np.cumsum(counts), sentences, side="right")
     if not fit and len(counts):
-        raise InputError(f"the first response alone has {counts[0]} flagged sentences, more than {sentences}: give more")
+        raise InputError(errors.TOO_FEW_SENTENCES, flagged=counts[0], sentences=sentences)
     return np.sort(np.asarray(order, dtype=np.int64)[:fit])
 
 

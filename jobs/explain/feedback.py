@@ -12,6 +12,7 @@ from ragassay.jobs.decide.export.rows import rows
 from ragassay.jobs.decide.export.write import write_parquet
 from ragassay.jobs.decide.labelled import member_values_of
 from ragassay.jobs.decide.labels import Label
+from ragassay.jobs.explain import errors
 from ragassay.jobs.explain.measure import REVIEW
 from ragassay.jobs.explain.written import explained_rows
 from ragassay.jobs.output.scored_dataset import open_scored
@@ -91,7 +92,7 @@ def check_files(output: Folder, strategy: str, feedback: str | None, review: str
         OutputError: A file would lie among the output's own data, or can't be written.
     """
     if feedback is not None and strategy == Strategy.VANILLA:
-        raise ConfigError("the strategy vanilla explains every flag and rejects none: take fallback or categorized")
+        raise ConfigError(errors.NO_OPINIONS)
     for dest in filter(None, [feedback, review]):
         refuse_inside(output, open_folder(dest), dest)
         check_writable(open_folder(dest), dest)

@@ -19,6 +19,7 @@ from ragassay.jobs.decide.labels import (
     to_labels,
 )
 from ragassay.jobs.decide.reviewed_rows import SPANS
+from ragassay.jobs.explain import errors
 from ragassay.jobs.explain.written import explained_rows
 from ragassay.jobs.output.scored_dataset import Rows, ScoredDataset, as_text, open_scored
 from ragassay.jobs.output.sidecar import explanations
@@ -127,7 +128,7 @@ def measure_explanations(
     """
     strategies = [s.value for s in Strategy if explanations(output, s).files()]
     if not strategies:
-        raise OutputError(f"output {output.uri} has no explanations yet: run `ragassay explain {output.uri}` first")
+        raise OutputError(errors.NO_EXPLANATIONS, output=output.uri)
     reviewed = read_reviewed(source) if source and source.file else None
     judged = _judgements(judgements) if judgements else {}
     found = []
@@ -236,10 +237,10 @@ def _judgements(uri: str) -> dict[tuple[Key, str, int], bool]:
     try:
         table = read_table(where.fs, where.path(name))
     except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"judgements {uri} can't be read as Parquet: {error}") from error
+        raise InputError(errors.UNREADABLE_JUDGEMENTS, file=uri, reason=error) from error
     missing = sorted({"row_id", "strategy", "sentence", "inconsistent"} - set(table.column_names))
     if missing:
-        raise InputError(f"judgements {uri} lack the column(s) {', '.join(missing)}: fill in a file of `explain --review`")
+        raise InputError(errors.JUDGEMENTS_LACK_COLUMN, file=uri, columns=", ".join(missing))
     return {
         ((row.get(PARTITION), row["row_id"]), row["strategy"], row["sentence"]): row["inconsistent"]
         for row in table.to_pylist()

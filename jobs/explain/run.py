@@ -15,6 +15,7 @@ import numpy as np
 from rich.console import Console
 
 from ragassay.jobs.config import Job
+from ragassay.jobs.explain import errors
 from ragassay.jobs.explain.account import count, fill_purse
 from ragassay.jobs.explain.answers import AnswerFiles, answers_folder, written_answers
 from ragassay.jobs.explain.choose import FlaggedRows, choose, flagged_rows
@@ -153,16 +154,11 @@ def _record(output: Folder, manifest: Manifest, change: Callable[[Manifest], Non
 
 def _reasoner(job: Job, budget: Budget) -> Reasoner:
     if job.explain is None:
-        raise ConfigError(
-            "the job file names no model that explains: add to it, for example,\n"
-            "explain:\n  model: gpt-4.1-mini\n  engine: {kind: server, base_url: https://api.openai.com/v1, "
-            "api_key_env: OPENAI_API_KEY}\nor `explain: {model: Qwen/Qwen2.5-7B-Instruct, replicas: {num_gpus: 1}}` for a pool "
-            "of vLLM in the same Ray job, and name it with --config"
-        )
+        raise ConfigError(errors.NO_REASONER)
     if budget.dollars is not None and job.explain.price is None:
-        raise ConfigError("a budget in money needs to know what tokens cost: set explain.price: {input: …, output: …}")
+        raise ConfigError(errors.NO_PRICE)
     if budget.dollars is not None and (job.explain.replicas.max > 1 or not isinstance(job.explain.engine, Server)):
-        raise ConfigError("a budget in money is for a server that one replica asks: leave replicas out, and raise concurrency")
+        raise ConfigError(errors.BUDGET_OF_SEVERAL)
     if isinstance(job.explain.engine, Server):
         api_key(Caller("explain", job.explain.model, job.explain.engine))  # before anything is touched
     return settled(job.explain)

@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.jobs.config import Job, with_dtypes
+from ragassay.jobs.front import errors
 from ragassay.jobs.front.checked import Checked
 from ragassay.jobs.front.in_process import Tell, load, through
 from ragassay.jobs.front.rule import judging
@@ -53,7 +54,7 @@ def _table(answers: Sequence[Mapping[str, Any]], columns: Columns, question_need
         missing = [name for name in wanted if name not in answer]
         if missing:
             said = f"; it has {', '.join(map(repr, answer))}" if answer else ""
-            raise InputError(f"{where} has no {' and no '.join(map(repr, missing))}{said}")
+            raise InputError(errors.MISSING_FIELD, answer=where, fields=" and no ".join(map(repr, missing)), given=said)
     data: dict[str, pa.Array] = {}
     for name, fits, expected in (
         (columns.question, _is_text, "a text or null"),
@@ -65,7 +66,7 @@ def _table(answers: Sequence[Mapping[str, Any]], columns: Columns, question_need
         for number, value in enumerate(values, 1):
             where = f"answer {number}" if len(answers) > 1 else "the answer"
             if not fits(value):
-                raise InputError(f"{where}: {name!r} must be {expected}, and is {_kind(value)}")
+                raise InputError(errors.FIELD_TYPE, answer=where, field=name, wanted=expected, found=_kind(value))
         data[name] = values
     if columns.row_id:
         ids = data[columns.row_id]
@@ -75,7 +76,7 @@ def _table(answers: Sequence[Mapping[str, Any]], columns: Columns, question_need
     try:
         return pa.table({name: pa.array(values, kinds.get(name, pa.string())) for name, values in data.items()})
     except UnicodeEncodeError as error:
-        raise InputError(f"a text holds half a character ({error.object[error.start]!a}), which is no Unicode") from error
+        raise InputError(errors.NO_UNICODE, character=error.object[error.start]) from error
 
 
 def _is_text(value: Any) -> bool:

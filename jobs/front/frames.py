@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ragassay.jobs.front import errors
 from ragassay.pipeline.errors import InputError
 
 
@@ -27,18 +28,14 @@ def as_arrow(frame: Any) -> tuple[pa.Table, Callable[[pa.Table], Any]]:
     if pandas is not None and isinstance(frame, pandas.DataFrame):
         return _from_pandas(frame), lambda table: table.to_pandas().set_axis(frame.index)
     advice = ": collect() it first" if type(frame).__name__ == "LazyFrame" else ""
-    raise InputError(
-        f"a polars.DataFrame, pandas.DataFrame or pyarrow.Table is wanted, and this is a {type(frame).__name__}{advice}"
-    )
+    raise InputError(errors.NO_FRAME, type=type(frame).__name__, advice=advice)
 
 
 def _from_pandas(frame: Any) -> pa.Table:
     odd = [name for name in frame.columns if not isinstance(name, str)]
     if odd:
-        raise InputError(f"names of columns must be texts, and {odd[0]!r} is a {type(odd[0]).__name__}: rename it")
+        raise InputError(errors.COLUMN_NAME, column=odd[0], type=type(odd[0]).__name__)
     try:
         return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
     except pa.ArrowException as error:
-        raise InputError(
-            f"a column mixes types, or has one that is no plain data: {'; '.join(map(str, error.args))}"
-        ) from error
+        raise InputError(errors.MIXED_COLUMN, reason="; ".join(map(str, error.args))) from error

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ragassay.jobs.config import Job, default_members, load_job, make_job
+from ragassay.jobs.front import errors
 from ragassay.jobs.output.manifest import existing_output
 from ragassay.jobs.output.snapshot import read_verdicts
 from ragassay.pipeline.errors import ConfigError
@@ -21,7 +22,7 @@ def job_of(job: dict[str, Any] | str | None, like: str | None = None, *, fast: b
         RagassayError: It is wrong, or both are given.
     """
     if fast and job is not None:
-        raise ConfigError("fast judges by the three default detectors alone: leave it out, or the job file")
+        raise ConfigError(errors.FAST_AND_JOB)
     if isinstance(job, dict):
         return make_job(job)
     if fast:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ragassay.jobs.config import BUNDLED, Job
+from ragassay.jobs.front import errors
 from ragassay.jobs.output.calibration_file import read_calibration, refuse_other_scores
 from ragassay.jobs.output.fingerprint import differences, fingerprint, short
 from ragassay.jobs.output.manifest import existing_output
@@ -85,7 +86,7 @@ def last_run(manifest: Manifest, uri: str) -> Run:
     """
     run = next((run for run in reversed(manifest.runs) if run.fit and run.fit.members), None)
     if run is None or run.threshold is None or run.threshold.value is None:
-        raise OutputError(f"output {uri} has no verdicts to judge like: run `ragassay finalize {uri}` first")
+        raise OutputError(errors.NO_VERDICTS, output=uri)
     return run
 
 
@@ -104,7 +105,7 @@ def _by_output(job: Job, output: Folder, manifest: Manifest) -> Judging:
     settings = decide_as_before(run, RUN_ID, curve)
     if settings.values != job.values:
         raise ConfigError(
-            f"output {output.uri} was judged by {_members(settings.values)}, and the job has {_members(job.values)}"
+            errors.OTHER_MEMBERS, output=output.uri, members=_members(settings.values), wanted=_members(job.values)
         )
     settings = replace(settings, languages=languages_of(job, manifest.fingerprint, used))
     return Judging(settings, f"the last verdicts of {output.uri} (fit: {run.fit.source}; threshold: {run.threshold.source})")
@@ -149,9 +150,7 @@ def _refuse_others(uri: str, then: dict[str, Any], now: dict[str, Any], values: 
     found = _differences(then, now, values)
     if found:
         lines = [f"  {where}: {short(was)} there, {short(is_)} here" for where, was, is_ in found]
-        raise ConfigError(
-            "\n".join([f"output {uri} holds scores of other members or settings:", *lines, "Name its own job file (--config)"])
-        )
+        raise ConfigError(errors.OTHER_SCORES, output=uri, lines="\n".join(lines))
 
 
 def _differences(then: dict[str, Any], now: dict[str, Any], names: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
+from ragassay.jobs.front import errors
 from ragassay.jobs.front.checked import Checked, Sentence
 from ragassay.jobs.visible import visible
 from ragassay.pipeline.errors import InputError
@@ -91,7 +92,7 @@ def shown_rows(table: pa.Table, most: int) -> Shown:
     """
     missing = [name for name in SHOWN if name not in table.column_names]
     if missing:
-        raise InputError(f"rows as `judge` gives them are wanted, and these have no {', '.join(missing)}")
+        raise InputError(errors.MISSING_COLUMNS, columns=", ".join(missing))
     answers = tuple(
         Checked({**dict.fromkeys(("evidence", "error", "probability")), **row}) for row in table.slice(0, most).to_pylist()
     )

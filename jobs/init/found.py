@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from ragassay.jobs.address import address_of
+from ragassay.jobs.init import errors
 from ragassay.jobs.init.columns import Taken, guess
 from ragassay.jobs.init.names import Role
 from ragassay.jobs.init.others import LabelColumn, ids_of, labels_of, slices_of, unread
@@ -92,7 +93,7 @@ def look(uri: str) -> tuple[Logs, Found]:
     """
     logs = find_logs(uri)
     if not logs.files:
-        raise InputError(f"input {uri!r}: none of its {len(logs.unreadable)} files can be read: {logs.unreadable[0].error}")
+        raise InputError(errors.NO_READABLE_FILE, uri=uri, files=len(logs.unreadable), reason=logs.unreadable[0].error)
     columns = columns_of(logs)
     taken = guess(columns)
     notes = list(unread(columns))
@@ -101,7 +102,7 @@ def look(uri: str) -> tuple[Logs, Found]:
     if talk is not None:
         taken, notes = {}, []
     elif missing:
-        raise InputError(_nothing_fits(uri, columns, missing, notes))
+        raise _nothing_fits(uri, columns, missing, notes)
     rows = sum(file.rows or 0 for file in logs.files)
     by_name = {column.name: column for column in columns}
     texts = {role: _texts(by_name[one.column]) for role, one in taken.items()}
@@ -157,18 +158,11 @@ def _row_id(logs: Logs, columns: Sequence[Column], rows: int, taken: set[str]) -
     return None, "no column's name and values are those of an id of each row: ids are made from file and row number"
 
 
-def _nothing_fits(uri: str, columns: Sequence[Column], missing: Sequence[Role], notes: Sequence[str]) -> str:
-    """What to say of logs without a context or a response: all columns with their types."""
-    lines = [f"input {uri}: no column fits as {' or as '.join(missing)}. Its columns:"]
-    lines += [f"  {said(column.name)}: {column.kind}{_length(column)}" for column in columns]
+def _nothing_fits(uri: str, columns: Sequence[Column], missing: Sequence[Role], notes: Sequence[str]) -> InputError:
+    """The error for logs without a context or a response: all columns with their types."""
+    lines = [f"  {said(column.name)}: {column.kind}{_length(column)}" for column in columns]
     lines += [f"  note: {note}" for note in notes]
-    lines.append(
-        "If one of them is what is missing, name it in a job file yourself, such as `columns: {question: …, context: …, "
-        "response: …}` (docs/job.yaml). A context is a string or a list of strings or of structs with a text, a question and a "
-        "response are strings; conversations are one column, `columns: {messages: …}`; an export of traces is read by "
-        "`input: {preset: …}` (docs/traces.md)"
-    )
-    return "\n".join(lines)
+    return InputError(errors.NO_COLUMN_FITS, uri=uri, roles=" or as ".join(missing), lines="\n".join(lines))
 
 
 def _length(column: Column) -> str:

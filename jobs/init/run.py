@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ragassay.jobs.config import make_job
+from ragassay.jobs.init import errors
 from ragassay.jobs.init.found import Found, look
 from ragassay.jobs.init.machine import Machine, this_machine
 from ragassay.jobs.init.names import Role
@@ -72,9 +73,9 @@ def _seen(uri: str) -> Traces | tuple[Logs, Found]:
 def _check_new(to: str) -> None:
     check_writable(open_folder(to), to)
     if Path(to).exists():
-        raise OutputError(_there(to))
+        raise OutputError(errors.FILE_EXISTS, path=to)
     if not Path(to).parent.is_dir():  # a folder that is not there is more likely a slip than a wish
-        raise OutputError(f"{to} can't be written: there is no folder {Path(to).parent}; name another file with --to")
+        raise OutputError(errors.NO_FOLDER, path=to, folder=Path(to).parent)
 
 
 def _write(to: str, text: str) -> None:
@@ -82,13 +83,9 @@ def _write(to: str, text: str) -> None:
         with Path(to).open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError as error:
-        raise OutputError(_there(to)) from error
+        raise OutputError(errors.FILE_EXISTS, path=to) from error
     except OSError as error:
-        raise OutputError(f"{to} can't be written: {error.strerror or error}; name another file with --to") from error
-
-
-def _there(to: str) -> str:
-    return f"{to} is there already, and nothing is overwritten: name another file with --to, or move it away"
+        raise OutputError(errors.NOT_WRITABLE, path=to, reason=error.strerror or error) from error
 
 
 def _lines(found: Found) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from ragassay.jobs.input.check import check_logs
 from ragassay.jobs.input.check_values import check_row_ids, check_types, column_fits
-from ragassay.jobs.input.files import LogFile, Logs, same_place, unreadable_message
+from ragassay.jobs.input.files import LogFile, Logs, same_place, unreadable_error
 from ragassay.jobs.input.find import find_logs
 from ragassay.jobs.input.formats import group_sizes, parquet_file
 from ragassay.jobs.input.overlap import refuse_overlap
@@ -22,5 +22,5 @@ __all__ = [
     "read_logs",
     "refuse_overlap",
     "same_place",
-    "unreadable_message",
+    "unreadable_error",
 ]

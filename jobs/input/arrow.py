@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 import pyarrow as pa
 from pyarrow import fs as pafs
 
+from ragassay.jobs.input import errors
 from ragassay.jobs.input.files import Format, LogFile
 from ragassay.pipeline.errors import InputError
 
@@ -152,8 +153,5 @@ def _named(fs: pafs.FileSystem, folder: str) -> set[str] | None:
     except (OSError, ValueError, KeyError, TypeError):  # somebody else's state.json
         return None
     if state.get("_indices_data_files") or state.get("_indices_files"):
-        raise InputError(
-            f"{folder} holds a Hugging Face dataset whose rows are a selection (an indices mapping): load it and save it again "
-            "with `dataset.flatten_indices().save_to_disk(…)`"
-        )
+        raise InputError(errors.INDICES_MAPPING, folder=folder)
     return set(files)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from ragassay.jobs.input import errors
 from ragassay.jobs.input.files import Logs, by_schema
 from ragassay.jobs.input.messages import can_be_messages
 from ragassay.jobs.input.passages import can_be_context
@@ -32,18 +33,18 @@ def check_logs(logs: Logs, columns: Columns, question_needed: bool) -> None:
     Raises:
         InputError: Every missing column and wrong type is named at once, with what was found.
     """
-    faults: list[str] = []
+    faults: list[tuple[str, InputError]] = []
     keys = {tuple(key for key, _ in f.partition) for f in logs.files}
     if len(keys) > 1:
-        faults.append(f"files lie under different partition keys: {sorted(map(list, keys))}")
+        faults.append(("", InputError(errors.SEVERAL_KEYS, keys=sorted(map(list, keys)))))
     logs.partition_keys = list(min(keys, default=()))
     for key, count in Counter(logs.partition_keys).items():
         if key in OUR_NAMES:
-            faults.append(f"the partition key {key!r} is the name of a column of ours: rename it")
+            faults.append(("", InputError(errors.KEY_IS_OURS, key=key)))
         if is_hidden(key):
-            faults.append(f"the partition key {key!r} begins with _ or a dot, and such folders are passed over: rename it")
+            faults.append(("", InputError(errors.HIDDEN_KEY, key=key)))
         if count > 1:
-            faults.append(f"the partition key {key!r} occurs twice in a path: rename one of them")
+            faults.append(("", InputError(errors.REPEATED_KEY, key=key)))
     wanted = _wanted(columns)
     shown: Counter[str] = Counter()
     for schema, files in by_schema(logs.files).items():
@@ -51,15 +52,17 @@ def check_logs(logs: Logs, columns: Columns, question_needed: bool) -> None:
         if columns.row_id is not None:
             faults_of_schema += _id_faults(schema, columns.row_id, columns.row_id != Columns().row_id)
         for fault in faults_of_schema:
-            if fault not in shown:
-                faults.append(f"{files[0].path}: {fault}")
-            shown[fault] += len(files)
+            if str(fault) not in shown:
+                faults.append((files[0].path, fault))
+            shown[str(fault)] += len(files)
     if faults:
         more = sum(shown.values()) - len(shown)
         tail = [f"({more} more of the same in other files)"] if more else []
-        if any("(columns." in fault for fault in faults):
+        if any(fault.code in ("input.missing-column", "input.column-shape") for _, fault in faults):
             tail.append(f"`ragassay init {logs.uri}` looks for your columns, and writes a job file that names them")
-        raise InputError("\n  ".join([f"input {logs.uri}: {len(faults)} fault(s)", *faults, *tail]))
+        lines = "\n  ".join([*(f"{path}: {fault}" if path else str(fault) for path, fault in faults), *tail])
+        found = [{"code": fault.code, "path": path, **fault.fields} for path, fault in faults]
+        raise InputError(errors.FAULTS, uri=logs.uri, count=len(faults), lines=lines, faults=found)
     logs.passthrough = _passthrough(logs, columns)
 
 
@@ -70,34 +73,38 @@ def _wanted(columns: Columns) -> dict[str, str]:
     return {"question": columns.question, "context": columns.context, "response": columns.response}
 
 
-def _column_faults(schema: pa.Schema, wanted: Mapping[str, str], question_needed: bool) -> list[str]:
+def _column_faults(schema: pa.Schema, wanted: Mapping[str, str], question_needed: bool) -> list[InputError]:
     twice = [name for name, count in Counter(schema.names).items() if count > 1]
     if twice:
-        return [f"more than one column is called {', '.join(map(repr, twice))}: rename all but one"]
+        return [InputError(errors.SAME_NAME, columns=", ".join(map(repr, twice)))]
     faults = []
-    missing = [
-        f"{name!r} (columns.{ours})"
-        for ours, name in wanted.items()
-        if name not in schema.names and (ours != "question" or question_needed)
-    ]
+    missing = {
+        ours: name for ours, name in wanted.items() if name not in schema.names and (ours != "question" or question_needed)
+    }
     if missing:
-        faults.append(f"no column {', '.join(missing)}; it has {', '.join(schema.names)}")
+        faults.append(_missing(missing, schema))
     for ours, name in wanted.items():
         if name not in schema.names:
             continue
         kind = schema.field(name).type
         fits, expected = _SHAPES.get(ours, (is_text, "a string"))
         if not fits(kind):
-            faults.append(f"column {name!r} (columns.{ours}) must be {expected}, and is {kind}")
+            faults.append(InputError(errors.COLUMN_SHAPE, column=name, setting=ours, wanted=expected, type=kind))
     return faults
 
 
-def _id_faults(schema: pa.Schema, name: str, asked_for: bool) -> list[str]:
+def _missing(missing: Mapping[str, str], schema: pa.Schema) -> InputError:
+    wanted = ", ".join(f"{name!r} (columns.{ours})" for ours, name in missing.items())
+    known = ", ".join(schema.names)
+    return InputError(errors.MISSING_COLUMN, wanted=wanted, columns=list(missing.values()), known=known)
+
+
+def _id_faults(schema: pa.Schema, name: str, asked_for: bool) -> list[InputError]:
     if name not in schema.names:
-        return [f"no column {name!r} (columns.row_id); it has {', '.join(schema.names)}"] if asked_for else []
+        return [_missing({"row_id": name}, schema)] if asked_for else []
     kind = schema.field(name).type
     if schema.names.count(name) == 1 and not can_be_ids(kind):
-        return [f"column {name!r} (columns.row_id) must be a string or a number, and is {kind}"]
+        return [InputError(errors.COLUMN_SHAPE, column=name, setting="row_id", wanted="a string or a number", type=kind)]
     return []
 
 
@@ -108,25 +115,19 @@ def _passthrough(logs: Logs, columns: Columns) -> pa.Schema:
         carried = [field for field in schema if field.name not in ours]
         for field in carried:
             if (name := passthrough_name(field.name)) in logs.partition_keys:
-                raise InputError(
-                    f"input {logs.uri}: the partition key {name!r} is the name under which column {field.name!r} is carried "
-                    "along: rename one of them"
-                )
+                raise InputError(errors.KEY_IS_COLUMN, uri=logs.uri, key=name, column=field.name)
         renamed = pa.schema([field.with_name(passthrough_name(field.name)) for field in carried])
         clash = [name for name, count in Counter(renamed.names).items() if count > 1]
         if clash:
-            raise InputError(f"input {logs.uri}: {files[0].path}: two columns would both be called {clash}: rename one of each")
+            raise InputError(errors.COLUMN_TWICE, uri=logs.uri, path=files[0].path, column=clash)
         schemas.setdefault(renamed, files[0].path)
     try:
         found = merge_schemas(schemas)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise InputError(f"input {logs.uri}: a column has types that don't fit together in different files: {error}") from error
+        raise InputError(errors.MIXED_TYPES, uri=logs.uri, reason=error) from error
     for schema, path in schemas.items():
         for field in schema:
             kind = found.field(field.name).type
             if always_fits(field.type, kind) is False:
-                raise InputError(
-                    f"input {logs.uri}: column {field.name!r} has types that don't fit together in different files: "
-                    f"{field.type} in {path}, which {kind} can't hold. Give it one type in all files"
-                )
+                raise InputError(errors.COLUMN_TYPE, uri=logs.uri, column=field.name, type=field.type, path=path, wanted=kind)
     return pa.schema([*found, *(pa.field(key, pa.string()) for key in logs.partition_keys)])

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs as pafs
 
-from ragassay.jobs.input.files import FAULT, LogFile, Logs, Reader, by_schema, unreadable_message
+from ragassay.jobs.input import errors
+from ragassay.jobs.input.files import FAULT, LogFile, Logs, Reader, by_schema, unreadable_error
 from ragassay.jobs.input.formats import open_log
 from ragassay.jobs.input.text import id_texts
 from ragassay.jobs.input.twice import Twice
@@ -80,7 +81,7 @@ def check_ids(uri: str, ids: Sequence[str | None], columns: Columns) -> None:
 
 def _refuse_nulls(uri: str, nulls: int, name: str | None) -> None:
     if nulls:
-        raise InputError(f"input {uri}: {nulls} rows have no {name!r}: fill it, or set columns.row_id: null to have ids made")
+        raise InputError(errors.MISSING_IDS, uri=uri, rows=nulls, column=name)
 
 
 def _refuse_twice(uri: str, seen: Counter[str | None] | Counter[str], name: str | None, *, more: bool = False) -> None:
@@ -88,9 +89,7 @@ def _refuse_twice(uri: str, seen: Counter[str | None] | Counter[str], name: str 
     if twice:
         examples = ", ".join(f"{quoted(i, MOST_OF_ID)} ({n} times)" for i, n in list(twice.items())[:5])
         raise InputError(
-            f"input {uri}: {'at least ' if more else ''}{len(twice)} ids in column {name!r} are not unique, such as "
-            f"{examples}: "
-            "name another column in columns.row_id, or set it to null to have ids made from file and row"
+            errors.REPEATED_IDS, uri=uri, least="at least " if more else "", ids=len(twice), column=name, examples=examples
         )
 
 
@@ -116,8 +115,7 @@ def check_types(logs: Logs, files: Sequence[LogFile], wanted: pa.Schema) -> None
             for file in alike:
                 if not column_fits(logs.fs, file, field, kind):
                     raise InputError(
-                        f"input {logs.uri}: column {field.name!r} is {field.type} in {file.path} and has another type in other "
-                        f"files, and values that {kind}, which would hold both, can't hold: give it one type in all files"
+                        errors.VALUES_TOO_WIDE, uri=logs.uri, column=field.name, type=field.type, path=file.path, wanted=kind
                     )
 
 
@@ -165,4 +163,4 @@ def _ids(logs: Logs, file: LogFile, name: str) -> Iterator["pl.Series"]:
                     yield pl.Series(name, id_texts(_readable(batch)[name])[0], dtype=pl.String)
     except (OSError, pa.ArrowException) as error:
         reason = f"column {name!r}: {error}"
-        raise InputError(unreadable_message([file.uri], reason)) from error
+        raise unreadable_error([file.uri], reason) from error

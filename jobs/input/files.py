@@ -11,6 +11,8 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 
 from ragassay.jobs.address import address_of, without_secrets
+from ragassay.jobs.input import errors
+from ragassay.pipeline.errors import InputError
 from ragassay.schemas.source import Source
 
 FAULT = "\0fault"
@@ -164,10 +166,8 @@ def same_place(uri: str) -> str:
     return address_of(path) if "://" in path else os.path.realpath(path)
 
 
-def unreadable_message(uris: Sequence[str], reason: str) -> str:
-    """What to say of files that can't be read, and the way out."""
+def unreadable_error(uris: Sequence[str], reason: str) -> InputError:
+    """The error for files that can't be read."""
     kind = "logs" if uris[0].lower().endswith((".jsonl", ".ndjson", ".gz", ".arrow")) else "Parquet"
-    return (
-        f"{', '.join(uris)} can't be read as {kind}: {reason.splitlines()[0]}. Mend or remove it, or score the rest with "
-        "--on-bad-file skip"
-    )
+    names = ", ".join(uris)
+    return InputError(errors.UNREADABLE_FILES, uris=uris, names=names, kind=kind, reason="".join(reason.splitlines()[:1]))

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 from pyarrow import fs as pafs
 
 from ragassay.jobs.address import address_of, path_in_uri
+from ragassay.jobs.input import errors
 from ragassay.jobs.input.arrow import SPLITS, without_caches
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.formats import FORMATS, look_at
@@ -42,7 +43,7 @@ def find_files(uri: str, suffixes: tuple[str, ...], advice: str) -> Logs:
     try:
         return _find(uri, suffixes, advice)
     except OSError as error:
-        raise InputError(f"input {uri!r} can't be read: {error}") from error
+        raise InputError(errors.UNREADABLE, uri=uri, reason=error) from error
 
 
 def find_logs(uri: str, source: Input = Input(), runs: Runs = tuple) -> Logs:  # noqa: B008
@@ -62,7 +63,7 @@ def find_logs(uri: str, source: Input = Input(), runs: Runs = tuple) -> Logs:  #
     try:
         table = find_table(uri, source, runs)
     except OSError as error:
-        raise InputError(f"input {uri!r} can't be read: {error}") from error
+        raise InputError(errors.UNREADABLE, uri=uri, reason=error) from error
     if table is not None:
         return table
     suffixes = tuple(kind.suffix for kind in FORMATS)
@@ -94,12 +95,15 @@ def _find(uri: str, suffixes: tuple[str, ...], advice: str) -> Logs:
         meant = [t for t in below.tables if pattern is None or any(info.path.startswith(f"{t}/") for info in mine)]
         _refuse_tables(uri, meant)
     else:
-        raise InputError(f"input {uri!r}: the folder {base} does not exist" if rest else f"input {uri!r} does not exist")
+        raise InputError(errors.NO_FOLDER, uri=uri, folder=base) if rest else InputError(errors.MISSING, uri=uri)
     found = mine if named.type == pafs.FileType.File else [info for info in mine if info.path.lower().endswith(suffixes)]
     if not found:
         raise InputError(
-            f"input {uri!r} holds no {suffixes[0]} file, nor one of {', '.join(suffixes[1:])}"
-            f"{_others([info.path for info in mine], advice)}"
+            errors.NO_LOGS,
+            uri=uri,
+            suffix=suffixes[0],
+            suffixes=", ".join(suffixes[1:]),
+            others=_others([info.path for info in mine], advice),
         )
     roots = [base, real_path(fs, base)]
     rows = set(without_caches(fs, [info.path for info in found], beside)) if beside else {info.path for info in found}
@@ -144,7 +148,7 @@ def _refuse_tables(uri: str, tables: Sequence[str]) -> None:
     """A table's folder holds files that are no longer part of it: as files they are not its rows."""
     if tables:
         more = f" and {len(tables) - 1} more" if len(tables) > 1 else ""
-        raise InputError(f"input {uri!r} holds a table, {tables[0]}{more}: name the table itself as the input, one at a time")
+        raise InputError(errors.HOLDS_TABLE, uri=uri, table=tables[0], more=more)
 
 
 def _json_names(files: Sequence[pafs.FileInfo]) -> dict[str, set[str]]:

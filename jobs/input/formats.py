@@ -13,9 +13,8 @@ from ragassay.jobs.input.arrow import ARROW
 from ragassay.jobs.input.files import Format, LogFile, Reader
 from ragassay.jobs.input.jsonl import JSON_LINES
 from ragassay.jobs.input.parquet import PARQUET, open_parquet
-from ragassay.jobs.object_store import OF_THE_FILE, gave_way, gave_way_message
+from ragassay.jobs.object_store import OF_THE_FILE, gave_way, gave_way_error
 from ragassay.jobs.storage import READERS
-from ragassay.pipeline.errors import InputError
 
 FORMATS = (PARQUET, *JSON_LINES, ARROW)
 """A new one is a line here."""
@@ -64,5 +63,5 @@ def _look_at(fs: pafs.FileSystem, file: LogFile) -> LogFile:
         return found
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         if gave_way(error) and not any(code in str(error) for code in OF_THE_FILE):
-            raise InputError(gave_way_message(error, file.uri)) from error
+            raise gave_way_error(error, file.uri) from error
         return replace(file, error=(str(error).splitlines() or [type(error).__name__])[0])

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+from ragassay.jobs.input import errors
 from ragassay.pipeline.errors import InputError
 
 WILDCARD = re.compile(r"[*?\[]")
@@ -38,7 +39,7 @@ def glob_pattern(root: str, rest: str) -> re.Pattern[str]:
     try:
         return re.compile(re.escape(root.rstrip("/")) + "/" + "".join(map(_piece, pieces)))
     except re.error as error:
-        raise InputError(f"the glob {rest!r} can't be read: {error}") from error
+        raise InputError(errors.GLOB_SYNTAX, glob=rest, reason=error) from error
 
 
 def _piece(piece: str) -> str:

@@ -1,5 +1,6 @@
 """An output folder and its input must lie apart, or the next night reads verdicts as logs."""
 
+from ragassay.jobs.input import errors
 from ragassay.jobs.input.files import Logs
 from ragassay.jobs.storage import Folder, is_hidden, real_path
 from ragassay.pipeline.errors import InputError
@@ -26,7 +27,7 @@ def refuse_overlap(logs: Logs, output: Folder, *, export: bool = False) -> None:
     root = real_path(output.fs, output.root)
     inside = [f.uri for f in (*logs.files, *logs.unreadable) if real_path(logs.fs, f.fs_path).startswith(root + "/")]
     if inside:
-        raise InputError(f"input {logs.uri} holds files of the output folder, such as {inside[0]}: give an OUTPUT outside it")
+        raise InputError(errors.HOLDS_OUTPUT, uri=logs.uri, file=inside[0])
     above = [folder for folder in logs.folders if f"{root}/".startswith(f"{folder.rstrip('/')}/")]
     if not above:
         return
@@ -40,7 +41,4 @@ def refuse_overlap(logs: Logs, output: Folder, *, export: bool = False) -> None:
     others = [f"{named}/{name.format(day=_DAY)}" for name in _JSON] if export else []
     means = logs.pattern is not None and any(map(logs.pattern.fullmatch, [f"{named}/frequencies.parquet", *ours, *others]))
     if logs.pattern is None or means or (logs.any_name is not None and any(map(logs.any_name.fullmatch, ours))):
-        raise InputError(
-            f"output {output.uri} lies in the input {logs.uri}, and the next run would read it as logs: "
-            "give an OUTPUT outside it"
-        )
+        raise InputError(errors.INSIDE_INPUT, output=output.uri, input=logs.uri)

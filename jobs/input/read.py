@@ -9,15 +9,14 @@ import pyarrow.compute as pc
 from pyarrow import fs as pafs
 
 from ragassay.jobs.address import without_secrets
-from ragassay.jobs.input.files import FAULT, LogFile, unreadable_message
+from ragassay.jobs.input.files import FAULT, LogFile, unreadable_error
 from ragassay.jobs.input.formats import open_log
 from ragassay.jobs.input.messages import talks
 from ragassay.jobs.input.passages import TEXTS, passages
 from ragassay.jobs.input.text import id_texts, mended, texts
 from ragassay.jobs.input.types import plain
-from ragassay.jobs.object_store import gave_way, gave_way_message
+from ragassay.jobs.object_store import gave_way, gave_way_error
 from ragassay.jobs.sections import Columns
-from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import LOGS, Status, logs_schema, passthrough_name
 
 NO_UTF8 = "bytes that are no UTF-8"
@@ -63,9 +62,9 @@ def read_logs(
                     row += batch.num_rows
             except (OSError, pa.ArrowException) as error:
                 if gave_way(error):  # no fault of the file, which opened: even where access ends, the next run reads the rest
-                    raise InputError(gave_way_message(error, file.uri)) from error
+                    raise gave_way_error(error, file.uri) from error
                 if not keep_bad:
-                    raise InputError(unreadable_message([file.uri], str(error))) from error
+                    raise unreadable_error([file.uri], str(error)) from error
                 for start in range(row, end, READ_ROWS):
                     yield _unreadable(file, number, range(start, min(end, start + READ_ROWS)), str(error), passthrough)
 

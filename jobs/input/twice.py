@@ -8,6 +8,7 @@ from io import BufferedRandom
 import numpy as np
 import numpy.typing as npt
 
+from ragassay.jobs.input import errors
 from ragassay.pipeline.errors import InputError
 
 Hashes = npt.NDArray[np.uint64]
@@ -99,7 +100,4 @@ class Twice:
 
 
 def _no_room(expected: int, error: OSError) -> InputError:
-    return InputError(
-        f"to find row ids that come twice, {8 * expected:,} bytes are needed in {tempfile.gettempdir()}: {error}. Make room, "
-        "name another folder in TMPDIR, or set columns.row_id: null to have ids made"
-    )
+    return InputError(errors.NO_ROOM_FOR_IDS, bytes=8 * expected, folder=tempfile.gettempdir(), reason=error)

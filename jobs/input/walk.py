@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pyarrow import fs as pafs
 
+from ragassay.jobs.input import errors
 from ragassay.jobs.storage import is_hidden
 from ragassay.pipeline.errors import InputError
 
@@ -67,7 +68,7 @@ def _check_name(path: str) -> None:
     try:
         path.encode()
     except UnicodeEncodeError as error:
-        raise InputError(f"the name {path!r} is no UTF-8: rename it") from error
+        raise InputError(errors.NAME_NO_UTF8, path=path) from error
 
 
 def _walk_disk(root: str) -> tuple[list[str], dict[str, str]]:

@@ -8,7 +8,6 @@ MISSING = Message(
 )
 FOREIGN = Message("output.foreign", "output {output} holds Parquet files but no {manifest}: give a new or empty folder")
 NOT_WRITABLE = Message("output.not-writable", "output {output} can't be written: {reason}")
-FULL = Message("output.full", "{reason}")
 LOCKED = Message(
     "output.locked",
     "output {output} is in use by another run{holder}: wait until it ends, or have this command wait longer for it "

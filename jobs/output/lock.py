@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 from rich.console import Console
 
-from ragassay.jobs.endings import behind, end_at_sigterm, full_message, is_full, sigterm_restored
+from ragassay.jobs.endings import behind, end_at_sigterm, full_error, is_full, sigterm_restored
 from ragassay.jobs.output import errors
 from ragassay.jobs.output.lease import CLAIM_SECONDS, Claim, ConditionalPut, LastPut, Lease, lease_of, store_age
 from ragassay.jobs.progress.task import waiting
@@ -81,7 +81,7 @@ def locked(
             full = next((one for one in behind(error) if isinstance(one, OSError) and is_full(one)), None)
             if full is None:
                 raise
-            raise OutputError(errors.FULL, output=folder.uri, reason=full_message(full, folder.uri)) from error
+            raise full_error(full, folder.uri) from error
 
 
 def _patiently(take: Callable[[], Held], poll: float, *, wait: float, console: Console) -> Held:

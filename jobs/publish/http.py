@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ragassay.jobs.address import without_secrets
+from ragassay.jobs.publish import errors
 from ragassay.pipeline.errors import ConfigError, PublishError
 
 TIMEOUT = 60.0  # seconds, of one request
@@ -108,18 +109,16 @@ def checked_url(url: str) -> str:
         ConfigError: It is none, or holds more than a place: a password, a query, a fragment.
     """
     if "?" in url or "#" in url:
-        raise ConfigError(
-            "the tool's address may hold no query (?) and no fragment (#): keys belong in the environment (docs/publish.md)"
-        )
+        raise ConfigError(errors.URL_WITH_QUERY)
     try:
         parts = urlsplit(url)
         _ = parts.port  # which may be no number
     except ValueError as error:
-        raise ConfigError("the tool's address can't be read: give one such as https://host or http://localhost:6006") from error
+        raise ConfigError(errors.UNREADABLE_URL) from error
     if "@" in (parts.netloc or url):
-        raise ConfigError("the tool's address may hold no password: keys belong in the environment (docs/publish.md)")
+        raise ConfigError(errors.URL_WITH_PASSWORD)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ConfigError(f"{url!r} is no address of a tool: give one such as https://host or http://localhost:6006")
+        raise ConfigError(errors.NO_URL, url=url)
     return url.rstrip("/")
 
 
@@ -183,15 +182,12 @@ class Http:
         if answer.status >= 500:
             raise TryAgainError(answer.reason, answer=answer)
         if answer.status in {401, 403}:
-            raise PublishError(f"{self.connection.url} refuses the key ({answer.reason}): see {self.connection.keys}")
+            raise PublishError(errors.KEY_REFUSED, url=self.connection.url, reason=answer.reason, keys=self.connection.keys)
         if answer.status in REDIRECTS:
             where = without_secrets(str(found.headers.get("Location", "elsewhere")))
-            raise PublishError(f"{self.connection.url} sends us on to {where[:200]}: name that address, if it is right")
+            raise PublishError(errors.REDIRECTED, url=self.connection.url, location=where[:200])
         if answer.ok and isinstance(said, str) and said.lstrip().startswith("<"):
-            raise PublishError(
-                f"{self.connection.url} answers with a web page ({answer.status}), as no API does: is it the tool's "
-                "address, or is there a login before it?"
-            )
+            raise PublishError(errors.WEB_PAGE, url=self.connection.url, status=answer.status)
         return answer
 
     def trying(self, do: Callable[[], Answer]) -> Answer:
@@ -215,11 +211,13 @@ class Http:
                 if error.answer is not None and faults == TRIES_AT_500:
                     return error.answer
                 if number == TRIES:
-                    raise PublishError(f"{self.connection.url}: {error}, {TRIES} times. {_KEPT}") from error
+                    raise PublishError(
+                        errors.UNREACHABLE, url=self.connection.url, reason=error, tries=TRIES, kept=_KEPT
+                    ) from error
                 wait = min(FIRST_WAIT * 2 ** (number - 1), LONGEST_WAIT) * random.uniform(0.5, 1.0)
                 wait = max(wait, error.after or 0.0)
                 if wait > PATIENCE:
-                    raise PublishError(f"{self.connection.url} asks to wait {wait:.0f} seconds. {_KEPT}") from error
+                    raise PublishError(errors.TOLD_TO_WAIT, url=self.connection.url, seconds=wait, kept=_KEPT) from error
                 if wait > 5:
                     self._say(f"{error}: waiting {wait:.0f} s")
                 self._stopping.wait(wait)

@@ -12,6 +12,7 @@ from datetime import UTC
 from typing import Any
 
 from ragassay.jobs.address import without_secrets
+from ragassay.jobs.publish import errors
 from ragassay.jobs.publish.http import Answer, Connection, Http, TryAgainError, words
 from ragassay.jobs.publish.target import (
     SENT,
@@ -38,7 +39,7 @@ def connect(url: str | None) -> Connection:
     """Where Langfuse is: LANGFUSE_HOST or LANGFUSE_BASE_URL, with the two keys of a project."""
     public, secret = map(key, KEYS)
     if not (public and secret):
-        raise ConfigError(f"Langfuse wants the keys of a project: set {KEYS[0]} and {KEYS[1]}")
+        raise ConfigError(errors.NO_LANGFUSE_KEYS, public_key=KEYS[0], secret_key=KEYS[1])
     basic = base64.b64encode(f"{public}:{secret}".encode()).decode()
     where = address(url, ("LANGFUSE_HOST", "LANGFUSE_BASE_URL"))
     return Connection(where, {"Authorization": f"Basic {basic}"}, " and ".join(KEYS), public)

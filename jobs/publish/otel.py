@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from ragassay.jobs.address import without_secrets
+from ragassay.jobs.publish import errors
 from ragassay.jobs.publish.http import Answer, Connection, Http, words
 from ragassay.jobs.publish.target import SENT, Fate, Outcome, Sending, Target, address, elsewhere, key, send_batch
 from ragassay.jobs.publish.verdict import Verdict
@@ -37,7 +38,7 @@ def _headers(text: str) -> dict[str, str]:
     """`name=value,name=value`, values with % escapes."""
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
     if not all(sign and name.strip() for name, sign, _ in pairs):
-        raise ConfigError(f"{KEYS[1]} must be name=value,name=value")
+        raise ConfigError(errors.HEADERS_SYNTAX, variable=KEYS[1])
     return {name.strip(): unquote(value.strip()) for name, _, value in pairs}
 
 

@@ -13,6 +13,7 @@ from ragassay.jobs.output.partitions import hive_path, natural
 from ragassay.jobs.output.scored_dataset import ScoredDataset
 from ragassay.jobs.output.snapshot import check_place
 from ragassay.jobs.progress.task import expect
+from ragassay.jobs.publish import errors
 from ragassay.jobs.publish.http import Http
 from ragassay.jobs.publish.state import State
 from ragassay.jobs.publish.target import Fate, Outcome, Sending, Target
@@ -98,7 +99,7 @@ def columns_to_take(job: Job, trace: str | None, span: str | None) -> Wanted:
     there = last.schema_of(last.files[0]).names
     for named, option in ((trace, "--trace-column"), (span, "--span-column")):
         if named and named not in there:
-            raise ConfigError(f"{option}: `scored/` has no column {named!r}. It has: {', '.join(there)}")
+            raise ConfigError(errors.NO_COLUMN, option=option, column=named, columns=", ".join(there))
     of_span = next((name for name in job.target.span_columns if name in there), None) if span is None else span or None
     return replace(job.wanted, trace_column=trace or (TRACE_ID if TRACE_ID in there else ROW_ID), span_column=of_span)
 
@@ -203,8 +204,7 @@ def _send_partition(job: Job, http: Http, state: State, place: str, part: Publis
             state.write(now=not job.target.overwrites)
             if sum(one.rows for one in part.refused) > MOST_REFUSED:
                 raise PublishError(
-                    f"{http.connection.url} refuses more than {MOST_REFUSED:,} verdicts of a partition, such as "
-                    f"{part.refused[-1].reason!r}. Mend that; the same command goes on, and tries the refused ones again"
+                    errors.TOO_MUCH_REFUSED, url=http.connection.url, most=MOST_REFUSED, reason=part.refused[-1].reason
                 )
     check_place(job.output, place)
     part.done = True

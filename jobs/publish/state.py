@@ -4,6 +4,7 @@ import hashlib
 import json
 import time
 
+from ragassay.jobs.publish import errors
 from ragassay.jobs.publish.http import Connection
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import OutputError
@@ -38,9 +39,7 @@ class State:
         try:
             self.published = Published(target, connection.url, name) if text is None else Published.from_json(text)
         except (ValueError, KeyError, TypeError) as error:
-            raise OutputError(
-                f"{output.uri_of(self.name)} can't be read: {error}. Move it away: all is sent anew then, over what is there"
-            ) from error
+            raise OutputError(errors.UNREADABLE_STATE, path=output.uri_of(self.name), reason=error) from error
 
     def write(self, *, now: bool) -> None:
         """Write it, whole or not at all: now, or if it was not for some seconds."""

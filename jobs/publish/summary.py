@@ -6,6 +6,7 @@ from typing import Any
 from rich.console import Console
 
 from ragassay.jobs.lines import print_lines
+from ragassay.jobs.publish import errors
 from ragassay.jobs.publish.run import Done
 from ragassay.pipeline.errors import PublishError
 
@@ -32,14 +33,9 @@ def refuse_unsent(done: Done, where: str) -> None:
     """
     refused = sum(one.rows for one in done.refused)
     if refused:
-        raise PublishError(
-            f"{where} refused {refused:,} verdicts. The same command tries those of named rows again; --again sends all anew"
-        )
+        raise PublishError(errors.SOME_REFUSED, url=where, refused=refused)
     if done.unknown and not sum(done.sent.values()):
-        raise PublishError(
-            f"{where} knows none of the {done.unknown:,} traces: name the column of their ids with --trace-column, and that of "
-            "spans with --span-column"
-        )
+        raise PublishError(errors.UNKNOWN_TRACES, url=where, traces=done.unknown)
 
 
 def _lines(done: Done, where: str, verb: str, requests: str) -> list[tuple[str, str]]:

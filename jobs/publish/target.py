@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from ragassay.jobs.publish import errors
 from ragassay.jobs.publish.http import Answer, Connection, Http, checked_url
 from ragassay.jobs.publish.verdict import Verdict
 from ragassay.pipeline.errors import ConfigError, PublishError
@@ -110,7 +111,7 @@ def send_batch(http: Http, verdicts: Sequence[Verdict], post: Post, read: Read) 
 
 def elsewhere(http: Http, answer: Answer) -> PublishError:
     """There is no such place at this address."""
-    return PublishError(f"{http.connection.url} has no such API ({answer.reason}): is it the tool's address?")
+    return PublishError(errors.NO_API, url=http.connection.url, reason=answer.reason)
 
 
 def address(url: str | None, names: Sequence[str], default: str | None = None) -> str:
@@ -121,7 +122,7 @@ def address(url: str | None, names: Sequence[str], default: str | None = None) -
     """
     found = url or next((value for name in names if (value := os.environ.get(name, "").strip())), default)
     if not found:
-        raise ConfigError(f"where is the tool? Name it with --url, or set {names[0]}")
+        raise ConfigError(errors.NO_ADDRESS, variable=names[0])
     return checked_url(found)
 
 

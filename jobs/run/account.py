@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from ragassay.jobs.config import Job
 from ragassay.jobs.escalate.run import Chosen, Escalated
 from ragassay.jobs.output.partitions import hive_path
+from ragassay.jobs.run import errors as codes
 from ragassay.jobs.run.decide import Written
 from ragassay.jobs.run.fit import Fitted
 from ragassay.jobs.run.plan import RunPlan
@@ -237,7 +238,7 @@ def _rows(plan: RunPlan, scored: Scored, statuses: Counter[str], sampled_out: in
     ok = statuses[Status.OK.value]
     rows = {"in": rows_in, "scored": ok, "failed": statuses.total() - ok, "skipped": skipped}
     if rows["in"] != rows["scored"] + rows["failed"] + rows["skipped"]:
-        raise BalanceError(f"the rows of this run do not add up: {rows}")
+        raise BalanceError(codes.RUN_UNBALANCED, rows=rows)
     return rows
 
 

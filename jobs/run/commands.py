@@ -35,6 +35,7 @@ from ragassay.jobs.progress.show import finished
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.ray_session import ray_session
 from ragassay.jobs.resources import CHEAP
+from ragassay.jobs.run import errors
 from ragassay.jobs.run.account import (
     Outcome,
     account,
@@ -100,11 +101,7 @@ def escalate_job(job: Job, output_uri: str, console: Console, wait: float = 0.0)
         ConfigError: The job has none.
     """
     if job.escalate is None:
-        raise ConfigError(
-            "the job file names no judge: add to it, for example,\n"
-            "escalate:\n  to: {name: judge, model: Qwen/Qwen2.5-7B-Instruct, replicas: {num_gpus: 1}}\n  share: 0.2\n"
-            "and name it with --config; `to` is an SLM as those of `slms`, a served one too"
-        )
+        raise ConfigError(errors.NO_JUDGE)
     return _run(job, None, existing_output(output_uri), console, RunOptions(wait=wait, command=Command.ESCALATE))
 
 

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from ragassay.jobs.output.scored_dataset import open_raw
 from ragassay.jobs.progress.task import task
+from ragassay.jobs.run import errors
 from ragassay.jobs.run.plan import RunPlan
 from ragassay.jobs.run.score import Scored
 from ragassay.jobs.score.checkpoint import committed_rows
@@ -68,7 +69,7 @@ def fit(plan: RunPlan, manifest: Manifest, scored: Scored | None, console: Conso
     chosen = list(raw) if scored is None else without_verdict(raw, manifest)
     if not chosen and (waiting or (scored is not None and not raw)):
         if scored is None:
-            raise OutputError(f"output {output.uri}: no partition is whole yet; go on with the `ragassay run` that was begun")
+            raise OutputError(errors.NO_WHOLE_PARTITION, output=output.uri)
         return None
     with task(console, "deciding", "moments", unit="partitions"):
         scores = Scores(raw, fit_output(job, output, waiting), chosen)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from ragassay.jobs.endings import behind
+from ragassay.jobs.runtime import errors
 from ragassay.jobs.runtime.counts import PlanCounts
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.stages.stage import Stage
@@ -31,10 +32,14 @@ def explain_death(error: BaseException, stages: Sequence[Stage], counts: PlanCou
     again = "The same command goes on where it stopped"
     replicas = None if number is None else stages[number].replicas
     if number is None or replicas is None:
-        return ModelError(f"the process of a worker ended again and again: {reason}. {again}")
+        return ModelError(errors.WORKER_DIED, reason=reason, again=again)
     return ModelError(
-        f"{stages[number].name}: the process of a replica ended {replicas.restarts + 1} times "
-        f"(replicas.restarts: {replicas.restarts}), at last since {reason}. {again}"
+        errors.REPLICA_DIED,
+        stage=stages[number].name,
+        times=replicas.restarts + 1,
+        restarts=replicas.restarts,
+        reason=reason,
+        again=again,
     )
 
 

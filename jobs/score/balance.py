@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from ragassay.jobs.input import LogFile
 from ragassay.jobs.output.scored_dataset import open_raw
+from ragassay.jobs.score import errors
 from ragassay.jobs.score.row_set import RowSet
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import BalanceError
@@ -83,10 +84,7 @@ def _check_sample(number: int, out: int, once: RowSet, chosen: RowSet, unreadabl
     missing = int((~once.holds(wanted)).sum())
     more = int((~(chosen.holds(found) | unreadable.holds(found))).sum())
     if missing or more or len(found) < out:
-        raise BalanceError(
-            f"rows in raw/ are not those that were chosen of {file.path}: {len(wanted)} chosen, {out} out, "
-            f"{missing} missing, {more} not chosen"
-        )
+        raise BalanceError(errors.FILE_UNBALANCED, path=file.path, chosen=len(wanted), out=out, missing=missing, more=more)
 
 
 def _check_rows(rows: Mapping[int, int], once: RowSet, files: Mapping[int, LogFile]) -> None:
@@ -96,7 +94,7 @@ def _check_rows(rows: Mapping[int, int], once: RowSet, files: Mapping[int, LogFi
         if not file.rows == out == different:
             faults.append(f"{file.path}: {file.rows} rows in, {out} out, {different} of them different")
     if faults:
-        raise BalanceError("rows in raw/ are not the rows of the input:\n  " + "\n  ".join(faults))
+        raise BalanceError(errors.INPUT_UNBALANCED, lines="\n  ".join(faults))
 
 
 def _add_usage(total: dict[str, dict[str, float]], structs: pa.StructArray) -> None:

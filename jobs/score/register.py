@@ -17,7 +17,7 @@ from ragassay.jobs.input import (
     column_fits,
     parquet_file,
     same_place,
-    unreadable_message,
+    unreadable_error,
 )
 from ragassay.jobs.input.types import is_list, is_text, plain_type
 from ragassay.jobs.output.commits import has_pending
@@ -27,6 +27,7 @@ from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
 from ragassay.jobs.output.scored_dataset import open_raw
 from ragassay.jobs.output.sealed import sealed_among
+from ragassay.jobs.score import errors
 from ragassay.jobs.score.backfill import WHOLE_INPUT, Backfill, take_files
 from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows
 from ragassay.jobs.score.selection import Selection
@@ -53,14 +54,14 @@ def check_input(job: Job, logs: Logs) -> None:
         InputError: Files can't be read, there are no rows, or columns are missing or of wrong types.
     """
     if logs.unreadable and job.on_bad_file == "stop":
-        raise InputError(unreadable_message([f.uri for f in logs.unreadable], logs.unreadable[0].error or ""))
+        raise unreadable_error([f.uri for f in logs.unreadable], logs.unreadable[0].error or "")
     if logs.source is not None and logs.source.since is not None and not (logs.files or logs.unreadable):
         logs.partition_keys = list(logs.source.partitioned_by)
         return  # nothing came in
     if not logs.files and logs.unreadable:
-        raise InputError(f"input {logs.uri}: none of its {len(logs.unreadable)} files can be read")
+        raise InputError(errors.NO_READABLE_FILE, uri=logs.uri, files=len(logs.unreadable))
     if sum(f.rows or 0 for f in logs.files) == 0:
-        raise InputError(f"input {logs.uri} holds no rows")
+        raise InputError(errors.NO_ROWS, uri=logs.uri)
     check_logs(logs, job.columns, job.question_needed)
     carried_columns(job, logs)
     _check_languages(job.splitter.column, logs)
@@ -70,8 +71,12 @@ def check_input(job: Job, logs: Logs) -> None:
         if kind is None or not (pa.types.is_null(kind) or (is_list(kind) and is_text(kind.value_type))):
             found = "there is none" if place < 0 else f"it holds {kind}"
             raise InputError(
-                f"input {logs.uri}: {member.score.value} of {member.name!r} compares the answers in column {member.samples!r}, "
-                f"a list of strings, and {found}: name the column in its `samples`"
+                errors.NO_SAMPLES,
+                uri=logs.uri,
+                score=member.score.value,
+                member=member.name,
+                column=member.samples,
+                found=found,
             )
 
 
@@ -79,15 +84,11 @@ def _check_languages(column: str | None, logs: Logs) -> None:
     place = 0 if column is None else logs.passthrough.get_field_index(passthrough_name(column))
     if place < 0:
         raise InputError(
-            f"input {logs.uri}: no column {column!r} (splitter.column), which is to say each row's language; columns that are "
-            f"carried along are {', '.join(logs.passthrough.names) or 'none'}"
+            errors.NO_LANGUAGE_COLUMN, uri=logs.uri, column=column, columns=", ".join(logs.passthrough.names) or "none"
         )
     kind = None if column is None else plain_type(logs.passthrough.field(place).type)
     if kind not in (None, pa.null(), pa.string(), pa.large_string()):
-        raise InputError(
-            f"input {logs.uri}: column {column!r} (splitter.column) holds {kind}, and is to say each row's language: name a "
-            "column of strings, such as de or en-US"
-        )
+        raise InputError(errors.LANGUAGE_COLUMN_TYPE, uri=logs.uri, column=column, type=kind)
 
 
 def check_models(job: Job) -> None:
@@ -261,9 +262,13 @@ def _compare(
         elif not _is_same(old, file):
             if old.state == SCORED or CommittedRows(output, [number])():
                 raise OutputError(
-                    f"input file {file.uri} ({file.size} bytes) is not the {old.uri} ({old.size} bytes) of which output "
-                    f"{output.uri} holds scores{', though as large' if file.size == old.size else ''}: give changed logs a new "
-                    "file name, or another OUTPUT"
+                    errors.CHANGED_FILE,
+                    uri=file.uri,
+                    size=file.size,
+                    was=old.uri,
+                    was_size=old.size,
+                    output=output.uri,
+                    though=", though as large" if file.size == old.size else "",
                 )
             mended.append(file)
     return known, fresh, mended
@@ -273,7 +278,7 @@ def _refuse_none_meant(backfill: Backfill, logs: Logs, meant: Collection[str]) -
     """Refuse conditions that no partition fulfils; of a table, of which only what came in since is read, none may be new."""
     there = {file.partition_path for file in [*logs.files, *logs.unreadable]}
     if backfill.conditions and not meant and there and (logs.source is None or logs.source.since is None):
-        raise InputError(f"input {logs.uri}: {none_matches(backfill.conditions, there)}")
+        raise InputError(errors.NO_PARTITION, uri=logs.uri, reason=none_matches(backfill.conditions, there))
 
 
 def _refuse_other_path(output: Folder, old: InputFile, file: LogFile) -> None:
@@ -283,10 +288,7 @@ def _refuse_other_path(output: Folder, old: InputFile, file: LogFile) -> None:
         OutputError: It was another one.
     """
     if old.path != file.path and old.state != UNREADABLE:
-        raise OutputError(
-            f"input file {file.uri} is known to output {output.uri} as {old.path!r} and would be scored "
-            f"again as {file.path!r}: name INPUT as it was named before"
-        )
+        raise OutputError(errors.OTHER_PATH, uri=file.uri, output=output.uri, was=old.path, path=file.path)
 
 
 def _is_same(old: InputFile, file: LogFile) -> bool:
@@ -324,10 +326,7 @@ def refuse_unfinished(output: Folder, manifest: Manifest, paths: Collection[str]
     rows = CommittedRows(output, left)() if left else 0
     if rows or (left and has_pending(output, CHECKPOINT)):
         more = f" and {len(left) - 1} more files" if len(left) > 1 else ""
-        raise OutputError(
-            f"output {output.uri} holds a run that broke off over {manifest.files[left[0]].uri}{more} ({rows} rows committed): "
-            "finish it first, with `ragassay run` and an INPUT that has those files, or give another OUTPUT"
-        )
+        raise OutputError(errors.UNFINISHED_RUN, output=output.uri, file=manifest.files[left[0]].uri, more=more, rows=rows)
 
 
 def waiting_partitions(manifest: Manifest, begun: Container[int], deferred: Iterable[LogFile] = ()) -> set[str]:
@@ -369,7 +368,11 @@ def _refuse_other_types(output: Folder, logs: Logs, carried: pa.Schema, files: S
                         else "of other types elsewhere"
                     )
                     raise OutputError(
-                        f"column {field.name!r} is {field.type} in partition {hive_path(place)!r} of output {output.uri}, and "
-                        f"{mine}: {kind}, which would hold both, can't hold its values. "
-                        "Cast it, rename it, or give another OUTPUT"
+                        errors.COLUMN_TOO_NARROW,
+                        column=field.name,
+                        type=field.type,
+                        partition=hive_path(place),
+                        output=output.uri,
+                        other=mine,
+                        wider=kind,
                     )

@@ -12,9 +12,8 @@ from pyarrow import fs as pafs
 from ragassay.jobs.input import LogFile
 from ragassay.jobs.input.formats import open_log
 from ragassay.jobs.input.text import id_texts
-from ragassay.jobs.object_store import gave_way, gave_way_message
+from ragassay.jobs.object_store import gave_way, gave_way_error
 from ragassay.pipeline.arrays import Bools, Ints
-from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import Status
 
 _SALT = b"ragassay sample"
@@ -78,7 +77,7 @@ def chosen_keys(fs: pafs.FileSystem, file: LogFile, number: int, id_column: str 
                     row += batch.num_rows
             except (OSError, pa.ArrowException) as error:
                 if gave_way(error):  # that is no fault of the rows
-                    raise InputError(gave_way_message(error, file.uri)) from error
+                    raise gave_way_error(error, file.uri) from error
                 parts.append(np.ones(end - row, dtype=bool))
     kept = np.concatenate([np.zeros(0, dtype=bool), *parts])
     return np.flatnonzero(kept).astype(np.int64) + (number << 32)

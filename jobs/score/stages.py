@@ -9,6 +9,7 @@ from ragassay.jobs.config import ANY, Job
 from ragassay.jobs.input import Logs
 from ragassay.jobs.input.types import may_hold_text
 from ragassay.jobs.resources import threads_of
+from ragassay.jobs.score import errors
 from ragassay.pipeline.detectors.frequencies import Frequencies
 from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.slm.config import Replicas, Slm
@@ -106,5 +107,5 @@ def carried_columns(job: Job, logs: Logs) -> pa.Schema:
     unknown = sorted(kept - {PASSAGE_IDS, *logs.passthrough.names})
     if unknown and logs.files:  # without any, nothing has columns
         there = f"; they are {', '.join(logs.passthrough.names)}" if logs.passthrough.names else ": there are none"
-        raise InputError(f"input {logs.uri}: drop_text.keep names {', '.join(unknown)}, no column that is carried along{there}")
+        raise InputError(errors.UNKNOWN_KEPT_COLUMN, uri=logs.uri, columns=", ".join(unknown), known=there)
     return pa.schema([field for field in logs.passthrough if field.name in kept or not may_hold_text(field.type)])

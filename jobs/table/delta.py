@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from ragassay.jobs.input.tables.places import library, location, storage_options
 from ragassay.jobs.storage import Folder
+from ragassay.jobs.table import errors
 from ragassay.jobs.table.parts import OUTPUT, PARTITION
 from ragassay.pipeline.errors import OutputError
 
@@ -32,7 +33,7 @@ class DeltaTarget:
         except self._errors.TableNotFoundError:
             return None
         except (self._errors.DeltaError, OSError) as error:
-            raise OutputError(f"Delta table {self.uri} can't be opened: {str(error).splitlines()[0]}") from error
+            raise OutputError(errors.DELTA_NOT_OPENABLE, table=self.uri, reason=str(error).splitlines()[0]) from error
 
     def prepare(self, schema: pa.Schema, keys: list[str]) -> None:
         """Take note of columns and partition columns: the first commit makes the table with them."""
@@ -72,7 +73,7 @@ class DeltaTarget:
                 **how,
             )
         except (self._errors.DeltaError, pa.ArrowException, OSError, ValueError) as error:
-            raise OutputError(f"Delta table {self.uri} can't be written: {str(error).splitlines()[0]}") from error
+            raise OutputError(errors.DELTA_NOT_WRITABLE, table=self.uri, reason=str(error).splitlines()[0]) from error
 
 
 def _quoted(text: str) -> str:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ragassay.jobs.input.tables.iceberg import catalog_table
 from ragassay.jobs.input.tables.places import library
+from ragassay.jobs.table import errors
 from ragassay.jobs.table.parts import OUTPUT, PARTITION
 from ragassay.pipeline.errors import OutputError
 
@@ -53,7 +54,7 @@ class IcebergTarget:
                     for key in keys:
                         spec.add_identity(key)
         except self._failures as error:
-            raise OutputError(f"Iceberg table {self.uri} can't be made ready: {_first_line(error)}") from error
+            raise OutputError(errors.ICEBERG_NOT_READY, table=self.uri, reason=_first_line(error)) from error
 
     def version_of(self, app: str) -> int | None:
         """Which verdicts of a partition it holds; None for none."""
@@ -88,7 +89,7 @@ class IcebergTarget:
             transaction.set_properties({_property(app): str(version)})
             transaction.commit_transaction()
         except self._failures as error:
-            raise OutputError(f"Iceberg table {self.uri} can't be written: {_first_line(error)}") from error
+            raise OutputError(errors.ICEBERG_NOT_WRITABLE, table=self.uri, reason=_first_line(error)) from error
         self._table = self._catalog.load_table(self._identifier)
 
 

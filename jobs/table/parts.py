@@ -10,6 +10,7 @@ from ragassay.jobs.output.partitions import hive_keys, hive_path
 from ragassay.jobs.output.scored_dataset import ScoredDataset, open_scored
 from ragassay.jobs.output.snapshot import check_place
 from ragassay.jobs.storage import Folder
+from ragassay.jobs.table import errors
 from ragassay.jobs.table.types import storable_schema, stored
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.manifest import Manifest
@@ -69,17 +70,12 @@ def schema_of(output: Folder, parts: list[Part]) -> pa.Schema:
     try:
         merged = merge_schemas(schemas)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise OutputError(
-            f"output {output.uri}: a column has types in different partitions that no type of a table holds: {error}. Rename "
-            "it in the logs, or score them into another OUTPUT"
-        ) from error
+        raise OutputError(errors.NO_COMMON_TYPE, output=output.uri, reason=error) from error
     keys = dict.fromkeys(key for part in parts for key in hive_keys(part.place))
     added = [pa.field(name, pa.string()) for name in (*keys, PARTITION, OUTPUT)]
     clash = [column.name for column in added if column.name in merged.names]
     if clash:
-        raise OutputError(
-            f"output {output.uri}: {clash[0]!r} is a column and a partition's key: rename one of them in the logs"
-        )
+        raise OutputError(errors.COLUMN_IS_KEY, output=output.uri, column=clash[0])
     return storable_schema(pa.schema([*merged, *added]))
 
 

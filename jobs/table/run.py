@@ -9,6 +9,7 @@ import pyarrow as pa
 from ragassay.jobs.output.partitions import hive_keys
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.storage import Folder, open_folder, refuse_inside
+from ragassay.jobs.table import errors
 from ragassay.jobs.table.delta import DeltaTarget
 from ragassay.jobs.table.iceberg import IcebergTarget
 from ragassay.jobs.table.parts import parts_of, rows_of, schema_of
@@ -67,7 +68,7 @@ def target_of(to: str, output: Folder, catalog: dict[str, str]) -> Target:
         return DeltaTarget(folder)
     if kind == "iceberg" and place:
         return IcebergTarget(place.removeprefix("//"), catalog)
-    raise ConfigError(f"--to {to!r} names no table: give delta:PATH, or iceberg:CATALOG/NAMESPACE.TABLE")
+    raise ConfigError(errors.UNKNOWN_KIND, to=to)
 
 
 def write_table(output: Folder, manifest: Manifest, target: Target, name: str | None) -> WrittenTable:

@@ -19,6 +19,7 @@ from ragassay.jobs.input.find import find_files
 from ragassay.jobs.input.parquet import footer_bytes
 from ragassay.jobs.input.text import mended
 from ragassay.jobs.input.types import plain, rebuilt
+from ragassay.jobs.traces import errors
 from ragassay.jobs.traces.fields import text
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.traces import ExportFile
@@ -223,7 +224,4 @@ def _items(value: Any) -> Iterator[Record]:
 def nothing_in(uri: str, preset: str, read: int, names: Sequence[str]) -> InputError:
     """What to say of an export in which there is no span."""
     shown = f", with fields such as {', '.join(map(repr, names[:8]))}" if names else ""
-    return InputError(
-        f"input {uri}: none of its {read:,} records is a span as preset {preset!r} knows them{shown}: "
-        "name the tool that wrote them (docs/traces.md)"
-    )
+    return InputError(errors.NONE_KNOWN, uri=uri, records=read, preset=preset, names=shown)

@@ -13,6 +13,7 @@ from ragassay.jobs.input import Logs, find_logs, refuse_overlap
 from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.storage import Folder, open_folder
+from ragassay.jobs.traces import errors
 from ragassay.jobs.traces.export import export_files
 from ragassay.jobs.traces.stage import RECORD, TRACES, read_record, stage
 from ragassay.pipeline.errors import InputError
@@ -55,9 +56,10 @@ def logs_of(
         counts = stage(export, output, job.input.preset, job.input.hold_days, job.on_bad_file == "skip")
     if not output.list(TRACES, ".parquet"):
         raise InputError(
-            f"input {uri}: none of its {read_record(output, job.input.preset).open:,} traces is whole yet (a root that has "
-            "ended, and a response): run again when there is more, or with input: {hold_days: 0}"
-            + (f"; {output.address_of(RECORD)} keeps what was read" if kept else "")
+            errors.NONE_WHOLE,
+            uri=uri,
+            traces=read_record(output, job.input.preset).open,
+            kept=f"; {output.address_of(RECORD)} keeps what was read" if kept else "",
         )
     return _staged(output, address_of(uri)), counts
 

@@ -15,6 +15,7 @@ from pyarrow import parquet as pq
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.progress.task import advance
 from ragassay.jobs.storage import Folder, read_table, writing
+from ragassay.jobs.traces import errors
 from ragassay.jobs.traces.buckets import Buckets
 from ragassay.jobs.traces.export import Damage, nothing_in, records, seal
 from ragassay.jobs.traces.join import ROWS, Joined, as_unfinished, joined
@@ -60,7 +61,7 @@ class Staging:
     def damaged(self, damage: Damage) -> None:
         """Count what can't be read, or stop at it."""
         if not self.keep_bad:
-            raise InputError(f"input {damage}. Mend or remove it, or go on behind it with --on-bad-file skip")
+            raise InputError(errors.DAMAGED, damage=damage)
         self.counts["unreadable"] += 1
 
 
@@ -118,9 +119,9 @@ def read_record(output: Folder, preset: str) -> TracesRecord:
     try:
         record = TracesRecord.from_json(text)
     except (ValueError, TypeError) as error:
-        raise OutputError(f"{output.uri}/{RECORD} can't be read: {error}") from error
+        raise OutputError(errors.UNREADABLE_RECORD, output=output.uri, name=RECORD, reason=error) from error
     if record.preset != preset:
-        raise OutputError(f"output {output.uri} holds traces of {record.preset}, not of {preset}: give another OUTPUT")
+        raise OutputError(errors.OTHER_PRESET, output=output.uri, preset=record.preset, wanted=preset)
     return record
 
 

@@ -14,6 +14,7 @@ from ragassay.jobs.decide.labels import SENTENCE_COLUMNS, Label, LabelSource, se
 from ragassay.jobs.quoted import quoted
 from ragassay.jobs.sections import Columns
 from ragassay.jobs.storage import open_file, read_table
+from ragassay.jobs.tune import errors
 from ragassay.jobs.tune.reviewed import reviewed_log
 from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.slm.prompt import PromptBuilder
@@ -139,9 +140,7 @@ def read_examples(
         counts.update("supported" if unit.supported else "unsupported" for unit in group.units)
         counts.update("minimal pairs" for _ in group.pairs)
     if not (counts["supported"] and counts["unsupported"]):
-        raise InputError(
-            f"{uri} has {counts['supported']} supported and {counts['unsupported']} unsupported labels: both are needed"
-        )
+        raise InputError(errors.ONE_KIND_OF_LABEL, file=uri, supported=counts["supported"], unsupported=counts["unsupported"])
     return Examples([group for group in groups.values() if group.units], counts)
 
 
@@ -162,9 +161,7 @@ def _more(uri: str, table: pa.Table, name: str) -> list[Any]:
     legal, wanted = LEGAL[name]
     for place, value in enumerate(values):
         if value is not None and not legal(value):
-            raise InputError(
-                f"{uri}: column {name!r} holds {quoted(value)} in row {place}; it must hold {wanted}: rename it, or mend it"
-            )
+            raise InputError(errors.WRONG_VALUE, file=uri, column=name, value=quoted(value), row=place, wanted=wanted)
     return values
 
 
@@ -208,8 +205,8 @@ def _read(uri: str, source: LabelSource, columns: Columns) -> pa.Table:
     try:
         table = read_table(where.fs, where.path(name))
     except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"{uri} can't be read as Parquet: {error}") from error
+        raise InputError(errors.UNREADABLE_FILE, file=uri, reason=error) from error
     missing = sorted({columns.question, columns.context, columns.response, source.column} - set(table.column_names))
     if missing:
-        raise InputError(f"{uri} lacks the column(s) {', '.join(missing)}; it has {', '.join(table.column_names)}")
+        raise InputError(errors.MISSING_COLUMN, file=uri, columns=", ".join(missing), known=", ".join(table.column_names))
     return table

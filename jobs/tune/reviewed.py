@@ -11,6 +11,7 @@ from ragassay.jobs.output.manifest import existing_output
 from ragassay.jobs.output.scored_dataset import ScoredDataset, open_scored
 from ragassay.jobs.output.snapshot import read_snapshot
 from ragassay.jobs.sections import Columns
+from ragassay.jobs.tune import errors
 from ragassay.pipeline.errors import InputError
 
 TEXTS = ["question", "context", "response"]
@@ -36,9 +37,7 @@ def reviewed_log(uri: str, source: LabelSource, columns: Columns) -> pa.Table:
     found, met = read_snapshot(output, lambda folder, _: _labelled_rows(open_scored(folder), reviewed, source))
     refuse_repeated(source.file or "", met)
     if not found:
-        raise InputError(
-            f"labels {source.file} speak of no row of {output.uri}: --labels goes with the output that was reviewed"
-        )
+        raise InputError(errors.LABELS_OF_OTHER_ROWS, file=source.file, output=output.uri)
     names = [columns.question, columns.context, columns.response, source.column, source.sentences or SENTENCE_COLUMNS[0]]
     kinds = [pa.string(), pa.list_(pa.string()), pa.string(), pa.string(), SAID]
     arrays = [pa.array([row[key] for row in found], kind) for key, kind in zip([*TEXTS, "label", "said"], kinds, strict=True)]

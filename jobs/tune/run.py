@@ -11,6 +11,7 @@ from ragassay.jobs.config import Job
 from ragassay.jobs.decide.labels import LabelSource
 from ragassay.jobs.progress.task import reach, task
 from ragassay.jobs.storage import open_folder
+from ragassay.jobs.tune import errors
 from ragassay.jobs.tune.adapter import write_adapter
 from ragassay.jobs.tune.examples import Group, hold_out, parted, read_examples
 from ragassay.jobs.tune.train import CHECKPOINT, Look, Recipe, train
@@ -65,7 +66,7 @@ def tune(
     """
     check_writable(open_folder(str(out / WEIGHTS)), str(out))
     if (out / WEIGHTS).exists():
-        raise OutputError(f"{out} holds a finished adapter: give another --out, or move it away")
+        raise OutputError(errors.FINISHED_ALREADY, path=out)
     builder = PromptBuilder(slm, load_tokenizer(slm))
     nlp = load_splitter(job.splitter.name, job.splitter.language)
     window = min(slm.local.max_model_len or MAX_WINDOW, MAX_WINDOW)
@@ -81,9 +82,7 @@ def tune(
     for which, groups in (("to train on", training), ("held out", looked_at), *((f"of {w}", g) for w, g in watched.items())):
         truth = {unit.supported for group in groups for unit in group.units}
         if len(truth) < 2:
-            raise InputError(
-                f"{data}: the contexts {which} have no labels of both kinds: give more labelled rows, or another --held-out"
-            )
+            raise InputError(errors.CONTEXTS_OF_ONE_KIND, file=data, which=which)
     _tell(examples.counts, training, looked_at, console)
     with task(console, "loading", slm.name):
         model = load_for_training(slm, rank=recipe.rank, layers=recipe.layers, seed=recipe.seed)
@@ -122,10 +121,10 @@ def job_slm(slms: Sequence[Slm], name: str | None, base: str | None, adapter: st
         ConfigError: There is no such SLM, or there are several and none is named.
     """
     if name is None and len(slms) != 1:
-        raise ConfigError(f"the job file has {len(slms)} SLMs: name one with --slm")
+        raise ConfigError(errors.SEVERAL_SLMS, slms=len(slms))
     found = [slm for slm in slms if name in (None, slm.name)]
     if not found:
-        raise ConfigError(f"the job file has no SLM {name!r}; it has {', '.join(slm.name for slm in slms)}")
+        raise ConfigError(errors.NO_SUCH_SLM, slm=name, slms=", ".join(slm.name for slm in slms))
     slm = found[0].model_copy(update={"model": base}) if base else found[0]
     if adapter is None:
         return slm

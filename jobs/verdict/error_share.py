@@ -4,6 +4,7 @@ from collections import Counter
 from fractions import Fraction
 
 from ragassay.jobs.config import Job
+from ragassay.jobs.verdict import errors as codes
 from ragassay.pipeline.errors import RowsError
 from ragassay.schemas.columns import Status
 from ragassay.schemas.manifest import Run
@@ -31,9 +32,4 @@ def refuse_too_many_errors(job: Job, run: Run, output_uri: str) -> None:
     """
     errors, rows = run.errors.get("errors", 0), run.errors.get("rows", 0)
     if errors > Fraction(repr(float(job.max_error_share))) * rows:  # as it is written: 0.29 of 100 are 29
-        raise RowsError(
-            f"{errors:,} of the {rows:,} rows that were last written to {output_uri} ended with status error, more than "
-            f"max_error_share {job.max_error_share:g} allows. Nothing is lost; `error` of each row says where it arose. "
-            "Report it, or score into another OUTPUT with a version that has it mended (where all arose in finalize, "
-            "`ragassay finalize` with that version is enough); a larger max_error_share lets such runs pass"
-        )
+        raise RowsError(codes.TOO_MANY_ERRORS, errors=errors, rows=rows, output=output_uri, most=job.max_error_share)

@@ -18,6 +18,7 @@ from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.resources import DRIVER_CPUS
 from ragassay.jobs.sections import Normalize
 from ragassay.jobs.storage import Folder
+from ragassay.jobs.verdict import errors
 from ragassay.pipeline.errors import FitError, OutputError
 from ragassay.pipeline.members import NUMBERS, Value, logprobs_of, member_structs, readable_scores
 from ragassay.pipeline.verdict.moments import merge, moments_of
@@ -43,7 +44,7 @@ def fit_output(job: Job, output: Folder, without: Collection[str] = ()) -> dict[
 
     raw = open_raw(output).without(without).partitions
     if not raw:
-        raise OutputError(f"output {output.uri} holds no scored rows: run `ragassay score INPUT {output.uri}` first")
+        raise OutputError(errors.NO_SCORED_ROWS, output=output.uri)
     values = job.values
     stats: dict[str, PartitionStats] = {}
     tasks: dict[str, Any] = {}
@@ -142,17 +143,16 @@ def _frozen(path: str, values: Mapping[str, str]) -> dict[str, Fit]:
             data = next((run["fit"]["members"] for run in reversed(data["runs"]) if run["fit"] and run["fit"]["members"]), {})
         fits = {m: Fit(**{key: data[m][key] for key in ("mu", "sigma", "count", "low")}) for m in members}
     except OSError as error:
-        raise FitError(f"frozen statistics {path}: {error.strerror or error}") from error
+        raise FitError(errors.UNREADABLE_STATISTICS, path=path, reason=error.strerror or error) from error
     except (ValueError, TypeError, KeyError) as error:
         raise FitError(
-            f"frozen statistics {path} must hold mu, sigma, count and low of {', '.join(members)}, or be a manifest.json: "
-            f"{type(error).__name__} {error}"
+            errors.WRONG_STATISTICS, path=path, members=", ".join(members), type=type(error).__name__, reason=error
         ) from error
     for name, fit in fits.items():
         if not (np.isfinite([fit.mu, fit.sigma, fit.low]).all() and fit.sigma > 0):
-            raise FitError(f"frozen statistics {path}: SLM {name!r} has mu {fit.mu} and sigma {fit.sigma}; sigma must be > 0")
+            raise FitError(errors.FROZEN_SIGMA, path=path, member=name, mu=fit.mu, sigma=fit.sigma)
         if data[name].get("value", values[name]) != values[name]:
-            raise FitError(f"frozen statistics {path}: those of SLM {name!r} are of {data[name]['value']}, not {values[name]}")
+            raise FitError(errors.FROZEN_VALUE, path=path, member=name, value=data[name]["value"], wanted=values[name])
     return fits
 
 

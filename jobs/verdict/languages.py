@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ragassay.jobs.config import ANY, Job
+from ragassay.jobs.verdict import errors
 from ragassay.jobs.verdict.bundled_calibration import bundled_calibration, bundled_detectors, is_of_members
 from ragassay.jobs.verdict.parts import calibration_of
 from ragassay.pipeline.errors import OutputError
@@ -80,7 +81,4 @@ def refuse_more_languages(job: Job, manifest: Manifest, stats: Mapping[str, Part
     if not left_out or now is None or (then is not None and now != ANY and set(now) <= set(then)):
         return
     before = "those of the members" if then is None else ", ".join(then)
-    raise OutputError(
-        f"languages: {now if now == ANY else ', '.join(now)}, but {left_out} rows of the output were not scored, as the "
-        f"languages were {before}: score the logs into another OUTPUT, or take the setting back"
-    )
+    raise OutputError(errors.MORE_LANGUAGES, languages=now if now == ANY else ", ".join(now), rows=left_out, before=before)

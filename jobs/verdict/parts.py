@@ -9,6 +9,7 @@ from typing import Any
 from ragassay.jobs.config import BUNDLED, NONE, Job
 from ragassay.jobs.output.calibration_file import load_calibration, rule_of
 from ragassay.jobs.sections import DEFAULT_EPSILON, DEFAULT_MEAN, DEFAULT_POSITIVE, DEFAULT_SENTENCE, check_positive
+from ragassay.jobs.verdict import errors
 from ragassay.jobs.verdict.bundled_calibration import bundled_calibration, bundled_detectors, is_fitted_for
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.verdict.aggregate import legal_pairs
@@ -81,14 +82,11 @@ def parts_of(job: Job, calibration: Calibration | None) -> Parts:
     try:
         check_positive(rule.mean, rule.positive)
     except ValueError as error:
-        raise ConfigError(f"aggregate: {error}") from error
+        raise ConfigError(errors.AGGREGATE, reason=error) from error
     if (rule.mean, rule.positive) not in legal_pairs(rule.sentence is not None):
-        raise ConfigError(
-            f"rule: both flags sentences by a fraction of the threshold, which needs positive scores, and the {rule.mean} mean "
-            f"of scores under positive: {rule.positive} has none: make positive cdf, clip or shift, or write `rule: aggregate`"
-        )
+        raise ConfigError(errors.MEAN_OF_NO_POSITIVE_SCORES, mean=rule.mean, positive=rule.positive)
     if calibration is not None and changed and not job.threshold.is_given:
-        raise ConfigError(_other_scale(calibration, changed, base))
+        raise _other_scale(calibration, changed, base)
     fits_scores = calibration is not None and not changed and not own_moments and rule.sentence == base.sentence
     return Parts(
         rule,
@@ -113,12 +111,10 @@ def name_of(calibration: Calibration) -> str:
     return BUNDLED_NAME if known else f"calibration {calibration.calibration_id}"
 
 
-def _other_scale(calibration: Calibration, changed: dict[str, Any], base: Rule) -> str:
+def _other_scale(calibration: Calibration, changed: dict[str, Any], base: Rule) -> ConfigError:
     settings = ", ".join(f"{key} {value} (the calibration has {getattr(base, key)})" for key, value in changed.items())
-    return (
-        f"aggregate: the threshold of the {name_of(calibration)} is not for scores made with {settings}: give a threshold too, "
-        f"such as `threshold: {{quantile: 0.2}}`, leave {', '.join(changed)} out, or write `calibration: {NONE}`"
-    )
+    keys = ", ".join(changed)
+    return ConfigError(errors.OTHER_SCALE, calibration=name_of(calibration), settings=settings, keys=keys, none=NONE)
 
 
 def _origins(

@@ -14,6 +14,7 @@ from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.resources import DRIVER_CPUS
 from ragassay.jobs.sections import DEFAULT_QUANTILE, Threshold
 from ragassay.jobs.storage import Folder
+from ragassay.jobs.verdict import errors as codes
 from ragassay.jobs.verdict.error_share import worst_share
 from ragassay.jobs.verdict.finalize import Finalized, finalize_partition, score_cells
 from ragassay.jobs.verdict.fit import fits_of
@@ -136,11 +137,7 @@ def decide_alone(job: Job, calibration: Calibration | None, run_id: str) -> tupl
     """
     parts = parts_of(job, calibration)
     if (parts.own_moments and job.normalize.source != "frozen") or parts.tau is None:
-        raise ConfigError(
-            "one answer has no moments or quantile of its own, and the bundled ones are of the default members alone, under a "
-            "job that leaves normalize, threshold and weights as they are: name an output of this job (--like OUTPUT), "
-            "a calibration (--calibration FILE), or have in the job both normalize.source: frozen and threshold.value"
-        )
+        raise ConfigError(codes.NOTHING_TO_JUDGE_BY)
     weights = parts.rule.weights
     members = {name: value for name, value in job.values.items() if not weights or name in weights}
     fits = fits_of(job.normalize, members, {}, [], 1) if parts.own_moments else {}
@@ -278,7 +275,7 @@ def write_verdicts(output: Folder, manifest: Manifest, scores: Scores, settings:
         advance(1, "partitions")
         rows_in = rows[hive_path(partition)]
         if not done.rows == rows_in == sum(scores.stats[partition].rows.values()):
-            raise BalanceError(f"partition {partition!r}: {rows_in} rows in, {done.rows} rows in scored/")
+            raise BalanceError(codes.PARTITION_UNBALANCED, partition=partition, rows_in=rows_in, rows_out=done.rows)
     return finished
 
 

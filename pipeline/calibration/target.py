@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ragassay.pipeline.arrays import Bools, Floats
+from ragassay.pipeline.calibration import errors
 from ragassay.pipeline.calibration.metrics import threshold_above, threshold_below
 from ragassay.pipeline.errors import ConfigError
 from ragassay.schemas.columns import SUPPORTED
@@ -47,15 +48,15 @@ def parse_target(text: str, of: str = SUPPORTED) -> Target:
     """
     found = re.fullmatch(r"(precision|recall)\s*>=\s*([0-9.]+)|(flagged)\s*=\s*([0-9.]+)|(f1|mean)", text.strip().lower())
     if found is None:
-        raise ConfigError(f"target {text!r} is none of: {FORMS}")
+        raise ConfigError(errors.UNKNOWN_TARGET, target=text, forms=FORMS)
     metric = found[1] or found[3] or found[5]
     number = found[2] or found[4]
     try:
         level = float(number or 0)
     except ValueError as error:
-        raise ConfigError(f"target {text!r}: {number!r} is no number") from error
+        raise ConfigError(errors.TARGET_NO_NUMBER, target=text, number=number) from error
     if number is not None and not 0 < level < 1:
-        raise ConfigError(f"target {text!r}: the number must lie between 0 and 1")
+        raise ConfigError(errors.TARGET_OUT_OF_RANGE, target=text)
     return Target(metric, level, of)
 
 

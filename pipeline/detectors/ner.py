@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from ragassay.pipeline.detectors import errors
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.spacy_import import import_spacy
 
@@ -27,12 +28,7 @@ def load_ner(name: str) -> Any:
     try:
         nlp = spacy.load(name, exclude=["parser", "senter", "lemmatizer"])
     except OSError as error:
-        raise ConfigError(
-            f"detector: spaCy pipeline {name!r} is not installed: install it, or leave `ner` out to find names by rules"
-        ) from error
+        raise ConfigError(errors.PIPELINE_NOT_INSTALLED, pipeline=name) from error
     if not {"ner", "entity_ruler", "span_ruler"} & set(nlp.pipe_names):
-        raise ConfigError(
-            f"detector: spaCy pipeline {name!r} has no entity recogniser (it has {', '.join(nlp.pipe_names) or 'nothing'}): "
-            "name one that has, or leave `ner` out to find names by rules"
-        )
+        raise ConfigError(errors.NO_ENTITY_RECOGNISER, pipeline=name, components=", ".join(nlp.pipe_names) or "nothing")
     return nlp

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ragassay.pipeline.engines import errors
 from ragassay.pipeline.errors import ModelError
 
 BUNDLED = Path(__file__).parents[1] / "verifiers"
@@ -24,10 +25,7 @@ def locate_adapter(adapter: str) -> Path:
     names = sorted(p.name for p in BUNDLED.iterdir() if (p / WEIGHTS).exists()) if BUNDLED.exists() else []
     folder = BUNDLED / adapter if adapter in names else Path(adapter).expanduser()
     if not (folder / WEIGHTS).exists():
-        raise ModelError(
-            f"adapter {adapter!r} is unknown: give a folder with {WEIGHTS}, such as `ragassay tune` writes, or one of those "
-            f"that come with the package: {', '.join(names)}"
-        )
+        raise ModelError(errors.UNKNOWN_ADAPTER, adapter=adapter, file=WEIGHTS, known=", ".join(names))
     return folder
 
 
@@ -43,4 +41,4 @@ def trained_with(adapter: str) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
-        raise ModelError(f"adapter {adapter!r}: its {SETTINGS} can't be read: {error}") from error
+        raise ModelError(errors.UNREADABLE_ADAPTER, adapter=adapter, file=SETTINGS, reason=error) from error

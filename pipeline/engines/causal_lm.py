@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.dtype import Dtype, dtype_of
 from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.errors import ModelError
@@ -33,5 +34,5 @@ def load_causal_lm(model: Model, folder: str, dtype: Dtype, gpus: float, attenti
             use_safetensors=True,  # a pickle can run code
         ).eval()
     except Exception as error:
-        raise ModelError(f"SLM {model.name!r}: transformers can't load model {model.model!r}: {error}") from error
+        raise ModelError(errors.TRANSFORMERS_NOT_LOADED, member=model.name, model=model.model, reason=error) from error
     return loaded.cuda() if torch.cuda.is_available() else loaded

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.protocol import Engine, EngineOutput
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.listener import called, loaded
@@ -67,7 +68,9 @@ class EngineThread:
         try:
             return self._engine.label_logprobs(prompts, labels)
         except Exception as error:  # no row's fault: it must end the run, not pass for a row's
-            raise ModelError(f"{self._who}: the engine failed: {type(error).__name__}: {error}{_way_out(error)}") from error
+            raise ModelError(
+                errors.ENGINE_FAILED, member=self._who, type=type(error).__name__, reason=error, advice=_way_out(error)
+            ) from error
 
 
 def _way_out(error: Exception) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from ragassay.pipeline.engines import errors
 from ragassay.pipeline.errors import ModelError
 
 Ids = list[int]
@@ -102,7 +103,7 @@ def plain_tokenizer(tokenizer: Any) -> tuple[Any, dict[str, int]]:
 
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
-        raise ModelError(f"tokenizer {type(tokenizer).__name__} has no fast backend, so log text can't be kept plain in it")
+        raise ModelError(errors.SLOW_TOKENIZER, tokenizer=type(tokenizer).__name__)
     data = json.loads(backend.to_str())
     control = {token["content"]: int(token["id"]) for token in data["added_tokens"]}
     data.update(added_tokens=[], post_processor=None, truncation=None, padding=None)

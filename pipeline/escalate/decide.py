@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.errors import OutputError
+from ragassay.pipeline.escalate import errors
 from ragassay.schemas.columns import ENSEMBLE, HALLUCINATED, SCORED_SENTENCE, SUPPORTED
 
 
@@ -121,7 +122,7 @@ def _flags(scored: pa.RecordBatch, decided: Bools, counts: Ints, flags: Bools, j
     sentences = scored["sentences"]
     lengths = pc.fill_null(pc.list_value_length(sentences), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     if not np.array_equal(lengths[decided], counts):
-        raise OutputError(f"judge {judge!r} was asked about other sentences than scored/ has: move escalated/ away")
+        raise OutputError(errors.OTHER_SENTENCES, judge=judge)
     flat = sentences.flatten()
     of_decided = np.repeat(decided, lengths)
     fields = [flat.field(name) for name in SCORED_SENTENCE.names]

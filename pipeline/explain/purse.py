@@ -5,6 +5,7 @@ from threading import Condition
 
 from ragassay.pipeline.engines.text import Completion, Messages
 from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.explain import errors
 from ragassay.pipeline.explain.config import Price
 from ragassay.schemas.explanations import Outcome
 
@@ -49,10 +50,7 @@ class Purse:
                 self._left += self._most(chat) - cost
             self._change.notify_all()
         if completion.text is not None and not completion.prompt_tokens:
-            raise ModelError(
-                "the reasoner's server does not say how many tokens it used, so a budget in money can't be kept: leave --usd "
-                "out, and limit --sentences"
-            )
+            raise ModelError(errors.NO_USAGE)
 
     def _most(self, chat: Messages) -> float:
         """No tokenizer makes more tokens than there are bytes; a template adds a few a message."""

@@ -13,6 +13,7 @@ from ragassay.pipeline.engines.settings import EngineSettings, LocalSettings
 from ragassay.pipeline.engines.vllm_engine import Vllm
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.rows import Row
+from ragassay.pipeline.slm import errors
 
 DEFAULT_PROMPT = """\
 You check whether a statement is supported by a context. Reply with Yes or No only.
@@ -138,7 +139,7 @@ class Slm(Model):
             ConfigError: It is served.
         """
         if not isinstance(self.engine, LocalSettings):
-            raise ConfigError(f"SLM {self.name!r} is behind a server: this needs its weights, so name another engine")
+            raise ConfigError(errors.NEEDS_WEIGHTS, member=self.name)
         return self.engine
 
     @property

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from ragassay.pipeline.engines.plain_text import Ids, PlainText, Segment
 from ragassay.pipeline.engines.template_limits import render_chat
 from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.slm import errors
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.template import check_prompt, fill, placeholder, render_placeholders
 
@@ -202,7 +203,7 @@ def chat_around(user: str, tokenizer: Any, name: str, system: str | None) -> str
     try:
         return render_chat(tokenizer, messages)
     except Exception as error:  # whatever a template's expressions raise
-        raise ModelError(f"SLM {name!r}: its chat template fails ({error}): set chat: false, or another prompt") from error
+        raise ModelError(errors.CHAT_TEMPLATE_FAILS, member=name, reason=error) from error
 
 
 def check_template(slm: Slm) -> None:
@@ -229,10 +230,7 @@ def _line_break(slm: Slm, text: PlainText) -> int:
     known = len(alone) == 1 and alone[0] != text.unknown
     found: int | None = alone[0] if known else text.plain.token_to_id("<0x0A>")
     if found is None:
-        raise ModelError(
-            f"SLM {slm.name!r}: model {slm.model!r} has no single token for a line break: take {{{{ {PADDING} }}}} out of its "
-            "prompt"
-        )
+        raise ModelError(errors.NO_LINE_BREAK, member=slm.name, model=slm.model, padding=PADDING)
     return found
 
 
@@ -244,8 +242,5 @@ def _label_tokens(slm: Slm, which: str, words: Sequence[str], text: PlainText) -
     ids = {i[0] for i in encoded if len(i) == 1} | {i for i in named if i is not None}
     ids.discard(text.unknown)
     if not ids:
-        raise ModelError(
-            f"SLM {slm.name!r}: model {slm.model!r} has no single token for any of {list(words)}: "
-            f"name words that are one token of it in `{which}`"
-        )
+        raise ModelError(errors.NO_LABEL_TOKEN, member=slm.name, model=slm.model, words=list(words), which=which)
     return sorted(ids)

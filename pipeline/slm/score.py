@@ -18,6 +18,7 @@ from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.members import Value, member_values
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.sentence_ends import Span
+from ragassay.pipeline.slm import errors
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.row_prompts import Prompt, RowPrompts, prompt_order, prompts_of_rows
@@ -170,7 +171,7 @@ def _ask(call: Sequence[RowPrompts], slm: Slm, builder: PromptBuilder, engine: E
         return [RowScore(status=row.status, error=row.error) for row in call]
     output = engine.label_logprobs(prompts, [*builder.yes, *builder.no])
     if np.isnan(output.logprobs).any():
-        raise ModelError(f"SLM {slm.name!r} gave NaN for a prompt: try dtype float32; its scores can't be trusted")
+        raise ModelError(errors.GIVES_NAN, member=slm.name)
     logprobs = np.maximum(output.logprobs, LOWEST)
     yes = np.logaddexp.reduce(logprobs[:, : len(builder.yes)], axis=1)
     no = np.logaddexp.reduce(logprobs[:, len(builder.yes) :], axis=1)

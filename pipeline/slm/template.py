@@ -10,6 +10,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from ragassay.pipeline.engines.template_limits import TemplateLimitError, check_length, limited_steps, try_prompt
 from ragassay.pipeline.errors import ConfigError
+from ragassay.pipeline.slm import errors
 
 _OPEN, _CLOSE = "\ue000", "\ue001"  # private-use characters around a placeholder's name
 _PLACEHOLDER = re.compile(f"{_OPEN}([a-z]+[0-9]*){_CLOSE}")
@@ -34,7 +35,7 @@ def render(who: str, prompt: str, context: Sequence[str], texts: Mapping[str, st
         check_length(text, [*context, *texts.values()])
         return text
     except Exception as error:  # whatever a template's expressions raise
-        raise ConfigError(f"{who}: the prompt is no valid template: {error}") from error
+        raise ConfigError(errors.SYNTAX, member=who, reason=error) from error
 
 
 def placeholder(name: str) -> str:
@@ -69,19 +70,19 @@ def check_prompt(who: str, prompt: str, judged: str, before: str | None = None) 
     try:
         try_prompt(prompt, {"context": ["a", "b"], **dict.fromkeys(["question", judged, *others], "text")})
     except TemplateLimitError as error:
-        raise ConfigError(f"{who}: the prompt is no usable template: {error}") from error
+        raise ConfigError(errors.UNUSABLE, member=who, reason=error) from error
     text = render_placeholders(who, prompt, judged, 2, others)
     found = _PLACEHOLDER.findall(text)
     names = Counter(found)
     if names[judged] != 1:
-        raise ConfigError(f"{who}: the prompt must hold {{{{ {judged} }}}} exactly once, it holds it {names[judged]} times")
+        raise ConfigError(errors.JUDGED_ONCE, member=who, judged=judged, times=names[judged])
     if not (names["passage0"] and names["passage1"]):
-        raise ConfigError(f"{who}: the prompt must hold all passages of `context`: loop over it, or join it")
+        raise ConfigError(errors.NO_CONTEXT, member=who)
     if before and names[before] and (names[before] > 1 or found.index(before) > found.index(judged)):
-        raise ConfigError(f"{who}: {{{{ {before} }}}} may stand once in the prompt, before {{{{ {judged} }}}}")
+        raise ConfigError(errors.ORDER, member=who, before=before, judged=judged)
     rest = _PLACEHOLDER.sub("", text)
     if _OPEN in rest or _CLOSE in rest or not names.keys() <= {judged, "question", "passage0", "passage1", *others}:
-        raise ConfigError(f"{who}: the prompt may not change or cut question, context or {judged} by filters or slices")
+        raise ConfigError(errors.FILTERED, member=who, judged=judged)
 
 
 @lru_cache(maxsize=16)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from ragassay.pipeline.contain import contain, fault_of
 from ragassay.pipeline.errors import StageError
 from ragassay.pipeline.slm.config import Replicas
+from ragassay.pipeline.stages import errors
 from ragassay.schemas.columns import Status
 
 
@@ -140,4 +141,4 @@ def check_columns(stages: Sequence[Stage], source: pa.Schema, sink: pa.Schema) -
         elif known[field.name] != field.type:
             faults.append(f"the output has column {field.name!r} as {field.type}, and the stages give {known[field.name]}")
     if faults:
-        raise StageError("the stages of this plan do not fit together: " + "; ".join(faults))
+        raise StageError(errors.STAGES_DO_NOT_FIT, faults="; ".join(faults))

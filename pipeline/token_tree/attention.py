@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.token_tree import errors
 from ragassay.pipeline.token_tree.tree import Tree
 
 NAME = "token_tree"
@@ -77,7 +78,7 @@ def tree_attention(
 
     odd = [name for name in ("softcap", "s_aux", "sliding_window") if options.get(name) is not None]
     if odd:
-        raise ModelError(f"{type(module).__name__} needs {', '.join(odd)} in its attention: token trees have none such")
+        raise ModelError(errors.ATTENTION, module=type(module).__name__, parts=", ".join(odd))
     _, heads, _, width = query.shape
     groups = key.shape[1]
     outputs = []

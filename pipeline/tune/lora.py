@@ -11,6 +11,7 @@ from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.token_tree.attention import NAME, blocks_of, register
 from ragassay.pipeline.token_tree.tree import Tree
+from ragassay.pipeline.tune import errors
 from ragassay.pipeline.tune.merged import merge_forward
 
 
@@ -48,7 +49,7 @@ def add_lora(model: Any, *, rank: int, layers: int | None, seed: int) -> Any:
     try:
         return get_peft_model(model, config)
     except ValueError as error:
-        raise ModelError(f"LoRA can't be put on model {model.config.name_or_path!r}: {error}") from error
+        raise ModelError(errors.NO_LORA, model=model.config.name_or_path, reason=error) from error
 
 
 def load_for_training(slm: Slm, *, rank: int, layers: int | None, seed: int) -> Any:

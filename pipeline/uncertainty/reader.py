@@ -18,6 +18,7 @@ from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.listener import answered
 from ragassay.pipeline.token_tree.attention import NAME, blocks_of, register
 from ragassay.pipeline.token_tree.tree import Tree, grow
+from ragassay.pipeline.uncertainty import errors
 from ragassay.pipeline.uncertainty.attention import Watch
 from ragassay.pipeline.uncertainty.signs import Signs
 
@@ -86,8 +87,11 @@ class Reader:
             raise
         except Exception as error:
             raise ModelError(
-                f"model {self._name!r}: {type(self._model).__name__} can't be read token by token with its attention "
-                f"({type(error).__name__}: {error}): take another model"
+                errors.NO_TOKEN_READING,
+                model=self._name,
+                type=type(self._model).__name__,
+                error_type=type(error).__name__,
+                reason=error,
             ) from error
 
     def read(self, prompts: Sequence[Prompt], *, states: bool = False) -> list[Read]:
@@ -141,11 +145,14 @@ class Reader:
             told = np.concatenate([*_told(logits, tokens), np.empty((5, 0))], axis=1)
         if watch.layers != self._layers:
             raise ModelError(
-                f"model {self._name!r}: {watch.layers} of {self._layers} layers of {type(self._model).__name__} show their "
-                "attention: take a model whose layers all have full attention"
+                errors.PARTIAL_ATTENTION,
+                model=self._name,
+                shown=watch.layers,
+                layers=self._layers,
+                type=type(self._model).__name__,
             )
         if not np.isfinite(told).all():
-            raise ModelError(f"model {self._name!r}: it gives NaN: check its weights and dtype")
+            raise ModelError(errors.READS_NAN, model=self._name)
         ends = np.cumsum(lengths)[:-1]
         attention = [
             [array.cpu().numpy().astype(np.float64) for array in all_] for all_ in (watch.highest, watch.means, watch.last)
@@ -251,7 +258,7 @@ def _middle_states(model: Any, places: Ints | None) -> Iterator[list[Floats]]:
         return
     layers = getattr(model.get_decoder(), "layers", None)
     if layers is None:
-        raise ModelError(f"{type(model).__name__} has no list of layers, so no states for eigenscore: take another model")
+        raise ModelError(errors.NO_LAYERS, model=type(model).__name__)
     hook = layers[len(layers) // 2 - 1].register_forward_hook(keep)
     try:
         yield found

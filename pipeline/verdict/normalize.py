@@ -7,6 +7,7 @@ import numpy as np
 
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.errors import FitError
+from ragassay.pipeline.verdict import errors
 from ragassay.schemas.stats import Moments
 
 
@@ -41,17 +42,10 @@ def fit_member(name: str, moments: Moments) -> Fit:
         FitError: There is no value, or all values are equal (sigma = 0), so that nothing can be told apart.
     """
     if moments.low is None or moments.high is None:
-        raise FitError(
-            f"member {name!r} has no scored sentence to fit a mean and deviation from: see `status` and `error` in raw/ "
-            "for why its rows failed, or use frozen statistics (normalize.source: frozen)"
-        )
+        raise FitError(errors.NO_SENTENCE, member=name)
     # Equal values leave an M2 of rounding size, so the extremes decide.
     if moments.high == moments.low or moments.sigma == 0:
-        raise FitError(
-            f"member {name!r} gave all {moments.count} sentences the same value {moments.mean:.6g}, so sigma = 0 and nothing "
-            "can be told apart: score more than one sentence, check its prompt and labels, or use frozen statistics "
-            "(normalize.source: frozen)"
-        )
+        raise FitError(errors.NO_DEVIATION, member=name, sentences=moments.count, value=moments.mean)
     return Fit(mu=moments.mean, sigma=moments.sigma, count=moments.count, low=moments.low)
 
 

@@ -7,6 +7,7 @@ import pytest
 from ragassay.jobs.config import Job
 from ragassay.pipeline.errors import OutputError
 from tests.jobs.conftest import here, write_job
+from tests.raises import EXAMPLE
 
 
 @pytest.mark.parametrize("command", ["run", "score", "fit", "finalize", "escalate"])
@@ -17,7 +18,7 @@ def test_the_address_of_the_command_line_goes_before_the_job_files(
 
     def job(job: Job, *_: object, **__: object) -> None:
         seen.append(job.ray_address)
-        raise OutputError("far enough")
+        raise OutputError(EXAMPLE, text="far enough")
 
     monkeypatch.setattr(f"ragassay.jobs.run.{command}_job", job)
     config = write_job(tmp_path / "job.yaml", slms=[], detectors=[{"name": "a", "kind": "novelty"}], ray_address="of:1")

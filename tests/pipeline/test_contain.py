@@ -26,6 +26,7 @@ from ragassay.pipeline.stages.split import Split
 from ragassay.pipeline.stages.stage import run_contained
 from ragassay.schemas.columns import Status, logs_schema
 from tests.pipeline.slm.test_score import CountingEngine
+from tests.raises import EXAMPLE
 
 MARK = "SECRET"
 """Stands in the texts for which a part of the program is made to raise."""
@@ -163,7 +164,7 @@ def test_what_raises_is_found(scorer: SlmScorer, frequencies: Frequencies) -> No
 
 def test_faults_of_the_run_are_not_a_rows(scorer: SlmScorer) -> None:
     table = split(table_of([{"question": "q", "context": ["c c"], "response": "It opens."}]))
-    for error in (ModelError("dead"), OSError(28, "No space left on device"), ImportError("spacy")):
+    for error in (ModelError(EXAMPLE, text="dead"), OSError(28, "No space left on device"), ImportError("spacy")):
         with patch("ragassay.pipeline.stages.slm.score_rows", side_effect=error), pytest.raises(type(error)):
             scorer(table)
     dead = RuntimeError("CUDA error: an illegal memory access was encountered")
@@ -236,4 +237,4 @@ def test_a_fault_says_where_and_not_what() -> None:
     (said,) = contain(1, lambda _: deep("log text"), lambda _, error: fault_of(error))
     assert "KeyError in " in said and "log text" not in said
     with pytest.raises(ConfigError):
-        contain(1, lambda _: (_ for _ in ()).throw(ConfigError("c")), lambda _, error: None)
+        contain(1, lambda _: (_ for _ in ()).throw(ConfigError(EXAMPLE, text="c")), lambda _, error: None)

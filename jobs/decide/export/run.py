@@ -8,6 +8,7 @@ from itertools import chain
 
 from pyarrow import fs as pafs
 
+from ragassay.jobs.decide import errors
 from ragassay.jobs.decide.export.examples import EXAMPLES, examples, messages
 from ragassay.jobs.decide.export.flagged import REVIEW, flagged
 from ragassay.jobs.decide.export.pairs import pairs
@@ -95,7 +96,7 @@ def export(
     made = _MAKERS[fmt](read, options, tally)
     first = next(made, None)
     if first is None:
-        raise OutputError(_nothing(output, fmt, tally))
+        raise _nothing(output, fmt, tally)
     written = _WRITERS[fmt](target, chain([first], made, unchanged(output)))
     return Exported(written, tally.passed, dict(tally.left_out), tally.used)
 
@@ -103,11 +104,11 @@ def export(
 def _check_options(fmt: Format, options: Options) -> None:
     similarity = options.near_duplicates
     if similarity is not None and not 0 < similarity <= 1:
-        raise ConfigError(f"near duplicates: the similarity must be above 0 and at most 1, not {similarity:g}")
+        raise ConfigError(errors.SIMILARITY_OUT_OF_RANGE, similarity=similarity)
     if similarity is not None and fmt not in (Format.MESSAGES, Format.PARQUET):
-        raise ConfigError(f"near duplicates are left out of messages and parquet only, not of {fmt}: drop the option")
+        raise ConfigError(errors.NO_NEAR_DUPLICATES, format=fmt)
     if fmt in FOR_REVIEWERS and (options.system is not None or not options.context_in_prompt or options.only_clean):
-        raise ConfigError("flagged sentences have no prompt and are never clean: drop the options on system, context and clean")
+        raise ConfigError(errors.OPTIONS_OF_FLAGGED)
 
 
 def _target(output: Folder, dest: str) -> Folder:
@@ -116,28 +117,25 @@ def _target(output: Folder, dest: str) -> Folder:
     try:
         kind = target.fs.get_file_info(target.root).type
     except OSError as error:
-        raise OutputError(f"{dest} can't be written: {error}") from error
+        raise OutputError(errors.NOT_WRITABLE, path=dest, reason=error) from error
     if kind not in (pafs.FileType.NotFound, pafs.FileType.Directory):
-        raise OutputError(f"{dest} exists already: name another file, or delete it first")
+        raise OutputError(errors.EXPORT_FILE_EXISTS, path=dest)
     refuse_inside(output, target, dest)
     check_writable(target, dest)
     return target
 
 
-def _nothing(output: Folder, fmt: Format, tally: Tally) -> str:
+def _nothing(output: Folder, fmt: Format, tally: Tally) -> OutputError:
     size = sum(tally.left_out.values())
     if not size:
-        return f"output {output.uri}: scored/ has no rows: run `ragassay finalize {output.uri}` first"
+        return OutputError(errors.NO_ROWS, output=output.uri)
     why = ", ".join(f"{count:,} {reason}" for reason, count in tally.left_out.most_common())
     what = {
         Format.DPO: "no pair: that is a supported and a hallucinated response, of different text, to the same question over "
         "the same context",
         **dict.fromkeys(FOR_REVIEWERS, "no sentence is flagged"),
     }.get(fmt, "no row passes")
-    return (
-        f"output {output.uri}: {what} ({size:,} rows: {why}). Nothing was written; `ragassay finalize` "
-        "gives verdicts under another threshold"
-    )
+    return OutputError(errors.NOTHING_PASSES, output=output.uri, format=fmt, what=what, rows=size, why=why)
 
 
 _MAKERS: dict[Format, Callable[[Read, Options, Tally], Iterator[Row]]] = {

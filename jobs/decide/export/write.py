@@ -8,6 +8,7 @@ from itertools import islice
 import pyarrow as pa
 from pyarrow import parquet as pq
 
+from ragassay.jobs.decide import errors
 from ragassay.jobs.decide.export.rows import Row
 from ragassay.jobs.storage import Folder, writing
 from ragassay.pipeline.errors import OutputError
@@ -25,7 +26,7 @@ def _whole(target: Folder, compression: str | None = None) -> Iterator[pa.Native
         with writing(target.fs, target.root, compression) as stream:
             yield stream
     except OSError as error:
-        raise OutputError(f"{target.uri} can't be written: {error}") from error
+        raise OutputError(errors.NOT_WRITABLE, path=target.uri, reason=error) from error
 
 
 def _text_file(target: Folder) -> AbstractContextManager[pa.NativeFile]:

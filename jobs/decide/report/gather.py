@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ragassay.jobs.decide import errors
 from ragassay.jobs.decide.report.explained import Explanations, count_explanations
 from ragassay.jobs.decide.report.responses import Response, responses
 from ragassay.jobs.decide.report.scales import Scales
@@ -160,7 +161,7 @@ def _values(table: pa.Table, name: str) -> pa.ChunkedArray:
     """A column's values as text; a point in time as its day."""
     column = table[name]
     if pa.types.is_nested(column.type) or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-        raise InputError(f"column {name!r} holds {column.type}: slices are of plain values")
+        raise InputError(errors.NESTED_SLICE, column=name, type=column.type)
     return pc.strftime(column, format="%Y-%m-%d") if pa.types.is_timestamp(column.type) else column.cast(pa.string())
 
 

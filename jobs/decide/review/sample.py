@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ragassay.jobs.decide import errors
 from ragassay.jobs.output.scored_dataset import Position, Rows, ScoredDataset, open_scored
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Bools, Floats
@@ -101,9 +102,9 @@ def draw(
     if not counts:
         which = " with an id of its own in its partition, which labels need" if repeated else ""
         where_said = f" where {_said(conditions)}" if conditions else ""
-        raise InputError(f"output {output.uri} has no scored row{which}{where_said}")
+        raise InputError(errors.REVIEW_NO_ROW, output=output.uri, which=which, where=where_said)
     if size < len(counts):
-        raise ConfigError(f"a stratified sample takes a row of each of {len(counts)} strata: --sample {len(counts)} at least")
+        raise ConfigError(errors.SAMPLE_TOO_SMALL, strata=len(counts), least=len(counts))
     sizes = allocation(size, counts)
     drawn = [
         (digest, Drawn(position, stratum, sizes[stratum] / counts[stratum]))

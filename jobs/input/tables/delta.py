@@ -15,6 +15,7 @@ from pyarrow import fs as pafs
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.formats import look_at
 from ragassay.jobs.input.parquet import open_parquet
+from ragassay.jobs.input.tables import errors
 from ragassay.jobs.input.tables.places import library, location, storage_options
 from ragassay.jobs.input.tables.projected import CHANGE, INSERT, Projected, projected
 from ragassay.jobs.input.tables.since import AsOf, Growth, Runs, begin_of
@@ -78,7 +79,7 @@ def find_delta(folder: Folder, source: Input, runs: Runs) -> Logs:
             return delta.DeltaTable(location(folder), version=version, storage_options=storage_options(folder) or None)
         except (exceptions.DeltaError, OSError, ValueError) as error:
             at = "" if version is None else f" at version {version}"
-            raise InputError(f"Delta table {folder.address} can't be read{at}: {str(error).splitlines()[0]}") from error
+            raise InputError(errors.UNREADABLE_DELTA, table=folder.address, at=at, reason=str(error).splitlines()[0]) from error
 
     table = opened(source.version)
     version = table.version()
@@ -150,10 +151,7 @@ def _without_deleted(table: Any) -> AsOf:
 
 
 def _refuse_vectors(table: str, files: int) -> None:
-    raise InputError(
-        f"Delta table {table}: {files} files got deletion vectors (rows that are deleted without a rewrite) and were replaced "
-        "since, so that their rows can't be told: score the table into another OUTPUT, or go on behind that with input.since"
-    )
+    raise InputError(errors.DELETION_VECTORS, table=table, files=files)
 
 
 def _as_text(value: Any) -> str | None:
@@ -175,10 +173,7 @@ def _commits(folder: Folder, since: int, version: int) -> Iterator[Commit]:
     for number in range(since + 1, version + 1):
         text = folder.read(f"{LOG}/{number:020d}.json")
         if text is None:
-            raise InputError(
-                f"Delta table {folder.address}: its log no longer has version {number}, and does not tell what came in since "
-                f"version {since}: score the table into another OUTPUT, or go on behind a version that it has, with input.since"
-            )
+            raise InputError(errors.LOG_GONE, table=folder.address, version=number, since=since)
         yield parse_commit(number, text)
 
 
@@ -215,9 +210,7 @@ def _file(
     folder: Folder, path: str, size: int, values: Mapping[str, str | None], keys: Sequence[str], *, vector: bool
 ) -> LogFile:
     if "://" in path or path.startswith("/"):
-        raise InputError(
-            f"Delta table {folder.address} names a file elsewhere, {path} (a shallow clone?): name the table it is of"
-        )
+        raise InputError(errors.FILE_ELSEWHERE, table=folder.address, path=path)
     # An empty string and null are the same to a partition column.
     partition = tuple((key, _WHOLE_SECOND.sub(r"\1", values[key] or NULL)) for key in keys)
     error = "it has a deletion vector" if vector else None
@@ -229,10 +222,7 @@ def _refuse_gone(folder: Folder, files: Sequence[LogFile]) -> None:
     infos = folder.fs.get_file_info([file.fs_path for file in files if file.error is not None])
     gone = [info.path for info in infos if info.type == pafs.FileType.NotFound]
     if gone:
-        raise InputError(
-            f"Delta table {folder.address}: {len(gone)} files of the version that is asked for are gone, such as {gone[0]}: it "
-            "was vacuumed since. Read a later version (input.version), or go on behind that version, with input.since"
-        )
+        raise InputError(errors.VACUUMED, table=folder.address, files=len(gone), example=gone[0])
 
 
 def _name_in(column: pa.Field, file: pa.Schema) -> str | None:
@@ -241,10 +231,7 @@ def _name_in(column: pa.Field, file: pa.Schema) -> str | None:
     if name not in file.names:
         return None
     if _nested_names(column.type) - _nested_names(file.field(name).type) and _mapped(column):
-        raise InputError(
-            f"column {column.name!r} of a Delta table has fields inside that are mapped to other names (column mapping), which "
-            "can't be read here: write the table anew without column mapping, or leave the column out of a copy"
-        )
+        raise InputError(errors.COLUMN_MAPPING, column=column.name)
     return name
 
 

@@ -12,6 +12,7 @@ from pyarrow import fs as pafs
 from ragassay.jobs.address import address_of
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.formats import look_at
+from ragassay.jobs.input.tables import errors
 from ragassay.jobs.input.tables.delta import NULL
 from ragassay.jobs.input.tables.places import iceberg_properties, library
 from ragassay.jobs.input.tables.projected import projected
@@ -40,15 +41,12 @@ def catalog_table(name: str, properties: Mapping[str, str]) -> tuple[Any, str]:
     """
     catalog, _, identifier = name.partition("/")
     if "." not in identifier:
-        raise InputError(f"{name!r} names no Iceberg table: CATALOG/NAMESPACE.TABLE is wanted, such as prod/rag.logs")
+        raise InputError(errors.NO_ICEBERG_NAME, name=name)
     loading = library("pyiceberg.catalog", f"the Iceberg table {name}")
     try:
         return loading.load_catalog(catalog or None, **{**_ARROW_IO, **properties}), identifier
     except Exception as error:  # whatever its database or server says
-        raise InputError(
-            f"the Iceberg catalog {catalog!r} can't be opened: {_said(error)}. Its properties come from pyiceberg's "
-            "configuration (.pyiceberg.yaml, PYICEBERG_CATALOG__…), or from `input: {catalog: {…}}`"
-        ) from error
+        raise InputError(errors.NO_CATALOG, catalog=catalog, reason=_said(error)) from error
 
 
 @dataclass(frozen=True)
@@ -144,14 +142,14 @@ def _table(uri: str, properties: Mapping[str, str]) -> Any:
     except InputError:
         raise
     except Exception as error:  # whatever its catalog, or a file of it, says
-        raise InputError(f"Iceberg table {uri} can't be read: {_said(error)}") from error
+        raise InputError(errors.UNREADABLE_ICEBERG, table=uri, reason=_said(error)) from error
 
 
 def _snapshot(table: Any, name: str, wanted: int | None) -> Any:
     found = table.current_snapshot() if wanted is None else table.snapshot_by_id(wanted)
     if found is None and wanted is not None:
         known = ", ".join(str(one.snapshot_id) for one in table.snapshots()[-3:])
-        raise InputError(f"Iceberg table {name} has no snapshot {wanted} (expired?); its last ones are {known or 'none'}")
+        raise InputError(errors.NO_SNAPSHOT, table=name, snapshot=wanted, known=known or "none")
     return found
 
 
@@ -165,11 +163,7 @@ def _steps(table: Any, name: str, since: int, last: Any) -> list[Any]:
             return steps[::-1]
         at = table.snapshot_by_id(at.parent_snapshot_id) if at.parent_snapshot_id is not None else None
     if at is None and steps:
-        raise InputError(
-            f"Iceberg table {name}: snapshot {since} is none of those before {last.snapshot_id} (expired, or rolled back), "
-            "so nothing tells what came in since: go on behind another one with input.since, or score the table into another "
-            "OUTPUT"
-        )
+        raise InputError(errors.SNAPSHOT_GONE, table=name, since=since, last=last.snapshot_id)
     return steps[::-1]
 
 
@@ -188,10 +182,7 @@ class _Tasks:
             tasks = list(self._table.scan(snapshot_id=snapshot).plan_files())
         except (ValueError, NotImplementedError) as error:
             if "equality" in str(error):
-                raise InputError(
-                    f"Iceberg table {self._name}: snapshot {snapshot} has equality deletes, which can't be read here: have "
-                    "them applied (rewrite_data_files), or read a snapshot before them with input.version"
-                ) from error
+                raise InputError(errors.EQUALITY_DELETES, table=self._name, snapshot=snapshot) from error
             raise
         files = (self._file(task.file, snapshot if task.delete_files else None) for task in tasks)
         return {file.path: file for file in files}
@@ -219,7 +210,7 @@ class _Tasks:
     def _file(self, data: Any, deletes_of: int | None) -> LogFile:
         kind = str(getattr(data.file_format, "value", data.file_format))
         if kind.upper() != "PARQUET":
-            raise InputError(f"Iceberg table {self._name} has a file in {kind}, {data.file_path}: only Parquet is read here")
+            raise InputError(errors.NO_PARQUET, table=self._name, format=kind, path=data.file_path)
         scheme, place, path = self._table.io.parse_location(data.file_path)
         self._places.add((scheme, place))
         location = str(self._table.location()).rstrip("/") + "/"
@@ -248,9 +239,7 @@ class _Tasks:
     def file_system(self) -> pafs.FileSystem:
         """The file system that all files lie on."""
         if len(self._places) > 1:
-            raise InputError(
-                f"Iceberg table {self._name} has files in several places, {sorted(self._places)}: one is read here"
-            )
+            raise InputError(errors.SEVERAL_PLACES, table=self._name, places=sorted(self._places))
         if not self._places or next(iter(self._places))[0] == "file":
             return pafs.LocalFileSystem()
         return self._table.io.fs_by_scheme(*next(iter(self._places)))
@@ -271,7 +260,7 @@ class _Tasks:
         for snapshot in reversed(self._table.snapshots()):
             if file.path in self.as_of(snapshot.snapshot_id):
                 return Scan(self._table.metadata_location, self._properties(), snapshot.snapshot_id, file.uri)
-        raise InputError(f"Iceberg table {self._name}: {file.uri} is in none of its snapshots any more")
+        raise InputError(errors.FILE_GONE, table=self._name, file=file.uri)
 
     def _plainly(self, file: pa.Schema) -> bool:
         """Whether a file's columns can be told apart by their ids alone: it has them, and the same names within structs."""

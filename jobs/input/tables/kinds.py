@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pyarrow import fs as pafs
 
 from ragassay.jobs.input.files import Logs
+from ragassay.jobs.input.tables import errors
 from ragassay.jobs.input.tables.delta import LOG, find_delta
 from ragassay.jobs.input.tables.iceberg import SCHEME, find_iceberg
 from ragassay.jobs.input.tables.lance import VERSIONS, find_lance
@@ -35,10 +36,7 @@ def find_table(uri: str, source: Input, runs: Runs) -> Logs | None:
             return find(folder, source, runs)
     if source.of_tables:
         given = " and ".join(f"input.{name}" for name in source.of_tables)
-        raise InputError(
-            f"input {uri!r} is no table, and {given} is of tables: name the folder of a Delta table or a Lance dataset, or an "
-            "Iceberg table as iceberg://CATALOG/NAMESPACE.TABLE or by its metadata file (….metadata.json)"
-        )
+        raise InputError(errors.NO_TABLE, uri=uri, option=given)
     return None
 
 

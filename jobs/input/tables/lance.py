@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 
 from ragassay.jobs.input.files import LogFile, Logs
+from ragassay.jobs.input.tables import errors
 from ragassay.jobs.input.tables.places import library, location, storage_options
 from ragassay.jobs.input.tables.since import Growth, Runs, begin_of
 from ragassay.jobs.sections import Input
@@ -114,10 +115,7 @@ class _Versions:
         except (ValueError, OSError) as error:
             at = "" if version is None else f" at version {version} (cleaned up?)"
             said = str(error).splitlines()[0].partition(", /")[0]  # its own source files come behind
-            raise InputError(
-                f"Lance dataset {self._folder.address} can't be read{at}: {said}. Another version can be named with "
-                "input.version, or the one to go on behind with input.since"
-            ) from error
+            raise InputError(errors.UNREADABLE_LANCE, table=self._folder.address, at=at, reason=said) from error
 
     def operation(self, version: int) -> str:
         """What a version did."""

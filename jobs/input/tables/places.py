@@ -5,6 +5,7 @@ import os
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from ragassay.jobs.input.tables import errors
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import InputError
 
@@ -24,9 +25,7 @@ def library(name: str, what: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise InputError(
-            f"{what} needs a library that is not installed ({error.name}): pip install ragassay[tables]"
-        ) from error
+        raise InputError(errors.LIBRARY_MISSING, need=what, library=error.name) from error
 
 
 def location(folder: Folder) -> str:

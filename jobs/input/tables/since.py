@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from ragassay.jobs.address import address_of
 from ragassay.jobs.input.files import LogFile
+from ragassay.jobs.input.tables import errors
 from ragassay.jobs.sections import Input
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.manifest import Run
@@ -161,9 +162,4 @@ def refuse_rewrite(table: str, kind: str, version: int, what: str) -> None:
     feed = (
         "With delta.enableChangeDataFeed set before such a version, inserted rows are told apart. " if kind == "Delta" else ""
     )
-    raise InputError(
-        f"{kind} table {table}: version {version} ({what}) replaced files that may be scored already, and nothing tells which "
-        f"of its rows are new: a row would be scored twice. {feed}To go on without the rows that it "
-        f"brought, score up to the version before it (input.version), then go on behind it with `input: {{since: {version}}}`; "
-        "to have them all, score the table into another OUTPUT"
-    )
+    raise InputError(errors.REPLACED_FILES, kind=kind, table=table, version=version, reason=what, feed=feed)

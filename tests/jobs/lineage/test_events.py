@@ -25,6 +25,7 @@ from ragassay.jobs.storage import Folder, open_folder
 from ragassay.pipeline.errors import ConfigError, InputError
 from ragassay.schemas.manifest import Run
 from tests.conftest import example_rows, free_port, write_logs
+from tests.raises import EXAMPLE
 
 RUN = "20261101T030000Z-abc123"
 
@@ -123,7 +124,7 @@ def test_a_table_has_its_version(server: Server, tmp_path: Path) -> None:
     far = Folder(pafs.LocalFileSystem(), str(tmp_path / "out"), "s3://KEY:SECRET@bkt/a%20b?region=eu")
     logs = find_delta(Folder(pafs.LocalFileSystem(), str(tmp_path / "t"), "s3://KEY:SECRET@bkt/t"), Input(), tuple)
     with pytest.raises(InputError), run_events(settings, "score", logs, far, run(), Console(quiet=True)):
-        raise InputError("s3://KEY:SECRET@bkt/t is bad")
+        raise InputError(EXAMPLE, text="s3://KEY:SECRET@bkt/t is bad")
     (read,), (written,) = server.events[-1]["inputs"], server.events[-1]["outputs"]
     assert (read["namespace"], read["name"]) == ("s3://bkt", "t")
     assert (written["namespace"], written["name"]) == ("s3://bkt", "a b/scored") and "SECRET" not in json.dumps(server.events)
@@ -131,7 +132,10 @@ def test_a_table_has_its_version(server: Server, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("error", "said"),
-    [(InputError("logs are bad: mend them"), "logs are bad: mend them"), (ValueError("a user's text"), "ValueError")],
+    [
+        (InputError(EXAMPLE, text="logs are bad: mend them"), "logs are bad: mend them"),
+        (ValueError("a user's text"), "ValueError"),
+    ],
 )
 def test_a_run_that_fails_says_so_and_quotes_no_text(server: Server, tmp_path: Path, error: Exception, said: str) -> None:
     output = open_folder(str(tmp_path / "out"))

@@ -22,6 +22,7 @@ from ragassay.jobs.storage import Folder, open_folder
 from ragassay.pipeline.errors import OutputError, OutputInUse
 from ragassay.schemas.manifest import Manifest
 from tests.jobs.conftest import here
+from tests.raises import EXAMPLE, raises
 
 
 @pytest.fixture(params=["disk", "store"])
@@ -143,12 +144,12 @@ def test_a_run_that_has_waited_looks_at_its_input_again(tmp_path: Path, monkeypa
         return Logs, {}
 
     def stop(*_: object) -> None:
-        raise OutputError("enough")
+        raise OutputError(EXAMPLE, text="enough")
 
     monkeypatch.setattr(commands, "_read_input", look)
     monkeypatch.setattr(commands, "make_plan", stop)
     console = Console(quiet=True)
-    with pytest.raises(OutputError, match="enough"):
+    with raises("test.example"):
         score_job(Job(), "in", str(tmp_path), console)
     assert looks == [False]
 
@@ -159,6 +160,6 @@ def test_a_run_that_has_waited_looks_at_its_input_again(tmp_path: Path, monkeypa
     with ExitStack() as other:
         other.enter_context(locked(folder, "run"))
         when_it_waits(monkeypatch, other_run_ends)
-        with pytest.raises(OutputError, match="enough"):
+        with raises("test.example"):
             score_job(Job(), "in", str(tmp_path), console, RunOptions(wait=600.0))
     assert looks == [False, False, True]

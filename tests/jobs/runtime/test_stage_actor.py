@@ -13,6 +13,7 @@ from ragassay.pipeline import listener
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.slm.config import Replicas
 from ragassay.pipeline.stages.stage import Stage
+from tests.raises import EXAMPLE
 
 POOL = Replicas()
 
@@ -30,7 +31,7 @@ class Adds(Stage):
 
     def setup(self) -> None:
         if self.broken:
-            raise ModelError("no such model")
+            raise ModelError(EXAMPLE, text="no such model")
 
     def __call__(self, table: pa.Table) -> pa.Table:
         listener.answered(1, 1)

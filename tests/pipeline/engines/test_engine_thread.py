@@ -12,6 +12,7 @@ from ragassay.pipeline.engines import engine_thread
 from ragassay.pipeline.engines.engine_thread import EngineThread
 from ragassay.pipeline.engines.protocol import EngineOutput
 from ragassay.pipeline.errors import ModelError
+from tests.raises import EXAMPLE
 
 SECONDS = 0.05
 
@@ -74,7 +75,7 @@ def test_warm_up_fits_the_window() -> None:
 
 def test_what_the_engine_raises_reaches_the_caller() -> None:
     def fail() -> SlowEngine:
-        raise ModelError("no such model")
+        raise ModelError(EXAMPLE, text="no such model")
 
     with pytest.raises(ModelError, match="no such model"):
         EngineThread(fail)

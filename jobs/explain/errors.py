@@ -1,0 +1,35 @@
+"""What errors of this folder say."""
+
+from ragassay.pipeline.errors import Message
+
+TOO_FEW_SENTENCES = Message(
+    "explain.too-few-sentences",
+    "the first response alone has {flagged} flagged sentences, more than {sentences}: give more",
+)
+NO_OPINIONS = Message(
+    "explain.no-opinions",
+    "the strategy vanilla explains every flag and rejects none: take fallback or categorized",
+)
+NO_EXPLANATIONS = Message(
+    "explain.no-explanations",
+    "output {output} has no explanations yet: run `ragassay explain {output}` first",
+)
+JUDGEMENTS_LACK_COLUMN = Message(
+    "explain.judgements-lack-column",
+    "judgements {file} lack the column(s) {columns}: fill in a file of `explain --review`",
+)
+UNREADABLE_JUDGEMENTS = Message("explain.unreadable-judgements", "judgements {file} can't be read as Parquet: {reason}")
+NO_REASONER = Message(
+    "explain.no-reasoner",
+    "the job file names no model that explains: add to it, for example,\nexplain:\n  model: gpt-4.1-mini\n  engine: {{kind: "
+    "server, base_url: https://api.openai.com/v1, api_key_env: OPENAI_API_KEY}}\nor `explain: {{model: "
+    "Qwen/Qwen2.5-7B-Instruct, replicas: {{num_gpus: 1}}}}` for a pool of vLLM in the same Ray job, and name it with --config",
+)
+NO_PRICE = Message(
+    "explain.no-price",
+    "a budget in money needs to know what tokens cost: set explain.price: {{input: …, output: …}}",
+)
+BUDGET_OF_SEVERAL = Message(
+    "explain.budget-of-several",
+    "a budget in money is for a server that one replica asks: leave replicas out, and raise concurrency",
+)

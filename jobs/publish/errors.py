@@ -1,0 +1,51 @@
+"""What errors of this folder say."""
+
+from ragassay.pipeline.errors import Message
+
+URL_WITH_QUERY = Message(
+    "publish.url-with-query",
+    "the tool's address may hold no query (?) and no fragment (#): keys belong in the environment (docs/publish.md)",
+)
+URL_WITH_PASSWORD = Message(
+    "publish.url-with-password",
+    "the tool's address may hold no password: keys belong in the environment (docs/publish.md)",
+)
+NO_URL = Message("publish.no-url", "{url!r} is no address of a tool: give one such as https://host or http://localhost:6006")
+UNREADABLE_URL = Message(
+    "publish.unreadable-url",
+    "the tool's address can't be read: give one such as https://host or http://localhost:6006",
+)
+KEY_REFUSED = Message("publish.key-refused", "{url} refuses the key ({reason}): see {keys}")
+REDIRECTED = Message("publish.redirected", "{url} sends us on to {location}: name that address, if it is right")
+WEB_PAGE = Message(
+    "publish.web-page",
+    "{url} answers with a web page ({status}), as no API does: is it the tool's address, or is there a login before it?",
+)
+UNREACHABLE = Message("publish.unreachable", "{url}: {reason}, {tries} times. {kept}")
+TOLD_TO_WAIT = Message("publish.told-to-wait", "{url} asks to wait {seconds:.0f} seconds. {kept}")
+NO_LANGFUSE_KEYS = Message(
+    "publish.no-langfuse-keys",
+    "Langfuse wants the keys of a project: set {public_key} and {secret_key}",
+)
+HEADERS_SYNTAX = Message("publish.headers-syntax", "{variable} must be name=value,name=value")
+NO_COLUMN = Message("publish.no-column", "{option}: `scored/` has no column {column!r}. It has: {columns}")
+TOO_MUCH_REFUSED = Message(
+    "publish.too-much-refused",
+    "{url} refuses more than {most:,} verdicts of a partition, such as {reason!r}. Mend that; the same command goes on, and "
+    "tries the refused ones again",
+)
+UNREADABLE_STATE = Message(
+    "publish.unreadable-state",
+    "{path} can't be read: {reason}. Move it away: all is sent anew then, over what is there",
+)
+SOME_REFUSED = Message(
+    "publish.some-refused",
+    "{url} refused {refused:,} verdicts. The same command tries those of named rows again; --again sends all anew",
+)
+UNKNOWN_TRACES = Message(
+    "publish.unknown-traces",
+    "{url} knows none of the {traces:,} traces: name the column of their ids with --trace-column, and that of spans with "
+    "--span-column",
+)
+NO_API = Message("publish.no-api", "{url} has no such API ({reason}): is it the tool's address?")
+NO_ADDRESS = Message("publish.no-address", "where is the tool? Name it with --url, or set {variable}")

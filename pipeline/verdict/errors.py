@@ -1,0 +1,14 @@
+"""What errors of this folder say."""
+
+from ragassay.pipeline.errors import Message
+
+NO_SENTENCE = Message(
+    "fit.no-sentence",
+    "member {member!r} has no scored sentence to fit a mean and deviation from: see `status` and `error` in raw/ for why its "
+    "rows failed, or use frozen statistics (normalize.source: frozen)",
+)
+NO_DEVIATION = Message(
+    "fit.no-deviation",
+    "member {member!r} gave all {sentences} sentences the same value {value:.6g}, so sigma = 0 and nothing can be told "
+    "apart: score more than one sentence, check its prompt and labels, or use frozen statistics (normalize.source: frozen)",
+)
