@@ -28,3 +28,21 @@ def raises(code: str, **fields: Any) -> Iterator[pytest.ExceptionInfo[RagassayEr
     error = info.value
     assert error.code == code, f"{error.code}: {error}"
     assert {name: error.fields.get(name) for name in fields} == fields
+
+
+@contextmanager
+def refuses(fault: str) -> Iterator[pytest.ExceptionInfo[RagassayError]]:
+    """Check that a block raises an error of ours by its code; or refuses a job file, or logs, for a fault.
+
+    Args:
+        fault: Code of the error; place of the fault in the job file, such as `slms.0.name`; or code of a fault of the logs.
+
+    Yields:
+        What pytest knows of the error, once it is raised.
+    """
+    with pytest.raises(RagassayError) as info:
+        yield info
+    faults = info.value.fields.get("faults")
+    listed = faults if isinstance(faults, list) else []
+    known = {info.value.code, *(one.get("place") for one in listed), *(one["code"] for one in listed)}
+    assert fault in known, f"{fault}: {known}: {info.value}"

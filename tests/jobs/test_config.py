@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from ragassay.jobs.config import Job, load_job, make_job
-from ragassay.pipeline.errors import ConfigError
 from tests.conftest import REPO
+from tests.raises import raises, refuses
 
 
 def test_every_default_is_legal() -> None:
@@ -21,80 +21,80 @@ def test_shipped_job_files_are_legal(path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("slms: [{name: a}, {name: a}]", "names of members must differ"),
-        ("slms: []", "an ensemble needs a member"),
-        ("{slms: [], detectors: [{name: n, kind: novelty, in_ensemble: false}]}", "an ensemble needs a member"),
+        ("slms: [{name: a}, {name: a}]", "job"),
+        ("slms: []", "job"),
+        ("{slms: [], detectors: [{name: n, kind: novelty, in_ensemble: false}]}", "job"),
         (
             "{slms: [{name: a}, {name: b}], weights: {a: 1}}",
-            "weights must name every member of the ensemble and nothing else: a, b",
+            "job",
         ),
         ("{slms: [{name: a}], weights: {a: 0}}", "weights.a"),
         ("detectors: [{name: n, kind: magic}]", "detectors.0.kind"),
-        ("thresold: {value: 1}", "thresold: unknown key; did you mean threshold?"),
-        ("threshold: {qantile: 0.1}", "threshold.qantile: unknown key; did you mean quantile?"),
-        ("slms: [{name: a, replicas: {num_gpu: 1}}]", "slms.0.replicas.num_gpu: unknown key; did you mean num_gpus?"),
-        ("detectors: [{name: a, kind: novelty, in_ensembel: true}]", "in_ensembel: unknown key; did you mean in_ensemble?"),
-        ("judge: {name: a, base_url: 'http://a', modell: m}", "judge.modell: unknown key; did you mean model?"),
-        ("drift: {zzz: 1}", "drift.zzz: unknown key; known are error_rate, flagged, "),
-        ("aggregate: {epsilon: .inf}", "aggregate.epsilon: Input should be a finite number"),
+        ("thresold: {value: 1}", "thresold"),
+        ("threshold: {qantile: 0.1}", "threshold.qantile"),
+        ("slms: [{name: a, replicas: {num_gpu: 1}}]", "slms.0.replicas.num_gpu"),
+        ("detectors: [{name: a, kind: novelty, in_ensembel: true}]", "detectors.0.in_ensembel"),
+        ("judge: {name: a, base_url: 'http://a', modell: m}", "judge.model"),
+        ("drift: {zzz: 1}", "drift.zzz"),
+        ("aggregate: {epsilon: .inf}", "aggregate.epsilon"),
         ("aggregate: {epsilon: .nan}", "aggregate.epsilon"),
-        ("drift: {psi: .inf}", "drift.psi: Input should be a finite number"),
-        ("block_mib: .inf", "block_mib: Input should be a finite number"),
-        ("slms: [{name: a, replicas: {num_cpus: .inf}}]", "num_cpus: Input should be a finite number"),
-        ("threshold: {value: 1}\nslms: []\nthreshold: {value: 2}", "'threshold' stands in line 1 and again in line 3"),
-        ("slms:\n  - name: a\n    model: b\n    name: c", "'name' stands in line 2 and again in line 4"),
-        ("threshold: {value: 1, value: 2}", "'value' stands in line 1 and again in line 1"),
-        ("threshold: {value: !!int x}", "line 1: 'x' is no int"),
-        ("block_mib: !!float x", "line 1: 'x' is no float"),
-        ("threshold: {value: 0b_}", "line 1: '0b_' is no int"),
-        ("\ncalibration: !!timestamp x", "line 2: 'x' is no timestamp"),
-        ("calibration: !!timestamp 2026-02-30", "line 1: '2026-02-30' is no timestamp"),
-        ("calibration: !!bool perhaps", "line 1: 'perhaps' is no bool"),
-        ("threshold: {value: 1, quantile: 0.5}", "either value or quantile"),
+        ("drift: {psi: .inf}", "drift.psi"),
+        ("block_mib: .inf", "block_mib"),
+        ("slms: [{name: a, replicas: {num_cpus: .inf}}]", "slms.0.replicas.num_cpus"),
+        ("threshold: {value: 1}\nslms: []\nthreshold: {value: 2}", "config.no-yaml"),
+        ("slms:\n  - name: a\n    model: b\n    name: c", "config.no-yaml"),
+        ("threshold: {value: 1, value: 2}", "config.no-yaml"),
+        ("threshold: {value: !!int x}", "config.no-yaml"),
+        ("block_mib: !!float x", "config.no-yaml"),
+        ("threshold: {value: 0b_}", "config.no-yaml"),
+        ("\ncalibration: !!timestamp x", "config.no-yaml"),
+        ("calibration: !!timestamp 2026-02-30", "config.no-yaml"),
+        ("calibration: !!bool perhaps", "config.no-yaml"),
+        ("threshold: {value: 1, quantile: 0.5}", "threshold"),
         ("threshold: {quantile: 7}", "threshold.quantile"),
-        ("aggregate: {positive: none}", "harmonic mean needs positive"),
+        ("aggregate: {positive: none}", "aggregate"),
         ("aggregate: {mean: median}", "aggregate.mean"),
-        ("normalize: {source: frozen}", "frozen needs it"),
-        ("columns: {question: a, response: a}", "named twice"),
-        ("slms: [{name: a, supported: [Yes], unsupported: [Yes]}]", "share the words"),
-        ("slms: [{name: a, replicas: {min: 3, max: 2}}]", "below min"),
-        ("slms: [{name: a, quantization: fp8_per_channel}]", "is for vllm on GPUs"),
-        ("slms: [{name: a, replicas: {num_gpus: 0.5}}]", "need kv_cache_gib"),
-        ("slms: [{name: a, prompt: 'no field'}]", "exactly once"),
-        ("{slms: [{name: a}], escalate: {to: {name: j}}}", "give either share"),
-        ("{slms: [{name: a}], escalate: {to: {name: j}, share: 0.1, threshold: dynamic, when: a}}", "give either share"),
-        ("{slms: [{name: a}], escalate: {to: {name: j}, threshold: dynamic}}", "name the member in when"),
+        ("normalize: {source: frozen}", "normalize"),
+        ("columns: {question: a, response: a}", "columns"),
+        ("slms: [{name: a, supported: [Yes], unsupported: [Yes]}]", "slms.0"),
+        ("slms: [{name: a, replicas: {min: 3, max: 2}}]", "slms.0.replicas"),
+        ("slms: [{name: a, quantization: fp8_per_channel}]", "slms.0"),
+        ("slms: [{name: a, replicas: {num_gpus: 0.5}}]", "slms.0"),
+        ("slms: [{name: a, prompt: 'no field'}]", "prompt.judged-once"),
+        ("{slms: [{name: a}], escalate: {to: {name: j}}}", "escalate"),
+        ("{slms: [{name: a}], escalate: {to: {name: j}, share: 0.1, threshold: dynamic, when: a}}", "escalate"),
+        ("{slms: [{name: a}], escalate: {to: {name: j}, threshold: dynamic}}", "escalate"),
         (
             "{slms: [{name: a}], escalate: {to: {name: j}, share: 0.1, when: b}}",
-            "escalate.when names no member, 'b': .* one of a",
+            "job",
         ),
-        ("{slms: [{name: a}], escalate: {to: {name: a}, share: 0.1}}", "escalate.to needs a name of its own"),
-        ("{slms: [{name: a}], escalate: {to: {name: ensemble}, share: 0.1}}", "escalate.to needs a name of its own"),
-        ("{slms: [{name: uncertainty}], escalate: {to: {name: j}, share: 0.1}}", "call the member otherwise"),
-        ("{slms: [{name: a}], escalate: {to: {name: j}, share: 0.1, order: ts}}", "order goes with threshold: dynamic"),
+        ("{slms: [{name: a}], escalate: {to: {name: a}, share: 0.1}}", "job"),
+        ("{slms: [{name: a}], escalate: {to: {name: ensemble}, share: 0.1}}", "job"),
+        ("{slms: [{name: uncertainty}], escalate: {to: {name: j}, share: 0.1}}", "job"),
+        ("{slms: [{name: a}], escalate: {to: {name: j}, share: 0.1, order: ts}}", "escalate"),
         (
             "{slms: [{name: a}], escalate: {to: {name: j}, share: 0.1, price: {input: 1, output: 1}}}",
-            "what a served judge costs",
+            "escalate",
         ),
-        ("{slms: [{name: a}], escalate: {to: {name: j, prompt: x}, share: 0.1}}", "exactly once"),
+        ("{slms: [{name: a}], escalate: {to: {name: j, prompt: x}, share: 0.1}}", "prompt.judged-once"),
         (
             "{slms: [{name: a}], escalate: {to: {name: j, replica: 1}, share: 0.1}}",
-            "escalate.to.replica: unknown key; did you mean",
+            "escalate.to.replica",
         ),
-        ("{slms: [{name: a}], escalate: {to: {name: j}, shar: 0.1}}", "escalate.shar: unknown key; did you mean share?"),
-        ("- a\n- b", "must be a mapping"),
-        ("a: [", "no legal YAML"),
+        ("{slms: [{name: a}], escalate: {to: {name: j}, shar: 0.1}}", "escalate.shar"),
+        ("- a\n- b", "config.no-mapping"),
+        ("a: [", "config.no-yaml"),
     ],
 )
 def test_faults_are_named(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "job.yaml"
     path.write_text(text)
-    with pytest.raises(ConfigError, match=says):
+    with refuses(says):
         load_job(str(path))
 
 
 def test_all_faults_are_named_at_once(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"(?s)2 fault.*on_bad_file.*block_mib"):
+    with raises("config.invalid", count=2):
         make_job({"on_bad_file": "pray", "block_mib": 0})
 
 
@@ -123,7 +123,7 @@ def test_a_mapping_that_is_merged_may_say_a_key_anew(tmp_path: Path) -> None:
 
 
 def test_missing_file_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"nowhere\.yaml"):
+    with raises("config.unreadable", path="nowhere.yaml"):
         load_job("nowhere.yaml")
 
 

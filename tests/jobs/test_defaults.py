@@ -18,11 +18,11 @@ from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.jobs.verdict.parts import calibration_of
 from ragassay.jobs.verdict.verdicts import Decided, decide
 from ragassay.pipeline.detectors.config import KINDS
-from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.verdict.moments import moments_of
 from ragassay.schemas.manifest import Manifest
 from ragassay.schemas.stats import PartitionStats
 from tests.conftest import REPO
+from tests.raises import raises
 
 Place = tuple[str | int, ...]
 
@@ -142,5 +142,5 @@ def test_no_decision_depends_on_what_stands_in_the_file() -> None:
 
 
 def test_a_column_that_is_named_must_be_there() -> None:
-    with pytest.raises(InputError, match=r"no column 'id' \(columns.row_id\)"):
+    with raises("input.faults"):
         taken_from_logs(make_job({"columns": {"row_id": "id"}}))

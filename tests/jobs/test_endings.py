@@ -98,7 +98,7 @@ def goes_on(tmp_path: Path, step: str, size: int, before: Path | None, *argument
     """See `on_a_small_disk`: the first time it ends with one error, the second time well."""
     said, kept = on_a_small_disk(tmp_path, step, size, before, *arguments)
     assert f"first {step}: 1" in said and f"second {step}: 0" in said and "Traceback" not in said, said
-    assert said.count("error: no room left to write") == 1 and "No space left on device" in said, said
+    assert said.count("error[disk.full]: ") == 1 and "No space left on device" in said, said
     return kept
 
 

@@ -25,13 +25,13 @@ from ragassay.jobs.storage import open_folder
 from ragassay.jobs.verdict.bundled_calibration import bundled_calibration, bundled_detectors
 from ragassay.jobs.verdict.languages import settle_languages
 from ragassay.pipeline.calibration.target import parse_target
-from ragassay.pipeline.errors import ConfigError, OutputError
 from ragassay.schemas.columns import Status, logs_schema
 from ragassay.schemas.manifest import Run
 from tests.conftest import example_rows
 from tests.corpus.answers_by_language import BY_LANGUAGE, KINDS, PASSAGES
 from tests.jobs.conftest import read_rows
 from tests.jobs.escalate.conftest import plan_here  # noqa: F401  (a fixture)
+from tests.raises import raises
 
 pytestmark = pytest.mark.usefixtures("without_ray", "plan_here")
 
@@ -114,7 +114,7 @@ def test_a_job_has_the_languages_that_it_names_or_that_its_members_were_measured
 
 @pytest.mark.parametrize("wrong", ["en", "all", [], ["German"], ["EN"], ["deu"], 1])
 def test_languages_are_codes(wrong: Any) -> None:
-    with pytest.raises(ConfigError, match="languages"):
+    with raises("config.invalid"):
         make_job({"languages": wrong})
 
 
@@ -169,9 +169,9 @@ def test_rows_that_were_not_scored_are_not_promised_a_verdict(tmp_path: Path) ->
     assert run.statuses == {"ok": ENGLISH_ROWS + 3, OTHER: 3}
     before = read_manifest(open_folder(str(output)))
     for wider in ("any", ["en", "fr"]):
-        with pytest.raises(OutputError, match="languages"):
+        with raises("fit.more-languages"):
             finalize_job(make_job({**ALONE, "languages": wider}), str(output), Console(quiet=True))
-        with pytest.raises(OutputError, match="languages"):
+        with raises("output.other-settings"):
             ran(tmp_path, rows_in("fr"), {**ALONE, "languages": wider}, "b")
     assert read_manifest(open_folder(str(output))).finalized == before.finalized
 

@@ -17,8 +17,8 @@ from ragassay.jobs.object_store import PatientS3
 from ragassay.jobs.score import row_sample
 from ragassay.jobs.sections import Columns
 from ragassay.jobs.storage import open_folder, read_table, writing
-from ragassay.pipeline.errors import InputError
 from tests.conftest import example_rows, write_logs
+from tests.raises import raises
 from tests.soak.fault_store import BUCKET, KEYS, Weather, s3_store
 
 SLOW = "When reading information for key 'a' in bucket 'b': AWS Error SLOW_DOWN during HeadObject operation: slow down"
@@ -97,11 +97,11 @@ def test_rows_that_a_store_does_not_give_are_not_unreadable(tmp_path: Path, monk
 
     monkeypatch.setattr(read, "open_log", failing)
     monkeypatch.setattr(row_sample, "open_log", failing)
-    with pytest.raises(InputError, match=r"the object store gave way at .*a.parquet"):  # nor is any of them chosen unseen
+    with raises("store.gave-way"):  # nor is any of them chosen unseen
         row_sample.chosen_keys(logs.fs, logs.files[0], 0, "response", 0.5)
     tables = read.read_logs(logs.fs, logs.files[0], 0, [0, 1], Columns(), pa.schema([]), keep_bad=True)
     assert next(tables).num_rows == 1
-    with pytest.raises(InputError, match=r"the object store gave way at .*a.parquet: .*SLOW_DOWN.*goes on where it stopped"):
+    with raises("store.gave-way"):
         next(tables)
 
 
@@ -118,5 +118,5 @@ def test_a_footer_that_a_store_does_not_give_is_no_bad_file(
     if skipped:
         assert code in str(formats.look_at(pafs.LocalFileSystem(), logs.files)[0].error)
     else:
-        with pytest.raises(InputError, match="the object store gave way"):
+        with raises("store.gave-way"):
             formats.look_at(pafs.LocalFileSystem(), logs.files)

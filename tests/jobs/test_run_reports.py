@@ -11,10 +11,10 @@ from ragassay.jobs.config import make_job
 from ragassay.jobs.score.selection import Selection
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.error_share import refuse_too_many_errors
-from ragassay.pipeline.errors import RowsError
 from ragassay.pipeline.stages import finalize as finalize_stage
 from ragassay.schemas.columns import raw_schema
 from ragassay.schemas.manifest import Run
+from tests.raises import raises
 
 from .conftest import here, manifest, read_rows, write_job
 
@@ -140,7 +140,7 @@ def test_the_bound_is_as_it_is_written(share: float, errors: int, passes: bool) 
     if passes:
         refuse_too_many_errors(job, run, "out")
     else:
-        with pytest.raises(RowsError, match=f"{errors} of the 100 rows.*max_error_share {share:g}"):
+        with raises("rows.too-many-errors", rows=100):
             refuse_too_many_errors(job, run, "out")
 
 

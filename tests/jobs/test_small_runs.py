@@ -99,7 +99,7 @@ def test_weights_that_cannot_be_loaded_are_an_error_of_one_message(tiny_model: s
     write_logs(tmp_path / "a.parquet", example_rows(3))
     config = write_job(tmp_path / "job.yaml", slms=[tiny(str(model))])
     done = here("run", tmp_path / "a.parquet", tmp_path / "out", "--config", config)
-    assert done.returncode == 1 and "error: SLM 'tiny': transformers can't load model" in done.stderr
+    assert done.returncode == 1 and "error[model.transformers-not-loaded]: " in done.stderr
     assert "UDF" not in done.stderr
     assert manifest(tmp_path / "out")["files"][0]["state"] == "pending"
     (model / "model.safetensors").write_bytes(weights)

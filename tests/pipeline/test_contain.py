@@ -26,7 +26,7 @@ from ragassay.pipeline.stages.split import Split
 from ragassay.pipeline.stages.stage import run_contained
 from ragassay.schemas.columns import Status, logs_schema
 from tests.pipeline.slm.test_score import CountingEngine
-from tests.raises import EXAMPLE
+from tests.raises import EXAMPLE, raises
 
 MARK = "SECRET"
 """Stands in the texts for which a part of the program is made to raise."""
@@ -169,7 +169,7 @@ def test_faults_of_the_run_are_not_a_rows(scorer: SlmScorer) -> None:
             scorer(table)
     dead = RuntimeError("CUDA error: an illegal memory access was encountered")
     scorer._known.clear()
-    with patch.object(CountingEngine, "label_logprobs", side_effect=dead), pytest.raises(ModelError, match="engine failed"):
+    with patch.object(CountingEngine, "label_logprobs", side_effect=dead), raises("model.engine-failed"):
         scorer(table)
 
 

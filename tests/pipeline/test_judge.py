@@ -12,10 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from ragassay.pipeline.errors import ConfigError, ModelError
+from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.judge import Judge, Judgement, check_judge, judge_rows
 from tests.chat_server import Reply, Serve, Server, completion
 from tests.conftest import HANDBOOK
+from tests.raises import raises
 
 ROW = ("When does it open?", ["It opens at nine.", "Staff wear a badge."], "It opens at ten.")
 
@@ -98,7 +99,7 @@ def test_without_logprobs_the_word_decides(serve: Serve, word: str, value: float
 
 def test_a_server_without_logprobs_says_what_to_set(serve: Serve) -> None:
     server = serve(lambda body: completion(word="Yes"))
-    with pytest.raises(ModelError, match="top_logprobs: 0"):
+    with raises("server.no-logprobs"):
         judge_rows(judge(server), [ROW])
 
 
@@ -150,7 +151,7 @@ def test_a_fault_of_the_server_ends_it_at_once(serve: Serve, status: int) -> Non
 
 def test_a_setting_that_the_server_refuses_ends_it(serve: Serve) -> None:
     server = serve(lambda body: fault(400, "greater than max allowed: 20", param="top_logprobs"))
-    with pytest.raises(ModelError, match=r"top_logprobs.*max allowed: 20"):
+    with raises("server.refuses-parameter", parameter="top_logprobs"):
         judge_rows(judge(server, top_logprobs=50), rows(2))
 
 
@@ -158,7 +159,7 @@ def test_a_server_that_is_not_there_ends_it() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, but nobody listens
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
-        with pytest.raises(ModelError, match=f"{url} can't be reached"):
+        with raises("server.unreachable"):
             judge_rows(Judge(name="j", base_url=url, model="m", retries=1), rows(30))
 
 
@@ -168,7 +169,7 @@ def test_what_does_not_speak_the_chat_api_has_no_values(serve: Serve, said: Any)
     if isinstance(said, dict):
         assert judge_rows(judge(server), [ROW])[0].value is None
         return
-    with pytest.raises(ModelError, match="does not speak the chat API"):
+    with raises("server.no-chat-api"):
         judge_rows(judge(server), [ROW])
 
 
@@ -185,10 +186,10 @@ def test_a_busy_server_is_asked_again(serve: Serve) -> None:
 
 def test_a_server_that_stays_in_trouble_ends_it(serve: Serve) -> None:
     server = serve(lambda body: fault(429, "quota", code="insufficient_quota"))
-    with pytest.raises(ModelError, match=r"429 \(insufficient_quota\) for 3 rows"):
+    with raises("server.in-trouble", rows=3):
         judge_rows(judge(server, concurrency=2), rows(60))
     assert len(server.bodies) < 20
-    with pytest.raises(ModelError, match="for 2 rows"):
+    with raises("server.in-trouble", rows=2):
         judge_rows(judge(server), rows(2))
 
 
@@ -232,7 +233,7 @@ def test_a_variable_that_is_not_set_is_named(serve: Serve, value: str | None, mo
     monkeypatch.delenv("JUDGE_KEY", raising=False)
     if value:
         monkeypatch.setenv("JUDGE_KEY", value)
-    with pytest.raises(ModelError, match="JUDGE_KEY is not set"):
+    with raises("server.no-key-variable", variable="JUDGE_KEY"):
         judge_rows(judge(server, api_key_env="JUDGE_KEY"), [ROW])
     assert not server.bodies
 
@@ -282,21 +283,21 @@ def test_log_text_is_no_template_and_a_missing_question_is_empty(serve: Serve) -
 @pytest.mark.parametrize(
     ("prompt", "says"),
     [
-        ("{{ context | join }}", "exactly once"),
-        ("{{ context | join }} {{ response }} {{ response }}", "exactly once"),
-        ("{{ context | join }} {{ sentence }}", "sentence"),
-        ("{{ question }} {{ response }}", "all passages"),
-        ("{{ context[0] }} {{ response }}", "all passages"),
-        ("{{ context | join }} {{ question | upper }} {{ response }}", "may not change or cut"),
-        ("{{ response", "no valid template"),
-        ("{{ context | join }} {{ response.__class__.__mro__ }}", "no valid template"),
+        ("{{ context | join }}", "prompt.judged-once"),
+        ("{{ context | join }} {{ response }} {{ response }}", "prompt.judged-once"),
+        ("{{ context | join }} {{ sentence }}", "prompt.syntax"),
+        ("{{ question }} {{ response }}", "prompt.no-context"),
+        ("{{ context[0] }} {{ response }}", "prompt.no-context"),
+        ("{{ context | join }} {{ question | upper }} {{ response }}", "prompt.filtered"),
+        ("{{ response", "prompt.syntax"),
+        ("{{ context | join }} {{ response.__class__.__mro__ }}", "prompt.syntax"),
     ],
 )
 def test_the_prompt_is_checked_before_anything_is_sent(serve: Serve, prompt: str, says: str) -> None:
     server = serve(lambda body: completion({"Yes": 0.5}))
-    with pytest.raises(ConfigError, match=says):
+    with raises(says):
         check_judge(judge(server, prompt=prompt))
-    with pytest.raises(ConfigError, match=says):
+    with raises(says):
         judge_rows(judge(server, prompt=prompt), [ROW])
     assert not server.bodies
 

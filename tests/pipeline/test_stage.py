@@ -9,10 +9,10 @@ import pytest
 from ragassay.jobs.config import make_job
 from ragassay.jobs.score.stages import stages
 from ragassay.pipeline.detectors.frequencies import count
-from ragassay.pipeline.errors import StageError
 from ragassay.pipeline.stages.escalate import FromJudge, ToJudge
 from ragassay.pipeline.stages.stage import Stage, check_columns
 from ragassay.schemas.columns import LOGS, raw_schema
+from tests.raises import raises
 
 JOB = {
     "slms": [{"name": "a", "model": "m"}, {"name": "b", "model": "m", "engine": {"kind": "server", "base_url": "http://h/v1"}}],
@@ -58,15 +58,17 @@ def test_what_a_stage_gives_is_what_it_declares() -> None:
 @pytest.mark.parametrize(
     ("step", "sink", "named"),
     [
-        (Step(columns_in=("lang",)), [], "'step' reads column 'lang'"),
-        (Step(columns_dropped=("lang",)), [], "'step' drops column 'lang'"),
-        (Step(columns_out=pa.schema([("question", pa.int32())])), [], "'step' writes column 'question' as int32"),
-        (Step(), [("score", pa.float32())], "the output has column 'score'"),
-        (Step(), [("question", pa.int32())], "the output has column 'question' as int32"),
+        (Step(columns_in=("lang",)), [], "'lang'"),
+        (Step(columns_dropped=("lang",)), [], "'lang'"),
+        (Step(columns_out=pa.schema([("question", pa.int32())])), [], "'question' as int32"),
+        (Step(), [("score", pa.float32())], "'score'"),
+        (Step(), [("question", pa.int32())], "'question' as int32"),
     ],
 )
 def test_what_does_not_fit_is_named(step: Stage, sink: list[tuple[str, pa.DataType]], named: str) -> None:
-    with pytest.raises(StageError, match=named):
+    with raises("plan.stages-do-not-fit") as error:
         check_columns([step], LOGS, pa.schema(sink))
-    with pytest.raises(StageError, match="'other'.*" + named):
+    assert named in error.value.fields["faults"]
+    with raises("plan.stages-do-not-fit") as error:
         check_columns([Step(columns_in=("none",), name="other"), step], LOGS, pa.schema(sink))
+    assert "'other'" in error.value.fields["faults"] and named in error.value.fields["faults"]

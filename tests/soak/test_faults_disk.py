@@ -60,7 +60,7 @@ def test_one_error_and_on(tmp_path: Path, name: str, before: str | None, sizes: 
             ballast = leave(disk, kib)
             failed = finished("run", logs, output, "--config", job)
             assert failed.returncode == 1, f"{kib} KiB were enough"
-            assert failed.stderr.count("error: no room left to write") == 1 and str(disk) in failed.stderr, failed.stderr
+            assert failed.stderr.count("error[disk.full]: ") == 1 and str(disk) in failed.stderr, failed.stderr
             ballast.unlink()
             done = finished("run", logs, output, "--config", job)
             rows = content(output)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ragassay.jobs.cli.check import parse_answers
-from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import SCORED_FIELDS
 from tests.jobs.conftest import COMMAND, environment, ragassay
+from tests.raises import raises
 
 FARE: dict[str, Any] = {
     "question": "What does a suitcase cost?",
@@ -111,7 +111,7 @@ def test_wrong_ways_to_ask(tmp_path: Path) -> None:
 
 def test_objects_may_stand_on_one_line_or_many() -> None:
     assert parse_answers('{"a": 1}{"a":\n2}\n\n {"a": 3}\n', "x") == [{"a": 1}, {"a": 2}, {"a": 3}]
-    with pytest.raises(InputError, match="x, line 2: it is nested too deeply"):
+    with raises("check.nested-too-deeply", line=2):
         parse_answers("\n" + '{"a":' * 100_000, "x")
 
 

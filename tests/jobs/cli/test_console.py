@@ -78,7 +78,7 @@ def test_a_signal_ends_it_with_one_line(number: signal.Signals, code: int, capsy
 def test_a_full_disk_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended, our_errors():
         os.write(os.open("/dev/full", os.O_WRONLY), b"x")
-    assert ended.value.code == 1 and "error: no room left to write: [Errno 28]" in capsys.readouterr().err
+    assert ended.value.code == 1 and "error[disk.full]: " in capsys.readouterr().err
     with pytest.raises(PermissionError), our_errors():
         raise PermissionError(13, "another kind")
 

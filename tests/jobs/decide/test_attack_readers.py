@@ -22,10 +22,11 @@ from ragassay.jobs.output.partitions import partitions
 from ragassay.jobs.output.snapshot import VERDICTS_ID, Snapshot, read_snapshot, read_verdicts
 from ragassay.jobs.run import finalize_job
 from ragassay.jobs.storage import Folder, open_folder
-from ragassay.pipeline.errors import OutputError, OutputRewritten
+from ragassay.pipeline.errors import OutputRewritten
 from ragassay.pipeline.judge import Judge
 from ragassay.schemas.manifest import Manifest
 from tests.jobs.conftest import here, tasks_here
+from tests.raises import raises
 
 from .conftest import DAYS, job
 
@@ -269,6 +270,6 @@ def test_a_judge_is_not_asked_where_its_answers_cannot_be_kept(scored: Path, mon
     monkeypatch.setattr(judged, "judge_rows", lambda *_: pytest.fail("it was asked"))
     fs = pafs.PyFileSystem(pafs.FSSpecHandler(ReadOnly(skip_instance_cache=True)))
     judge = Judge(name="judge", model="m", base_url="http://127.0.0.1:1/v1")
-    with pytest.raises(OutputError, match=r"judge/judge\.json"):
+    with raises("evaluate.answers-not-writable"):
         ask_judge(judge, rows, Folder(fs, str(scored), str(scored)))
     assert existing_output(str(scored)).read("judge/judge.json") is None

@@ -16,9 +16,9 @@ from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.run import finalize_job
 from ragassay.jobs.storage import open_folder
 from ragassay.pipeline.calibration.target import parse_target
-from ragassay.pipeline.errors import ConfigError, FitError, OutputError
 from ragassay.schemas.calibration import Calibration
 from tests.jobs.conftest import here, read_rows
+from tests.raises import raises
 
 from .conftest import DAYS, ITEMS, job
 
@@ -62,7 +62,7 @@ def test_without_labels(scored_once: Path) -> None:
     mean = run(scored_once, "mean", None)
     scores = [row["score"] for row in read_rows(scored_once) if row["score"] is not None]
     assert mean.threshold == pytest.approx(sum(scores) / len(scores)) and mean.probability is None and mean.label is None
-    with pytest.raises(ConfigError, match="needs labels"):
+    with raises("calibrate.no-labels"):
         run(scored_once, "f1", None)
 
 
@@ -70,22 +70,22 @@ def test_certified_or_refused(scored_once: Path) -> None:
     sure = run(scored_once, "precision>=0.6", delta=0.1)
     assert sure.certificate is not None and sure.certificate.bound >= 0.6
     assert sure.measured["held_out_precision"] > 0.6  # type: ignore[operator]
-    with pytest.raises(FitError, match=r"can't be certified.*59 selected rows are needed"):
+    with raises("calibrate.not-certified", needed=59):
         run(scored_once, "precision>=0.95", delta=0.05)
-    with pytest.raises(ConfigError, match="only a precision"):
+    with raises("calibrate.only-precision"):
         run(scored_once, "recall>=0.5", delta=0.1)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, 2.0, -1.0, float("nan")])
 def test_a_delta_that_is_no_probability_is_refused(scored_once: Path, delta: float) -> None:
-    with pytest.raises(ConfigError, match="between 0 and 1"):
+    with raises("calibrate.delta-out-of-range"):
         run(scored_once, "precision>=0.9", delta=delta)
 
 
 def test_a_rule_that_was_fitted_to_labels_certifies_nothing(without_ray: None, scored: Path, precise: Calibration) -> None:
     path = write_calibration(precise, calibration_target(open_folder(str(scored)), None))
     finalize_job(job().with_calibration(path), str(scored), Console(quiet=True))
-    with pytest.raises(ConfigError, match="fitted to the very labels"):
+    with raises("calibrate.calibrated-already"):
         run(scored, "precision>=0.6", delta=0.1)
 
 
@@ -94,7 +94,7 @@ def test_a_target_out_of_reach_says_how_far(scored_once: Path, tmp_path: Path) -
     upside_down = {"row_id": [row_id for _, row_id in rows], "supported": [i < len(rows) // 2 for i in range(len(rows))]}
     pq.write_table(pa.table(upside_down), tmp_path / "labels.parquet")
     source = LabelSource("supported", file=str(tmp_path / "labels.parquet"))
-    with pytest.raises(FitError, match=r"no threshold reaches precision>=0.6 .* the best precision there is 0\.5"):
+    with raises("calibrate.out-of-reach", target="precision>=0.6"):
         run(scored_once, "precision>=0.6", source, threshold_only=True)
 
 
@@ -120,7 +120,7 @@ def test_finalize_uses_it(without_ray: None, scored: Path, precise: Calibration)
 
 
 def test_it_does_not_go_among_the_outputs_own_data(scored_once: Path, precise: Calibration) -> None:
-    with pytest.raises(OutputError, match="own data"):
+    with raises("output.file-inside"):
         calibration_target(open_folder(str(scored_once)), str(scored_once / "raw" / "c.json"))
 
 
@@ -128,7 +128,7 @@ def test_an_output_of_another_version_is_named(scored: Path) -> None:
     manifest = json.loads((scored / "manifest.json").read_text())
     manifest["fingerprint"]["schema"] = 99
     (scored / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(OutputError, match="another version of this program"):
+    with raises("output.other-version"):
         read_manifest(open_folder(str(scored)))
 
 
@@ -136,15 +136,15 @@ def test_it_is_refused_for_other_scores(scored: Path, precise: Calibration, tmp_
     path = write_calibration(precise, calibration_target(open_folder(str(scored)), str(tmp_path / "c.json")))
     manifest = read_manifest(open_folder(str(scored)))
     assert load_calibration(path, manifest.fingerprint, VALUES) == precise
-    with pytest.raises(ConfigError, match=r"members: .*log_odds.* now"):
+    with raises("calibration.other-scores"):
         load_calibration(path, manifest.fingerprint, {"a": "p_yes", "b": "log_odds"})
     manifest.fingerprint["slms"]["a"] = 2
-    with pytest.raises(ConfigError, match=r"slms\.a: 1 then, 2 now"):
+    with raises("calibration.other-scores"):
         load_calibration(path, manifest.fingerprint, VALUES)
-    with pytest.raises(ConfigError, match="does not exist"):
+    with raises("calibration.missing"):
         load_calibration(str(tmp_path / "none.json"), manifest.fingerprint, VALUES)
     (tmp_path / "bad.json").write_text('{"version": 7}')
-    with pytest.raises(ConfigError, match="version 7"):
+    with raises("calibration.unreadable"):
         load_calibration(str(tmp_path / "bad.json"), manifest.fingerprint, VALUES)
 
 

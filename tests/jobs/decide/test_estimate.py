@@ -13,11 +13,11 @@ from ragassay.jobs.decide.labels import LabelSource
 from ragassay.jobs.decide.review.rows import shown_rows
 from ragassay.jobs.decide.review.sample import draw
 from ragassay.jobs.storage import open_folder
-from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.schemas.estimate import Estimate
 from ragassay.schemas.review import LEAST_PROBABILITY
 from tests.jobs.conftest import here, read_rows
 from tests.jobs.decide.conftest import DAYS, ITEMS
+from tests.raises import raises
 
 ROWS = 3 * DAYS * ITEMS
 Lines = list[dict[str, Any]]
@@ -116,17 +116,17 @@ def test_what_is_not_counted_is_said(scored: Path, rows: list[dict[str, Any]], t
 
 def test_labels_that_cannot_be_used(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
     folder, path = open_folder(str(scored)), tmp_path / "r.jsonl"
-    with pytest.raises(InputError, match=r"none of the 360 scored rows has a label.*1 are spoken of"):
+    with raises("estimate.no-label", rows=360, silent=1):
         estimate(folder, write(path, lines_of(rows[:1], label="unsure")))
-    with pytest.raises(InputError, match="2 of 4 labelled rows have no inclusion_probability"):
+    with raises("estimate.some-probabilities", missing=2, rows=4):
         estimate(folder, write(path, [*lines_of(rows[:2], inclusion_probability=0.5), *lines_of(rows[2:4])]))
     (line,) = lines_of(rows[:1], label="unsupported")
     sampled = [{**line, "start": n, "end": n + 1, PROBABILITY: 0.1 * (n + 1)} for n in range(2)]
-    with pytest.raises(InputError, match="a sample of single sentences"):
+    with raises("estimate.of-sentences"):
         estimate(folder, write(path, sampled))
-    with pytest.raises(InputError, match="no column 'team'"):
+    with raises("output.no-column", column="team"):
         estimate(folder, write(path, lines_of(rows)), ["team"])
-    with pytest.raises(OutputError, match="no scored row"):
+    with raises("estimate.no-row"):
         estimate(folder, LabelSource("label", where={"dt": "1999-01-01"}))
 
 
@@ -135,11 +135,11 @@ def test_attack_a_probability_that_no_sample_has_is_refused(
     scored: Path, rows: list[dict[str, Any]], tmp_path: Path, probability: float
 ) -> None:
     lines = [*lines_of(rows[:3], inclusion_probability=0.5), *lines_of(rows[3:4], inclusion_probability=probability)]
-    with pytest.raises(InputError, match=r"r\.jsonl, line 4: inclusion_probability"):
+    with raises("labels.wrong-line", line=4):
         estimate(open_folder(str(scored)), write(tmp_path / "r.jsonl", lines))
     table = [{**line, "label": "correct", "inclusion_probability": line["inclusion_probability"]} for line in lines]
     pq.write_table(pa.Table.from_pylist(table), tmp_path / "r.parquet")
-    with pytest.raises(InputError, match="must be a number from 1e-12 to 1"):
+    with raises("labels.probability-out-of-range"):
         estimate(open_folder(str(scored)), LabelSource("label", file=str(tmp_path / "r.parquet")))
 
 
@@ -234,7 +234,7 @@ def test_values_without_labels_have_counts_and_too_many_are_refused(
         assert (part.powered is None) == (part.labels == 0)
     assert sum(part.labels for part in found.values()) == 30
     monkeypatch.setattr("ragassay.jobs.decide.estimate.MOST_VALUES", DAYS * ITEMS - 1)
-    with pytest.raises(InputError, match="column 'item' has more than 119 values"):
+    with raises("estimate.too-many-slices", column="item", most=119):
         estimate(open_folder(str(scored)), source, ["item"])
 
 

@@ -16,10 +16,10 @@ from ragassay.jobs.decide.labels import LabelSource
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.scored_dataset import as_text
 from ragassay.jobs.storage import open_folder
-from ragassay.pipeline.errors import InputError, RagassayError
 from ragassay.pipeline.verdict.aggregate import legal_pairs
 from tests.chat_server import Serve, completion
 from tests.jobs.conftest import here, read_rows
+from tests.raises import raises
 
 from .conftest import DAYS, ITEMS
 
@@ -119,7 +119,7 @@ def test_labels_of_a_file_belong_to_one_row(scored: Path, tmp_path: Path) -> Non
         anew = pa.array([f"row {i}" for i in range(len(table))])
         pq.write_table(table.set_column(table.schema.get_field_index("row_id"), "row_id", anew), file)
     pq.write_table(pa.table({"row_id": ["row 1", "row 2"], "said": ["correct", "wrong"]}), path)
-    with pytest.raises(InputError, match=f"row 'row 1' is {DAYS} rows of this output: name their partitions in a column"):
+    with raises("labels.row-unclear", row="row 'row 1'", rows=6, column="partition"):
         run(scored, LabelSource("said", file=str(path)))
 
 
@@ -127,33 +127,33 @@ def test_only_some_rows(scored_once: Path) -> None:
     got = run(scored_once, LabelSource("label", where={"dt": "2026-11-03"}))
     assert got.labels == {"correct": ITEMS, "partial": ITEMS, "wrong": ITEMS}
     assert got.elsewhere == (DAYS - 1) * (3 * ITEMS + 1) and got.unscored == 1
-    with pytest.raises(InputError, match="no column 'split'"):
+    with raises("output.no-column", column="split"):
         run(scored_once, LabelSource("label", where={"split": "train"}))
 
 
 @pytest.mark.parametrize(
     ("source", "more", "message"),
     [
-        (LabelSource("verified"), {}, "no column 'verified'; it has .*hallucinated"),
-        (LabelSource("label"), {"slices": ["generator"]}, "no column 'generator'"),
-        (LabelSource("label"), {"group": "topic"}, "no column 'topic'"),
-        (LabelSource("tenant"), {}, "values that are no label"),
-        (LabelSource("label", ignore=frozenset({"correct"})), {}, "correct and hallucinated ones are both needed"),
-        (LabelSource("label", ignore=frozenset({"correct", "partial", "wrong"})), {}, "none of the scored rows has a label"),
-        (LabelSource("score"), {}, "--true-means"),
-        (LabelSource("verdict"), {}, "a label is what a person says"),
-        (LabelSource("label", sentences="members"), {}, "holds no sentence labels"),
+        (LabelSource("verified"), {}, "output.no-column"),
+        (LabelSource("label"), {"slices": ["generator"]}, "output.no-column"),
+        (LabelSource("label"), {"group": "topic"}, "output.no-column"),
+        (LabelSource("tenant"), {}, "labels.unknown-values"),
+        (LabelSource("label", ignore=frozenset({"correct"})), {}, "labels.one-kind"),
+        (LabelSource("label", ignore=frozenset({"correct", "partial", "wrong"})), {}, "labels.none"),
+        (LabelSource("score"), {}, "labels.true-unclear"),
+        (LabelSource("verdict"), {}, "labels.own-column"),
+        (LabelSource("label", sentences="members"), {}, "labels.no-sentence-labels"),
     ],
 )
 def test_labels_that_can_not_be_used(scored_once: Path, source: LabelSource, more: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+    with raises(message):
         run(scored_once, source, **more)
 
 
 def test_an_output_without_verdicts_says_so(scored: Path) -> None:
     manifest = json.loads((scored / "manifest.json").read_text())
     (scored / "manifest.json").write_text(json.dumps({**manifest, "runs": []}))
-    with pytest.raises(RagassayError, match="no row of this output has a score: run `ragassay finalize"):
+    with raises("output.no-scored-row"):
         run(scored, LabelSource("label"))
 
 

@@ -17,6 +17,7 @@ from ragassay.jobs.decide.export.run import FOR_REVIEWERS, Exported, Format, exp
 from ragassay.jobs.storage import Folder, open_folder
 from ragassay.pipeline.errors import ConfigError, OutputError
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED, scored_schema
+from tests.raises import raises
 
 SCHEMA = scored_schema(pa.schema([("tenant", pa.string()), ("partition", pa.string())]))
 DAYS = ("2026-11-20", "2026-11-21")
@@ -196,7 +197,7 @@ def test_dpo_only_clean_chooses_a_clean_response(tmp_path: Path) -> None:
 def test_an_equal_hash_makes_no_pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ragassay.jobs.decide.export.pairs.key_of", lambda row: b"same")
     output = write(tmp_path, [row("a", 0.9), row("b", 0.1)])
-    with pytest.raises(OutputError, match="no pair"):
+    with raises("export.nothing-passes"):
         export(output, str(tmp_path / "pairs.jsonl"), Format.DPO)
 
 
@@ -323,25 +324,25 @@ def test_every_row_is_accounted_for(
 
 def test_no_verdicts(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    with pytest.raises(OutputError, match="no verdicts yet: run `ragassay finalize"):
+    with raises("output.no-verdicts"):
         export(open_folder(str(tmp_path / "out")), str(tmp_path / "x"), Format.MESSAGES)
-    with pytest.raises(OutputError, match="no rows: run `ragassay finalize"):
+    with raises("export.no-rows"):
         export(write(tmp_path, []), str(tmp_path / "x"), Format.MESSAGES)
 
 
 @pytest.mark.parametrize(
     ("fmt", "message"),
     [
-        (Format.MESSAGES, r"no row passes \(3 rows: 2 hallucinated, 1 not scored\)\. Nothing was written"),
-        (Format.PARQUET, "no row passes"),
-        (Format.DPO, "no pair"),
-        (Format.FLAGGED, r"no sentence is flagged \(3 rows: 2 no flagged sentence, 1 not scored\)"),
+        (Format.MESSAGES, "export.nothing-passes"),
+        (Format.PARQUET, "export.nothing-passes"),
+        (Format.DPO, "export.nothing-passes"),
+        (Format.FLAGGED, "export.nothing-passes"),
     ],
 )
 def test_nothing_to_write(tmp_path: Path, fmt: Format, message: str) -> None:
     rows = [row("a", 0.1, flags=[False]), row("b", 0.2, flags=[False]), row("c", None, flags=[None])]
     output = write(tmp_path, rows)
-    with pytest.raises(OutputError, match=message):
+    with raises(message):
         export(output, str(tmp_path / "new" / "x"), fmt)
     assert not (tmp_path / "new").exists()
 
@@ -375,7 +376,7 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
     bad = tmp_path / "out" / "scored" / f"dt={DAYS[1]}" / "part-0.parquet"
     bad.write_bytes(bad.read_bytes()[:-9])
     for fmt in Format:
-        with pytest.raises(OutputError, match=r"dt=2026-11-21/part-0.parquet can't be read.*finalize"):
+        with raises("output.unreadable-rows"):
             export(output, str(tmp_path / "x"), fmt)
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 

@@ -10,6 +10,7 @@ import pytest
 
 from ragassay.jobs.decide.labels import Label, LabelSource, read_reviewed, sentence_truth, to_labels
 from ragassay.pipeline.errors import InputError
+from tests.raises import raises
 
 C, P, W = Label.CORRECT, Label.PARTIAL, Label.WRONG
 
@@ -38,19 +39,19 @@ def test_what_true_means_can_be_said_and_values_ignored() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([True], "--true-means supported or --true-means hallucinated"),
-        ([0, 2], "--true-means"),
-        (["correct", "mostly fine"], "'mostly fine'.*--ignore-label"),
-        ([[1]], "type list<"),
+        ([True], "labels.true-unclear"),
+        ([0, 2], "labels.true-unclear"),
+        (["correct", "mostly fine"], "labels.unknown-values"),
+        ([[1]], "labels.column-type"),
     ],
 )
 def test_other_columns_are_refused(values: list[Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+    with raises(message):
         to_labels(pa.array(values), LabelSource("quality"))
 
 
 def test_numbers_must_be_0_or_1() -> None:
-    with pytest.raises(InputError, match=r"value\(s\) 0.5"):
+    with raises("labels.odd-numbers", values="0.5"):
         to_labels(pa.array([0.5, 1.0]), LabelSource("hallucinated"))
 
 
@@ -87,13 +88,13 @@ def test_labels_from_a_file_a_row_a_sentence(tmp_path: Path) -> None:
 
 
 def test_bad_label_files(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="can't be read"):
+    with raises("labels.no-parquet"):
         read_reviewed(LabelSource("x", file=str(tmp_path / "none.parquet")))
     with pytest.raises(InputError, match=re.escape("lack the column(s) row_id")):
         read_reviewed(reviewed(tmp_path / "a.parquet", id=["a"], supported=[True]))
-    with pytest.raises(InputError, match="both correct and wrong of row 'a'"):
+    with raises("labels.contradiction", label="correct", other="wrong", row="row 'a'"):
         read_reviewed(reviewed(tmp_path / "b.parquet", row_id=["a", "a"], supported=[True, False]))
-    with pytest.raises(InputError, match="two things of the sentence 0 to 4"):
+    with raises("labels.sentence-contradiction", start=0, end=4):
         read_reviewed(reviewed(tmp_path / "c.parquet", row_id=["a", "a"], start=[0, 0], end=[4, 4], supported=[True, False]))
 
 
@@ -121,17 +122,17 @@ def test_attack_an_error_about_reviewers_prints_no_text_of_the_log(tmp_path: Pat
     rows = [{"row_id": SECRET * 2, "label": label, "inclusion_probability": 0.5} for label in ("correct", "wrong")]
     source = LabelSource("label", file=str(tmp_path / "labels.parquet"))
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "labels.parquet")
-    with pytest.raises(InputError, match="say both correct and wrong of row a text of 118 characters") as said_twice:
+    with raises("labels.contradiction", label="correct", other="wrong", row="row a text of 118 characters") as said_twice:
         read_reviewed(source)
     pq.write_table(pa.Table.from_pylist([{**rows[0], "inclusion_probability": SECRET}]), tmp_path / "labels.parquet")
-    with pytest.raises(InputError, match="is a text of 59 characters; it must be a number") as no_number:
+    with raises("labels.probability-out-of-range", value="a text of 59 characters") as no_number:
         read_reviewed(source)
     lines = tmp_path / "labels.jsonl"
     said = [{"row_id": SECRET * 2, "label": label, "reviewer": label} for label in ("supported", "unsupported")]
     lines.write_text("".join(json.dumps(line) + "\n" for line in said))
-    with pytest.raises(InputError, match="give one reviewer's file") as differ:
+    with raises("labels.reviewers-disagree") as differ:
         read_reviewed(replace(source, file=str(lines)))
     lines.write_text(f'{{"row_id": "a", "label": "{SECRET}"}}\n')
-    with pytest.raises(InputError, match="line 1: label") as no_label:
+    with raises("labels.wrong-line", line=1) as no_label:
         read_reviewed(replace(source, file=str(lines)))
     assert not [error for error in (said_twice, no_number, differ, no_label) if "patient" in str(error.value)]

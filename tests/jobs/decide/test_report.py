@@ -22,9 +22,9 @@ from ragassay.jobs.decide.report.tonight import tonight
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.storage import open_folder
 from ragassay.jobs.visible import visible
-from ragassay.pipeline.errors import InputError
 from ragassay.schemas.manifest import DriftCheck, MemberFit, Shift
 from tests.jobs.conftest import here, read_rows
+from tests.raises import raises
 
 from .conftest import DAYS, HOSTILE, ITEMS, job, labelled_days, raw_row, write_output
 
@@ -189,7 +189,7 @@ def test_everything_is_counted(scored_once: Path) -> None:
     ranked = sorted((r["score"], min(s["score"] for s in r["sentences"]), r["row_id"]) for r in rows if r["status"] == "ok")
     assert [response.row_id for response in found.worst] == [row_id for *_, row_id in ranked[:50]]
     assert len(found.failed["no_context"]) == 3 and "no context" in found.failed["no_context"][0][2]
-    with pytest.raises(InputError, match="no column 'generator'"):
+    with raises("output.no-column", column="generator"):
         gather(open_folder(str(scored_once)), ["generator"])
 
 

@@ -8,9 +8,10 @@ import pytest
 
 from ragassay.jobs.decide.export.run import Exported, Format, export
 from ragassay.jobs.decide.review_lines import read_lines
-from ragassay.pipeline.errors import ConfigError, InputError
+from ragassay.pipeline.errors import ConfigError
 from tests.jobs.conftest import here
 from tests.jobs.decide.test_export import HOSTILE, row, some_nights, write
+from tests.raises import raises
 
 ARGILLA_SPAN = {"start", "end", "label"}
 
@@ -101,16 +102,16 @@ def test_what_people_said_in_label_studio_comes_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "Expecting"),
-        ('[{"text": "JSON-MIN"}]', "no JSON export of Label Studio"),
-        ('[{"id": 4, "annotations": [], "data": {"text": "x"}}]', "task 4 has no row_id"),
+        ("{", "labels.unreadable"),
+        ('[{"text": "JSON-MIN"}]', "labels.unreadable"),
+        ('[{"id": 4, "annotations": [], "data": {"text": "x"}}]', "labels.unreadable"),
         ('[{"id": 4, "annotations": [{"result": [{"value": {"start": 0, "end": 1, "labels": ["PER"]}}]}], '
-         '"data": {"row_id": "a"}}]', "task 4: label: Input should be"),
+         '"data": {"row_id": "a"}}]', "labels.unreadable"),
     ],
 )  # fmt: skip
 def test_exports_that_are_none(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "x.json").write_text(text)
-    with pytest.raises(InputError, match=message):
+    with raises(message):
         read_lines(str(tmp_path / "x.json"))
 
 

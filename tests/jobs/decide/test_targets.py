@@ -11,8 +11,8 @@ from ragassay.jobs.explain.feedback import check_files
 from ragassay.jobs.output.calibration_file import calibration_target
 from ragassay.jobs.storage import Folder, open_folder
 from ragassay.jobs.writable import check_writable
-from ragassay.pipeline.errors import ConfigError, OutputError
 from tests.jobs.conftest import here
+from tests.raises import raises
 
 COMMANDS: dict[str, tuple[str, Callable[[Path, str], list[str]]]] = {
     "calibrate": (
@@ -55,7 +55,7 @@ def test_attack_a_target_is_checked_before_the_work(
 def test_explain_checks_its_files_too(scored: Path, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for feedback, review in ((str(tmp_path / "folder"), None), (None, str(tmp_path / "folder"))):
-        with pytest.raises(OutputError, match="is a folder"):
+        with raises("path.is-folder"):
             check_files(open_folder(str(scored)), "fallback", feedback, review)
     check_files(open_folder(str(scored)), "fallback", str(tmp_path / "a.parquet"), str(tmp_path / "new" / "b.parquet"))
     assert not (tmp_path / "new").exists()
@@ -65,13 +65,13 @@ def test_what_is_no_calibration_is_not_written_over(scored: Path, tmp_path: Path
     (tmp_path / "notes.json").write_text("{}")
     (tmp_path / "page.bin").write_bytes(b"\xff\xfe")
     for name in ("notes.json", "page.bin"):
-        with pytest.raises(ConfigError, match="exists and is no calibration"):
+        with raises("calibration.foreign-file"):
             calibration_target(open_folder(str(scored)), str(tmp_path / name))
 
 
 def test_a_bucket_that_is_not_there_is_named() -> None:
     memory, _ = pafs.FileSystem.from_uri("mock://")
-    with pytest.raises(OutputError, match="no bucket 'nowhere'"):
+    with raises("path.no-bucket", bucket="nowhere"):
         check_writable(Folder(memory, "nowhere/a/b.json", "mock://nowhere/a/b.json"), "mock://nowhere/a/b.json")
     memory.create_dir("here")
     check_writable(Folder(memory, "here/b.json", "mock://here/b.json"), "mock://here/b.json")

@@ -3,12 +3,12 @@
 from collections import Counter
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.jobs.explain.choose import FlaggedRows, choose
 from ragassay.pipeline.errors import InputError
+from tests.raises import raises
 
 ROW = st.tuples(st.integers(0, 2**40), st.floats(-3, 3), st.integers(1, 4), st.sampled_from("abc"))
 
@@ -50,7 +50,7 @@ def test_every_stratum_gets_its_part(strata: list[str], budget: int, seed: int) 
 def test_the_worst_come_first() -> None:
     found = flagged([(1, 0.5, 2, "a"), (2, -1.0, 3, "a"), (3, 0.1, 1, "a"), (4, 0.2, 1, "a")])
     assert found.keys[choose(found, 4, False, 0)].tolist() == [2, 3]
-    with pytest.raises(InputError, match="3 flagged sentences, more than 2"):
+    with raises("explain.too-few-sentences", flagged=3, sentences=2):
         choose(found, 2, False, 0)
     assert found.keys[choose(found, 5, False, 0)].tolist() == [2, 3, 4]
     assert len(choose(found, None, False, 0)) == 4

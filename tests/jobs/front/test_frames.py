@@ -3,10 +3,9 @@
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pytest
 
 import ragassay
-from ragassay.pipeline.errors import InputError
+from tests.raises import raises
 
 from .conftest import ALONE, as_table, odd_rows
 
@@ -44,15 +43,15 @@ def test_a_frame_as_people_have_it() -> None:
 
 def test_what_is_no_table_is_named() -> None:
     rows = {"question": ["q"], "context": ["c"], "response": ["r"]}
-    with pytest.raises(InputError, match="this is a dict"):
+    with raises("judge.no-frame", type="dict"):
         ragassay.judge(rows, ALONE)
-    with pytest.raises(InputError, match=r"LazyFrame: collect\(\) it first"):
+    with raises("judge.no-frame", type="LazyFrame"):
         ragassay.judge(pl.LazyFrame(rows), ALONE)
-    with pytest.raises(InputError, match=r"a column mixes types.*context"):
+    with raises("judge.mixed-column"):
         ragassay.judge(pd.DataFrame({**rows, "context": [3.5j]}), ALONE)
-    with pytest.raises(InputError, match=r"a column mixes types.*context"):
+    with raises("judge.mixed-column"):
         ragassay.judge(pd.DataFrame({name: values * 2 for name, values in rows.items()} | {"context": ["c", ["c"]]}), ALONE)
-    with pytest.raises(InputError, match="names of columns must be texts, and 0 is a int"):
+    with raises("judge.column-name", column=0, type="int"):
         ragassay.judge(pd.DataFrame([["q", "c", "r"]]), ALONE)
-    with pytest.raises(InputError, match="rows as `judge` gives them are wanted, and these have no score"):
+    with raises("show.missing-columns"):
         ragassay.show(pl.DataFrame(rows))

@@ -13,8 +13,9 @@ from ragassay.jobs.front.job import detectors_alone
 from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.jobs.sections import DEFAULT_EPSILON, DEFAULT_MEAN, DEFAULT_POSITIVE
 from ragassay.jobs.verdict.bundled_calibration import bundled_detectors
-from ragassay.pipeline.errors import ConfigError, InputError, OutputError
+from ragassay.pipeline.errors import InputError
 from tests.conftest import example_rows
+from tests.raises import raises
 
 from .conftest import ALONE, DETECTORS, as_table, odd_rows, ran, same
 
@@ -105,22 +106,22 @@ def test_the_bundled_statistics_are_of_the_three_detectors() -> None:
 
 def test_who_cannot_be_judged_alone_is_told_the_way_out(tmp_path: Path) -> None:
     answer: dict[str, Any] = {"question": "When?", "context": ["The shop opens."], "response": "The shop closes."}
-    with pytest.raises(ConfigError, match=r"no moments or quantile of its own.*--like"):
+    with raises("fit.nothing-to-judge-by"):
         ragassay.check(**answer, job={**ALONE, "threshold": {"quantile": 0.1}})
-    with pytest.raises(ConfigError, match="no moments or quantile of its own"):
+    with raises("fit.nothing-to-judge-by"):
         ragassay.check(**answer, job={"slms": [], "detectors": DETECTORS[:1]})
-    with pytest.raises(ConfigError, match="fast judges by the three default detectors"):
+    with raises("judge.fast-and-job"):
         ragassay.check(**answer, job=ALONE, fast=True)
-    with pytest.raises(OutputError, match="does not exist or has no manifest"):
+    with raises("output.missing"):
         ragassay.check(**answer, like=str(tmp_path / "none"), fast=True)
-    with pytest.raises(ConfigError, match=r"calibration .*none\.json does not exist"):
+    with raises("calibration.missing"):
         ragassay.check(**answer, calibration=str(tmp_path / "none.json"), fast=True)
     output, _ = ran(tmp_path / "run", as_table(odd_rows()), {**ALONE, "detectors": DETECTORS[1:]})
-    with pytest.raises(ConfigError, match=r"other members or settings:\n  detectors\.entities"):
+    with raises("judge.other-scores"):
         ragassay.check(**answer, like=str(output), fast=True)
     assert ragassay.check(**answer, like=str(output)).status == "ok"  # the output says what its members are
     empty, _ = ran(tmp_path / "empty", as_table([row for row in odd_rows() if row["response"] is None]), ALONE)
-    with pytest.raises(OutputError, match="has no verdicts to judge like"):
+    with raises("judge.no-verdicts"):
         ragassay.check(**answer, like=str(empty), fast=True)
 
 

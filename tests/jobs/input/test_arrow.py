@@ -7,8 +7,8 @@ import pytest
 
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.input.formats import open_log
-from ragassay.pipeline.errors import InputError
 from tests.conftest import example_rows
+from tests.raises import raises
 
 from .test_logs import load, rows_of
 
@@ -71,7 +71,7 @@ def test_a_selection_by_a_mapping_is_refused(tmp_path: Path) -> None:
     state.write_text(
         state.read_text().replace('"_data_files"', '"_indices_data_files": [{"filename": "i.arrow"}], "_data_files"')
     )
-    with pytest.raises(InputError, match=r"indices mapping.*flatten_indices"):
+    with raises("input.indices-mapping"):
         find_logs(str(tmp_path / "data"))
     state.write_text("{}")  # somebody else's
     assert len(find_logs(str(tmp_path / "data")).files) == 1

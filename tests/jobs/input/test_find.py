@@ -14,8 +14,8 @@ from ragassay.jobs.input import check_logs, find_logs
 from ragassay.jobs.input.parquet import TAIL_BYTES, footer_bytes
 from ragassay.jobs.input.walk import walk
 from ragassay.jobs.sections import Columns
-from ragassay.pipeline.errors import InputError
 from tests.conftest import example_rows, write_logs
+from tests.raises import raises
 
 
 def paths(uri: Path | str) -> list[str]:
@@ -87,7 +87,7 @@ def test_a_glob_of_folders_means_what_lies_in_them(tmp_path: Path) -> None:
 
 def test_a_glob_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     write_logs(tmp_path / "a.parquet", example_rows(1))
-    with pytest.raises(InputError, match=r"the glob '\[z-a\]"):
+    with raises("input.glob-syntax"):
         find_logs(f"{tmp_path}/[z-a].parquet")
 
 
@@ -103,13 +103,13 @@ def test_the_suffix_may_be_in_capitals(tmp_path: Path) -> None:
 
 
 def test_what_is_passed_over_is_named_where_there_is_nothing_else(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="begin with _ or a dot are passed over"):
+    with raises("input.no-logs"):
         write_logs(tmp_path / "_x" / "a.parquet", example_rows(1))
         find_logs(str(tmp_path))
     for name in ("a.parq", "b.pq", "c.csv", "d.parquet.gz", "e.json", "f.tsv", "g.orc"):
         (tmp_path / name).touch()
     for place in (tmp_path, tmp_path / "*"):
-        with pytest.raises(InputError, match=r"holds 'a.parq', 'b.pq', .* and 2 more: write .* end in .parquet"):
+        with raises("input.no-logs", suffix=".parquet"):
             find_logs(str(place))
 
 
@@ -120,7 +120,7 @@ def test_a_file_of_any_name_can_be_given_itself(tmp_path: Path) -> None:
 def test_a_name_that_is_no_text_is_told(tmp_path: Path) -> None:
     write_logs(tmp_path / "a.parquet", example_rows(1))
     os.rename(tmp_path / "a.parquet", os.fsencode(tmp_path) + b"/a\xff.parquet")  # noqa: PTH104
-    with pytest.raises(InputError, match=r"a\\udcff.parquet' is no UTF-8"):
+    with raises("input.name-no-utf8"):
         find_logs(str(tmp_path))
 
 
@@ -202,14 +202,14 @@ def test_what_only_looks_like_parquet_is_unreadable(tmp_path: Path, data: bytes)
 def test_a_key_that_would_be_passed_over_is_refused(tmp_path: Path, key: str) -> None:
     write_logs(tmp_path / f"{key}=1" / "a.parquet", example_rows(1))
     logs = find_logs(str(tmp_path / f"{key}=1"))
-    with pytest.raises(InputError, match=f"partition key '{key}' begins with"):
+    with raises("input.faults"):
         check_logs(logs, Columns(), question_needed=True)
 
 
 def test_a_key_with_the_name_that_a_column_gets_is_refused(tmp_path: Path) -> None:
     rows = [{"q": "q", "question": "mine", "context": "c", "response": "r"}]
     write_logs(tmp_path / "input_question=1" / "a.parquet", rows)
-    with pytest.raises(InputError, match="partition key 'input_question' is the name under which column 'question' is carried"):
+    with raises("input.key-is-column", key="input_question", column="question"):
         check_logs(find_logs(str(tmp_path)), Columns(question="q"), question_needed=True)
 
 
@@ -228,7 +228,7 @@ def test_a_glob_means_files_and_what_lies_below_folders(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", ["nosuch/*.parquet", "nosuch/*/x/*.parquet", "nosuch/deeper/**"])
 def test_a_glob_in_a_folder_that_is_not_there(tmp_path: Path, place: str) -> None:
-    with pytest.raises(InputError, match=r"the folder .*nosuch.* does not exist"):
+    with raises("input.no-folder"):
         find_logs(f"{tmp_path}/{place}")
 
 
@@ -245,7 +245,7 @@ def test_a_glob_passes_over_a_table_that_it_does_not_mean(tmp_path: Path) -> Non
     (tmp_path / "lake/t/_delta_log").mkdir()
     assert paths(tmp_path / "lake/*.parquet") == ["a.parquet"]
     for glob in ("lake/**/*.parquet", "lake/t/*.parquet", "lake/*", "lake"):
-        with pytest.raises(InputError, match="a table"):
+        with raises("input.holds-table"):
             paths(tmp_path / glob)
 
 

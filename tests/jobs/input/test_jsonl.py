@@ -14,8 +14,8 @@ from ragassay.jobs.input import check_row_ids, check_types, find_logs, jsonl
 from ragassay.jobs.input.formats import open_log
 from ragassay.jobs.input.json_types import DEEPEST, MOST_KEYS, Seen, fitted
 from ragassay.jobs.sections import Columns
-from ragassay.pipeline.errors import InputError
 from tests.conftest import example_rows
+from tests.raises import raises
 
 from .test_logs import load, rows_of
 
@@ -56,7 +56,7 @@ def test_a_line_that_is_no_object_is_a_row_and_says_which_line(tmp_path: Path) -
 
 def test_an_id_that_is_missing_is_still_refused(tmp_path: Path) -> None:
     logs = load(write(tmp_path / "a.jsonl", {**example_rows(1)[0], "row_id": "a"}, example_rows(1)[0]))
-    with pytest.raises(InputError, match="1 rows have no 'row_id'"):
+    with raises("input.missing-ids", rows=1, column="row_id"):
         check_row_ids(logs, logs.files, Columns())
 
 

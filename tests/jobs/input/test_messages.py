@@ -14,8 +14,8 @@ from ragassay.jobs.config import Job, make_job
 from ragassay.jobs.input.messages import can_be_messages, talk_of, talks, turns_of
 from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.jobs.sections import Columns
-from ragassay.pipeline.errors import ConfigError, InputError
 from tests.conftest import write_logs
+from tests.raises import raises
 
 from .test_logs import load, rows_of
 
@@ -142,10 +142,10 @@ def test_settings_that_do_not_go_together(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValidationError):
             Columns.model_validate(wrong)
-    with pytest.raises(ConfigError, match="leave question out, or messages"):
+    with raises("config.invalid"):
         make_job({"columns": {"messages": "m", "question": "q"}})
     write_logs(tmp_path / "a.parquet", [{"messages": 3}])
-    with pytest.raises(InputError, match=r"\(columns.messages\) must be a list of structs with role and content"):
+    with raises("input.faults"):
         load(tmp_path, TALKS)
     assert not can_be_messages(pa.list_(pa.struct([("text", pa.string())])))
 

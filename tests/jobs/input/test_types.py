@@ -16,6 +16,7 @@ from ragassay.jobs.input import check_row_ids, check_types
 from ragassay.jobs.input.types import always_fits, merge_schemas, plain, plain_type
 from ragassay.jobs.sections import Columns
 from ragassay.pipeline.errors import InputError
+from tests.raises import raises
 
 from .test_logs import load, rows_of
 
@@ -101,7 +102,7 @@ def test_the_values_of_files_that_are_not_to_be_scored_do_not_matter(tmp_path: P
     write(tmp_path / "b.parquet", n=pa.array([0.5]))
     logs = load(tmp_path)
     check_types(logs, logs.files[1:], logs.passthrough)
-    with pytest.raises(InputError, match=r"column 'n' is int64 in a\.parquet .* double"):
+    with raises("input.values-too-wide", type="int64", path="a.parquet", wanted="double"):
         check_types(logs, logs.files[:1], logs.passthrough)
 
 
@@ -144,19 +145,19 @@ def test_strange_columns_are_carried_under_their_names(tmp_path: Path) -> None:
 def test_two_columns_of_one_name_are_refused_by_name(tmp_path: Path, name: str) -> None:
     columns = [*BASE.items(), ("tenant", ["t"]), (name, ["again"])]
     pq.write_table(pa.table([c for _, c in columns], names=[n for n, _ in columns]), tmp_path / "a.parquet")
-    with pytest.raises(InputError, match=rf"a\.parquet: more than one column is called '{name}'"):
+    with raises("input.faults"):
         load(tmp_path)
 
 
 def test_a_column_that_takes_the_name_of_another_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", status=pa.array([1]), input_status=pa.array([2]))
-    with pytest.raises(InputError, match=r"both be called \['input_status'\]"):
+    with raises("input.column-twice"):
         load(tmp_path)
 
 
 def test_a_key_twice_in_a_path_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "dt=1" / "dt=2" / "a.parquet", n=pa.array([1]))
-    with pytest.raises(InputError, match="'dt' occurs twice"):
+    with raises("input.faults"):
         load(tmp_path)
 
 
@@ -181,11 +182,11 @@ def test_ids_of_any_type(tmp_path: Path, ids: pa.Array, expected: list[str]) -> 
 
 def test_ids_that_are_no_text_are_refused_and_null_ones_counted(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", row_id=pa.array([[1]]))
-    with pytest.raises(InputError, match=r"'row_id' \(columns.row_id\) must be a string or a number, and is list"):
+    with raises("input.faults"):
         load(tmp_path)
     write(tmp_path / "a.parquet", row_id=pa.nulls(1))
     logs = load(tmp_path)
-    with pytest.raises(InputError, match="1 rows have no 'row_id'"):
+    with raises("input.missing-ids", rows=1, column="row_id"):
         check_row_ids(logs, logs.files, Columns())
 
 
@@ -234,9 +235,7 @@ def test_columns_of_nothing_are_null(tmp_path: Path, name: str) -> None:
 )  # fmt: skip
 def test_contexts_that_are_no_texts_are_refused(tmp_path: Path, context: pa.Array) -> None:
     write(tmp_path / "a.parquet", context=context)
-    with pytest.raises(
-        InputError, match=r"column 'context' \(columns.context\) must be a string or a list of strings, or of structs"
-    ):
+    with raises("input.faults"):
         load(tmp_path)
 
 

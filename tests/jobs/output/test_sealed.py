@@ -18,7 +18,6 @@ from ragassay.jobs.output.manifest import read_manifest, write_manifest
 from ragassay.jobs.output.sealed import FILES, seal, sealed_among
 from ragassay.jobs.run import finalize_job
 from ragassay.jobs.storage import Folder, open_folder
-from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.manifest import PENDING, SCORED, UNREADABLE, InputFile, Manifest
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import tasks_here
@@ -91,7 +90,7 @@ def test_a_sealed_file_that_changed_is_refused_and_one_that_was_touched_is_told_
     manifest = read_manifest(open_folder(str(output)))
     assert manifest.runs[-1].files_touched == [] and not manifest.files and manifest.registered == 3
     write_logs(logs / "a.parquet", [{**row, "response": "It opens at 9."}])
-    with pytest.raises(OutputError, match=r"a.parquet .* holds scores, though as large: give changed logs a new file name"):
+    with raises("input.changed-file", though=", though as large"):
         night(logs, output)
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from ragassay.jobs.publish import http
 from ragassay.jobs.publish.http import Answer, Connection, Http
-from ragassay.pipeline.errors import PublishError
 from tests.jobs.publish.conftest import Serve
+from tests.raises import raises
 from tests.tool_servers import Tool
 
 
@@ -26,7 +26,7 @@ def test_retry_after_is_a_number_or_a_date(monkeypatch: pytest.MonkeyPatch, serv
         assert asked.trying(lambda asked=asked: asked.once("POST", "/", {})).ok  # type: ignore[misc]
         assert time.monotonic() - started >= 0.3 and tool.count == 2
     tool.count, tool.headers = 0, {"Retry-After": "86400"}
-    with pytest.raises(PublishError, match="asks to wait 86400 seconds"):
+    with raises("publish.told-to-wait"):
         asked.trying(lambda: asked.once("POST", "/", {}))
 
 
@@ -41,7 +41,7 @@ def test_no_faster_than_allowed(serve: Serve) -> None:
 def test_a_tool_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "FIRST_WAIT", 0.001)
     asked = Http(Connection("http://127.0.0.1:9"), None)
-    with pytest.raises(PublishError, match="ConnectError, 10 times"):
+    with raises("publish.unreachable", tries=10):
         asked.trying(lambda: asked.once("GET", "/"))
 
 

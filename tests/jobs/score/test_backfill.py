@@ -21,10 +21,11 @@ from ragassay.jobs.score.backfill import Backfill, Order, left_of, take
 from ragassay.jobs.score.datasource import until
 from ragassay.jobs.score.row_sample import chosen_keys, is_chosen, sampled
 from ragassay.jobs.score.row_set import RowSet
-from ragassay.pipeline.errors import ConfigError, InputError, OutputError
+from ragassay.pipeline.errors import ConfigError
 from ragassay.schemas.manifest import Run
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import manifest, read_rows
+from tests.raises import raises
 
 JOB = make_job({"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
 QUIET = Console(quiet=True)
@@ -117,7 +118,7 @@ def test_a_file_larger_than_the_budget_is_cut_and_waits(logs: Path, whole: dict[
     run = night(logs, output, Backfill(rows=5))
     assert run.rows["scored"] == 0 and run.left and run.left.committed == 5 and run.left.rows == TOTAL - 5
     assert len(read_rows(output, "raw")) == 5 and not (output / "scored").exists() and (output / "_checkpoint").exists()
-    with pytest.raises(OutputError, match="no partition is whole yet"):
+    with raises("output.no-whole-partition"):
         finalize_job(JOB, str(output), QUIET)
     other = night(logs, output, Backfill(parse_conditions(["dt=2026-11-03"])))
     assert other.partitions == ["dt=2026-11-03"] and other.skips["outside"] == 4 * ROWS
@@ -179,7 +180,7 @@ def test_more_of_a_file_is_scored_only_under_the_path_that_its_ids_were_made_of(
     run_job(JOB, narrow, output, QUIET, RunOptions(Backfill(share=0.2)))
     before = (tmp_path / "out" / "raw").stat().st_mtime_ns, manifest(tmp_path / "out")["files"]
     for backfill in (Backfill(share=0.5), Backfill(share=0.5, rows=1), Backfill()):
-        with pytest.raises(OutputError, match=r"is known to output .* as 'a.parquet' .* 'x/a.parquet': name INPUT as it was"):
+        with raises("input.other-path", was="a.parquet", path="x/a.parquet"):
             run_job(JOB, wide, output, QUIET, RunOptions(backfill))
     assert not (tmp_path / "out" / "_checkpoint").exists()
     assert ((tmp_path / "out" / "raw").stat().st_mtime_ns, manifest(tmp_path / "out")["files"]) == before
@@ -238,7 +239,7 @@ def test_conditions_compare_numbers_dates_and_text_as_what_they_are() -> None:
 
 
 def test_a_key_that_is_not_there_is_named_with_those_that_are(logs: Path, plans_here: None, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"'day' \(--partitions\): its hive keys are dt"):
+    with raises("partitions.unknown-key", keys="'day'", partitioned_by="its hive keys are dt"):
         run_job(JOB, str(logs), str(tmp_path / "out"), QUIET, RunOptions(Backfill(parse_conditions(["day>1"]))))
 
 
@@ -277,9 +278,7 @@ def test_a_budget_is_kept_to_the_row(sizes: list[int], budget: int, done: set[in
 
 def test_attack_partitions_that_match_nothing_are_an_error_that_names_what_there_is(logs: Path, tmp_path: Path) -> None:
     for name, text in (("a", "dt>=2030-01-01"), ("b", "dt=2026-11-02 and dt=2026-11-03"), ("c", "dt=nowhere")):
-        with pytest.raises(
-            InputError, match=r"none of the 3 partitions fulfils --partitions dt.*there are dt=2026-11-01, dt=2026"
-        ):
+        with raises("input.no-partition"):
             run_job(JOB, str(logs), str(tmp_path / name), QUIET, RunOptions(Backfill(parse_conditions([text]))))
         assert not list((tmp_path / name).rglob("*.parquet"))
     said = none_matches(parse_conditions(["n>99"]), [f"n={number}" for number in range(40)])

@@ -11,10 +11,10 @@ from ragassay.jobs.config import make_job
 from ragassay.jobs.output.partition_filter import parse_conditions
 from ragassay.jobs.run import RunOptions, run_job
 from ragassay.jobs.score.backfill import Backfill
-from ragassay.pipeline.errors import InputError
 from ragassay.schemas.manifest import Run
 from tests.conftest import example_rows
 from tests.jobs.conftest import read_rows
+from tests.raises import raises
 
 JOB = make_job({"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
 ROWS = 10  # a version
@@ -50,5 +50,5 @@ def test_what_a_night_left_comes_in_the_next(first: Backfill, table: Path, plans
 def test_partitions_of_a_night_in_which_nothing_came_in(table: Path, plans_here: None) -> None:
     night(table, Backfill())
     assert night(table, Backfill(SECOND_DAY)).rows == {"in": 0, "scored": 0, "failed": 0, "skipped": 0}
-    with pytest.raises(InputError, match=r"'day' \(--partitions\): its hive keys are dt"):
+    with raises("partitions.unknown-key", keys="'day'", partitioned_by="its hive keys are dt"):
         night(table, Backfill(parse_conditions(["day>1"])))

@@ -20,11 +20,12 @@ from ragassay.jobs.run import Command, RunOptions, make_plan
 from ragassay.jobs.run.account import begin_run
 from ragassay.jobs.score.register import check_input, check_selection, refuse_unfinished
 from ragassay.jobs.storage import open_folder
-from ragassay.pipeline.errors import InputError, OutputError, RagassayError
+from ragassay.pipeline.errors import RagassayError
 from ragassay.schemas.columns import raw_schema
 from ragassay.schemas.manifest import LEFT, PENDING, SCORED, UNREADABLE, InputFile, Manifest, Run
 from tests.conftest import example_rows, write_logs
 from tests.jobs.score.test_checkpoint import commit
+from tests.raises import raises
 
 JOB = Job.model_validate({"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
 
@@ -86,7 +87,7 @@ def test_a_file_that_was_rewritten_with_the_same_size_is_refused(tmp_path: Path)
     night(tmp_path / "a.parquet", tmp_path / "out")
     path = write_logs(tmp_path / "a.parquet", [{**row, "response": "It opens at 9."}])
     assert path.stat().st_size == size
-    with pytest.raises(OutputError, match="though as large: give changed logs a new file name"):
+    with raises("input.changed-file"):
         night(path, tmp_path / "out")
 
 
@@ -134,7 +135,7 @@ def test_a_column_that_fits_neither_tonight_nor_another_file_is_named_where_toni
     floats = table.set_column(table.column_names.index("n"), "n", pa.array([0.5]))
     pq.write_table(floats, raw.with_name("by-another-version.parquet"))
     write_logs(tmp_path / "other" / "dt=1" / "b.parquet", example_rows(1))
-    with pytest.raises(OutputError, match=r"column 'n' is int64 in partition 'dt=1' .* and of other types elsewhere"):
+    with raises("output.column-too-narrow", type="int64", partition="dt=1", other="of other types elsewhere"):
         night(tmp_path / "other", tmp_path / "out")
 
 
@@ -183,10 +184,10 @@ def test_only_a_broken_run_that_left_rows_has_to_be_ended_first(tmp_path: Path) 
     commit(tmp_path / "out", "1.parquet", [1 << 32])  # of a file that a budget left: it is known to be open
     refuse_unfinished(folder, known, ())
     commit(tmp_path / "out", "2.pending.parquet", [0])
-    with pytest.raises(OutputError, match=r"broke off over a \(0 rows committed\)"):
+    with raises("output.unfinished-run", rows=0):
         refuse_unfinished(folder, known, ())
     (tmp_path / "out" / "_checkpoint" / "2.pending.parquet").rename(tmp_path / "out" / "_checkpoint" / "2.parquet")
-    with pytest.raises(OutputError, match=r"broke off over a \(1 rows committed\)"):
+    with raises("output.unfinished-run", rows=1):
         refuse_unfinished(folder, known, ())
     refuse_unfinished(folder, known, {"a"})
 
@@ -195,13 +196,13 @@ def test_only_a_broken_run_that_left_rows_has_to_be_ended_first(tmp_path: Path) 
 def test_a_column_of_languages_holds_strings(tmp_path: Path, languages: list[Any]) -> None:
     job = Job.model_validate({"slms": [], "detectors": [{"name": "n", "kind": "novelty"}], "splitter": {"column": "n"}})
     write(tmp_path / "a.parquet", pa.array(languages))
-    with pytest.raises(InputError, match=r"column 'n' \(splitter.column\) holds .*: name a column of strings"):
+    with raises("input.language-column-type"):
         check_input(job, find_logs(str(tmp_path / "a.parquet")))
     for fit in (pa.array(["de"]).dictionary_encode(), pa.array(["de"], pa.large_string()), pa.nulls(1)):
         write(tmp_path / "a.parquet", fit)
         check_input(job, find_logs(str(tmp_path / "a.parquet")))
     write_logs(tmp_path / "a.parquet", example_rows(1))
-    with pytest.raises(InputError, match=r"no column 'n' \(splitter.column\)"):
+    with raises("input.no-language-column"):
         check_input(job, find_logs(str(tmp_path / "a.parquet")))
 
 

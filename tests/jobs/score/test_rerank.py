@@ -14,9 +14,9 @@ from ragassay.jobs.score.register import check_models
 from ragassay.jobs.score.stages import stages
 from ragassay.pipeline.detectors.frequencies import count
 from ragassay.pipeline.detectors.terms import content_terms
-from ragassay.pipeline.errors import ConfigError, ModelError
 from ragassay.schemas.columns import LOGS, raw_schema
 from tests.conftest import run_stages
+from tests.raises import raises, refuses
 
 PASSAGES = ["Staff wear a badge.", "Dogs stay outside.", "Shop 3 opens at 7 a.m. on Sundays.", "It is red."]
 LONG = [f"{passage} " * 40 for passage in PASSAGES]
@@ -118,7 +118,7 @@ def test_it_is_checked_before_the_run_and_has_its_threads(tiny_model: str, tmp_p
         wanted.rerank is not None and threads_of(wanted.rerank.engine, wanted.local_pools.values()) == 2
     )  # the SLM and the score have theirs
     check_models(wanted)
-    with pytest.raises(ModelError, match="nowhere"):
+    with raises("model.unknown"):
         check_models(job(tiny_model, {"model": str(tmp_path / "nowhere")}))
 
 
@@ -127,14 +127,14 @@ def test_it_is_checked_before_the_run_and_has_its_threads(tiny_model: str, tmp_p
     [
         ({"rerank": {"keep": 0}}, "rerank.keep"),
         ({"rerank": {"attention": "most"}}, "rerank.attention"),
-        ({"rerank": {"modell": "a"}}, "rerank.modell: unknown key; did you mean model?"),
+        ({"rerank": {"modell": "a"}}, "rerank.modell"),
         ({"rerank": {"engine": "vllm"}}, "rerank.engine.kind"),
-        ({"rerank": {"prompt": "No passage"}}, "rerank.*all passages"),
-        ({"rerank": {"prompt": "{{ context | join }}{{ question }}"}}, "question behind it.*exactly once"),
-        ({"rerank": {}, "slms": [{"name": "rerank"}]}, "no member can have the name 'rerank'"),
-        ({"rerank": {}, "slms": [], "detectors": [{"name": "n", "kind": "novelty"}]}, "there are none: leave it out"),
+        ({"rerank": {"prompt": "No passage"}}, "prompt.no-context"),
+        ({"rerank": {"prompt": "{{ context | join }}{{ question }}"}}, "prompt.judged-once"),
+        ({"rerank": {}, "slms": [{"name": "rerank"}]}, "job"),
+        ({"rerank": {}, "slms": [], "detectors": [{"name": "n", "kind": "novelty"}]}, "job"),
     ],
 )  # fmt: skip
 def test_faults_are_named(settings: dict[str, Any], says: str) -> None:
-    with pytest.raises(ConfigError, match=says):
+    with refuses(says):
         make_job(settings)

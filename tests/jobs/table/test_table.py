@@ -28,6 +28,7 @@ from ragassay.pipeline.errors import ConfigError, OutputError
 from ragassay.schemas.columns import scored_schema
 from ragassay.schemas.manifest import Manifest, Run, Verdicts
 from tests.jobs.conftest import here
+from tests.raises import raises
 
 EXTRA = pa.schema([("at", pa.timestamp("ns", "Europe/Berlin")), ("small", pa.uint8()), ("nothing", pa.null())])
 AT = dt.datetime(2026, 11, 1, 12, tzinfo=dt.UTC)
@@ -211,12 +212,12 @@ def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
         with pytest.raises(kind, match=said):
             output.write(to, {})
     output.manifest.finalized.clear()
-    with pytest.raises(OutputError, match="no verdicts yet"):
+    with raises("output.no-verdicts"):
         output.write(f"delta:{tmp_path}/t", {})
     (tmp_path / "bad" / "_delta_log").mkdir(parents=True)
     (tmp_path / "bad" / "_delta_log" / f"{0:020d}.json").write_text("{no json")
     output.verdicts("dt=1", 2)
-    with pytest.raises(OutputError, match="can't be opened"):
+    with raises("table.delta-not-openable"):
         output.write(f"delta:{tmp_path}/bad", {})
 
 

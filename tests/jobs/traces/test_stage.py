@@ -25,13 +25,13 @@ from ragassay.jobs.traces.export import Damage, export_files, records
 from ragassay.jobs.traces.fields import micros
 from ragassay.jobs.traces.source import logs_of, logs_to_look_at
 from ragassay.jobs.traces.stage import RECORD, TRACES, stage
-from ragassay.pipeline.errors import ConfigError, InputError, OutputError
 from ragassay.schemas.manifest import SCORED, Manifest
 from ragassay.schemas.traces import TracesRecord
 from tests.corpus.job import without_slm
 from tests.jobs.traces.exports import TOOLS, write_export
 from tests.jobs.traces.stories import stories
 from tests.jobs.traces.test_presets import night, staged
+from tests.raises import raises
 
 TOLD = stories(60)
 DAY = 86_400
@@ -160,7 +160,7 @@ def test_files_that_change_are_read_again_and_others_are_not(tmp_path: Path) -> 
 def test_lines_and_files_that_can_not_be_read(tmp_path: Path) -> None:
     export, output = tmp_path / "export", tmp_path / "out"
     write(export / "1.jsonl", otlp("t1", 1e9), '{"resourceSpans": [', otlp("t2", 1e9))
-    with pytest.raises(InputError, match=r"1.jsonl, line 2, can't be read: .* --on-bad-file skip"):
+    with raises("traces.damaged"):
         staging(export, output)
     assert not (output / RECORD).exists() and not list(output.rglob("*.parquet"))
     (export / "2.parquet").write_bytes(b"none")
@@ -201,7 +201,7 @@ def test_a_record_with_an_odd_field_is_damage(tmp_path: Path) -> None:
         {**row, "attributes": [{"key": "a", "value": {"arrayValue": "x"}}]},
     ]
     write(tmp_path / "export" / "1.jsonl", otlp("t1", 1e9), *odd, otlp("t2", 1e9))
-    with pytest.raises(InputError, match=r"1.jsonl, record 2, can't be read: a field is not as otel writes it \(ValueError\)"):
+    with raises("traces.damaged"):
         staging(tmp_path / "export", tmp_path / "out")
     counts = staging(tmp_path / "export", tmp_path / "out", keep_bad=True)
     assert (counts["unreadable"], counts["records"]) == (4, 6) and ids(tmp_path / "out") == {"t1": 1, "t2": 1}
@@ -215,7 +215,7 @@ def test_a_row_with_a_time_that_python_has_not_is_damage(tmp_path: Path) -> None
     table = pa.Table.from_pylist(spans).append_column("day", pa.array([1, 1 << 30, None], pa.int32()).cast(pa.date32()))
     (tmp_path / "export").mkdir()
     pq.write_table(table, tmp_path / "export" / "1.parquet")
-    with pytest.raises(InputError, match=r"1.parquet, a row of row group 0, can't be read: .*--on-bad-file skip"):
+    with raises("traces.damaged"):
         staging(tmp_path / "export", tmp_path / "out", 0)
     counts = staging(tmp_path / "export", tmp_path / "out", 0, keep_bad=True)
     assert counts["unreadable"] == 1 and ids(tmp_path / "out") == {"t0": 1, "t2": 1}
@@ -248,32 +248,28 @@ def test_one_json_value_over_many_lines(tmp_path: Path) -> None:
 def test_what_is_refused(tmp_path: Path) -> None:
     export, output = tmp_path / "export", tmp_path / "out"
     write(export / "1.jsonl", {"x": 1, "y": 2})
-    with pytest.raises(
-        InputError, match="none of its 1 records is a span as preset 'otel' knows them, with fields such as 'x', 'y'"
-    ):
+    with raises("traces.none-known", records=1, preset="otel", names=", with fields such as 'x', 'y'"):
         staging(export, output)
     write(export / "1.jsonl", otlp("t1", 1e9))
     staging(export, output)
-    with pytest.raises(OutputError, match="holds traces of otel, not of phoenix"):
+    with raises("traces.other-preset", preset="otel", wanted="phoenix"):
         staging(export, output, preset="phoenix")
     (output / RECORD).write_text((output / RECORD).read_text().replace('"version": 1', '"version": 9'))
-    with pytest.raises(OutputError, match="another version"):
+    with raises("traces.unreadable-record"):
         staging(export, output)
     (tmp_path / "csv").mkdir()
     (tmp_path / "csv" / "a.csv").write_text("x")
-    with pytest.raises(
-        InputError, match=r"no .parquet file, nor one of .*; it holds 'a.csv': have traces written as Parquet or JSON Lines"
-    ):
+    with raises("input.no-logs", suffix=".parquet", others="; it holds 'a.csv': have traces written as Parquet or JSON Lines"):
         export_files(str(tmp_path / "csv"))
-    with pytest.raises(ConfigError, match="brings its own columns"):
+    with raises("config.invalid"):
         make_job({"input": {"preset": "otel"}, "columns": {"question": "q"}})
-    with pytest.raises(ConfigError, match="preset"):
+    with raises("config.invalid"):
         make_job({"input": {"preset": "datadog"}})
 
 
 @pytest.mark.parametrize("setting", [{"drop_text": True}, {"redact": "privacy:hide"}])
 def test_texts_of_traces_can_not_be_kept_out_of_the_output(setting: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=f"{next(iter(setting))} can't keep them out of there: let the tool mask them"):
+    with raises("config.invalid"):
         make_job({"input": {"preset": "otel"}, **setting})
     assert make_job({"input": {"preset": "otel"}, "drop_text": False})
 
@@ -281,7 +277,7 @@ def test_texts_of_traces_can_not_be_kept_out_of_the_output(setting: dict[str, An
 def test_output_and_export_lie_apart(tmp_path: Path) -> None:
     write(tmp_path / "export" / "1.jsonl", otlp("t1", 1e9))
     job = without_slm(input={"preset": "otel"})
-    with pytest.raises(InputError, match="lies in the input"):
+    with raises("output.inside-input"):
         logs_of(job, str(tmp_path / "export"), open_folder(str(tmp_path / "export" / "out")))
 
 
@@ -292,7 +288,7 @@ def test_a_glob_that_means_what_will_be_written_is_refused_the_first_night(glob:
     write(place, otlp("t1", 1e9))
     if glob == "*/stats/*.json":
         write(tmp_path / "ex" / "a" / "stats" / "1.json", otlp("t1", 1e9))
-    with pytest.raises(InputError, match="give an OUTPUT outside it"):
+    with raises("output.inside-input"):
         logs_of(without_slm(input={"preset": "otel"}), f"{tmp_path}/ex/{glob}", open_folder(str(tmp_path / "ex" / "audit")))
     assert not (tmp_path / "ex" / "audit").exists()
 
@@ -311,9 +307,9 @@ def test_nothing_is_whole_yet(tmp_path: Path) -> None:
     write(tmp_path / "export" / "1.jsonl", otlp("t1", 1e9, parent="bb"))
     job, output = without_slm(input={"preset": "otel"}), open_folder(str(tmp_path / "out"))
     for _ in range(2):
-        with pytest.raises(InputError, match=r"its 1 traces is whole yet.*_record\.json keeps what was read"):
+        with raises("traces.none-whole", traces=1):
             logs_of(job, str(tmp_path / "export"), output)
-    with pytest.raises(InputError, match=r"is whole yet.*hold_days: 0\}$"), logs_to_look_at(job, str(tmp_path / "export")):
+    with raises("traces.none-whole"), logs_to_look_at(job, str(tmp_path / "export")):
         pass  # what it was staged in is gone
     assert [path.name for path in (tmp_path / "out" / TRACES).rglob("*.parquet")] == ["1.parquet"]
     logs, counts = logs_of(without_slm(input={"preset": "otel", "hold_days": 0}), str(tmp_path / "export"), output)
@@ -363,5 +359,5 @@ def test_an_output_with_staged_traces_can_be_moved(tmp_path: Path) -> None:
     assert night(places[1])[1] == ["dt=2001-09-09/part-2.parquet"]
     staged_file = next((places[1] / TRACES / "dt=2001-09-09").glob("part-1*"))
     staged_file.write_bytes((places[1] / TRACES / "dt=2001-09-09" / "part-2.parquet").read_bytes())
-    with pytest.raises(OutputError, match="of which output"):
+    with raises("input.changed-file"):
         night(places[1])

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ragassay.jobs.traces.stage import TRACES
-from ragassay.pipeline.errors import InputError
 from tests.jobs.traces.test_stage import DAY, ids, otlp, staging, write
+from tests.raises import raises
 
 STAGE_MANY = """
 import resource, sys
@@ -38,7 +38,7 @@ def test_attack_a_line_without_end_is_refused_before_it_fills_the_memory(
     monkeypatch.setattr("ragassay.jobs.traces.export.LONGEST_LINE", 5000)
     huge = otlp("t2", 1e9, text="A" * 20_000)
     write(tmp_path / "export" / "1.jsonl", otlp("t1", 1e9), huge, otlp("t3", 1e9))
-    with pytest.raises(InputError, match=r"line 2"):
+    with raises("traces.damaged"):
         staging(tmp_path / "export", tmp_path / "out")
     assert staging(tmp_path / "export", tmp_path / "out", keep_bad=True)["unreadable"] == 1
     assert ids(tmp_path / "out") == {"t1": 1, "t3": 1}

@@ -8,13 +8,13 @@ import pytest
 from ragassay.jobs.decide.labels import LabelSource
 from ragassay.jobs.sections import Columns
 from ragassay.jobs.tune.examples import Examples, Group, hold_out, parted, read_examples
-from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.split import load_splitter
 from ragassay.pipeline.token_tree.tree import size
 from ragassay.pipeline.tune.loss import Pair, Unit
 from tests.conftest import write_logs
+from tests.raises import raises
 
 ROW = {"question": "When does it open?", "context": ["It opens at nine.", "It closes at six."]}
 TWO = "It opens at nine. It closes at noon."
@@ -82,7 +82,7 @@ def test_rows_may_say_how_much_they_count_and_what_they_change(tmp_path: Path, b
 )
 def test_what_rows_say_more_is_checked(tmp_path: Path, builder: PromptBuilder, column: str, value: Any) -> None:
     rows = [{**ROW, "response": "It opens at nine.", "label": "correct", column: value}]
-    with pytest.raises(InputError, match=f"column '{column}' holds .* in row 0; it must hold"):
+    with raises("train.wrong-value", row=0):
         read(tmp_path, rows, builder)
 
 
@@ -129,12 +129,12 @@ def test_corruptions_come_beside(tmp_path: Path, builder: PromptBuilder) -> None
 
 
 def test_one_class_is_refused(tmp_path: Path, builder: PromptBuilder) -> None:
-    with pytest.raises(InputError, match="2 supported and 0 unsupported"):
+    with raises("train.one-kind-of-label", supported=2, unsupported=0):
         read(tmp_path, [{**ROW, "response": TWO, "label": "correct"}], builder)
 
 
 def test_a_missing_column_is_named(tmp_path: Path, builder: PromptBuilder) -> None:
-    with pytest.raises(InputError, match=r"lacks the column\(s\) label"):
+    with raises("train.missing-column", columns="label"):
         read(tmp_path, [{**ROW, "response": TWO}], builder)
 
 

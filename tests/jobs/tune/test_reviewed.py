@@ -9,12 +9,12 @@ import pytest
 from ragassay.jobs.decide.labels import LabelSource
 from ragassay.jobs.sections import Columns
 from ragassay.jobs.tune.examples import Examples, read_examples
-from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.split import load_splitter
 from tests.jobs.conftest import read_rows
 from tests.jobs.decide.conftest import job, labelled_days, write_output
+from tests.raises import raises
 
 
 @pytest.fixture(scope="module")
@@ -47,5 +47,5 @@ def test_responses_and_sentences_are_examples(output: Path, tmp_path: Path, toke
 
 
 def test_labels_of_another_output_are_refused(output: Path, tmp_path: Path, tokenizer: Any) -> None:
-    with pytest.raises(InputError, match="goes with the output that was reviewed"):
+    with raises("train.labels-of-other-rows"):
         read(output, tmp_path / "r.jsonl", [{"row_id": "nowhere", "label": "supported"}], tokenizer)

@@ -16,13 +16,13 @@ from pyarrow import fs as pafs
 from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset
 from ragassay.jobs.verdict.finalize import finalize_partition, score_moments
 from ragassay.jobs.verdict.fit import partition_stats
-from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.members import Value, scores_of
 from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows
 from ragassay.pipeline.verdict.aggregate import Mean, Positive
 from ragassay.pipeline.verdict.normalize import Fit, fit_detector, fit_member
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
 from ragassay.schemas.columns import raw_schema, scored_schema
+from tests.raises import raises
 
 FS = pafs.LocalFileSystem()
 VALUES = {"a": "log_odds"}
@@ -123,7 +123,7 @@ def test_nights_with_other_columns_are_all_carried(tmp_path: Path) -> None:
         pa.Table.from_pylist([{**raw_row(4, [1.0]), "tenant": 1}], schema=raw_schema(pa.schema([("tenant", pa.int64())]))),
         tmp_path / "d.parquet",
     )
-    with pytest.raises(OutputError, match="another type"):
+    with raises("output.other-column-type"):
         finalize_partition(
             raw_of([*files, str(tmp_path / "d.parquet")]),
             str(tmp_path / "s.parquet"),
@@ -133,7 +133,7 @@ def test_nights_with_other_columns_are_all_carried(tmp_path: Path) -> None:
 
 def test_an_unknown_member_is_named(files: list[str], tmp_path: Path) -> None:
     wrong = replace(settings(files, 0.0), values={"b": "p_yes"})
-    with pytest.raises(OutputError, match="no member 'b'; they have \\['a'\\]"):
+    with raises("output.no-member"):
         finalize_partition(raw_of(files), str(tmp_path / "s.parquet"), wrong)
 
 
@@ -166,9 +166,9 @@ def test_a_detectors_night_without_a_scored_row(tmp_path: Path) -> None:
 
 def test_members_of_other_kinds_than_the_job_says_are_named(tmp_path: Path) -> None:
     raw = write_raw(tmp_path / "a.parquet", [with_detector(raw_row(1, [1.0]), [0.5])])
-    with pytest.raises(OutputError, match="'words' is a detector in these scores"):
+    with raises("output.member-kind", member="words", kind="a detector"):
         partition_stats(raw_of([raw]), {"words": "log_odds"})
-    with pytest.raises(OutputError, match="'a' is an SLM in these scores"):
+    with raises("output.member-kind", kind="an SLM"):
         partition_stats(raw_of([raw]), {"a": Value.SCORE})
 
 

@@ -20,13 +20,13 @@ from ragassay.pipeline.detectors.hybrid import Hybrid
 from ragassay.pipeline.detectors.ner import load_ner
 from ragassay.pipeline.detectors.novelty import Novelty
 from ragassay.pipeline.detectors.terms import content_terms
-from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.split import load_splitter, split
 from ragassay.pipeline.stages.detect import detect_batch
 from ragassay.schemas.columns import logs_schema
 from tests.pipeline.detectors.test_named import odd_texts
 from tests.pipeline.test_split import texts as odd_responses
+from tests.raises import raises
 
 odd = odd_texts() | odd_responses
 
@@ -167,9 +167,9 @@ def test_a_recogniser_finds_names(tmp_path: Any) -> None:
 
 def test_a_pipeline_without_names_or_that_is_not_there_is_refused(tmp_path: Any) -> None:
     spacy.blank("en").to_disk(tmp_path / "blank")
-    with pytest.raises(ConfigError, match="has no entity recogniser"):
+    with raises("config.no-entity-recogniser"):
         load_ner(str(tmp_path / "blank"))
-    with pytest.raises(ConfigError, match="not installed"):
+    with raises("config.pipeline-not-installed"):
         load_ner("en_core_web_nothing")
 
 

@@ -16,12 +16,12 @@ from ragassay.jobs.tune.train import Look, Recipe
 from ragassay.pipeline.engines.adapter import BUNDLED
 from ragassay.pipeline.engines.prepare import own_adapter, prepare_slm, weights_identity
 from ragassay.pipeline.engines.weights import identity
-from ragassay.pipeline.errors import ConfigError, ModelError
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import check_template
 from ragassay.pipeline.token_tree.attention import NAME, register
 from ragassay.pipeline.token_tree.tree import grow
 from ragassay.pipeline.tune.lora import label_logprobs, load_for_training
+from tests.raises import raises
 
 PROMPT = "{% for p in context %}{{ p }}{% endfor %} {{ question }} {{ sentence }} True?"
 PROMPTS = [[1, 50 + i, 60, 70 + i, 9] for i in range(20)]
@@ -96,18 +96,18 @@ def test_nothing_of_this_machine_is_in_an_adapter(adapter: Path, tiny_model: str
 
 
 def test_another_prompt_is_refused(adapter: Path) -> None:
-    with pytest.raises(ConfigError, match="trained with another prompt: leave prompt out"):
+    with raises("config.invalid"):
         make_job({"slms": [{"name": "a", "adapter": str(adapter), "prompt": "{{ context[0] }} {{ sentence }}"}]})
 
 
 def test_another_model_is_refused(adapter: Path, tiny_model: str, tmp_path: Path) -> None:
     other = other_tensors(tiny_model, tmp_path / "other")
-    with pytest.raises(ModelError, match=f"trained on another model than '{other}'"):
+    with raises("model.adapter-of-other-model"):
         prepare_slm(Slm(name="a", model=str(other), adapter=str(adapter)))
 
 
 def test_an_unknown_adapter_is_named() -> None:
-    with pytest.raises(ModelError, match="adapter 'nowhere' is unknown"):
+    with raises("model.unknown-adapter", adapter="nowhere"):
         make_job({"slms": [{"name": "a", "adapter": "nowhere"}]})
 
 

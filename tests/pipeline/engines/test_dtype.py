@@ -10,8 +10,8 @@ from ragassay.jobs.output.fingerprint import check_fingerprint, fingerprint
 from ragassay.pipeline.engines import dtype
 from ragassay.pipeline.engines.dtype import cpu_dtype_of, dtype_of
 from ragassay.pipeline.engines.vllm_engine import Vllm, engine_args
-from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.slm.config import Slm
+from tests.raises import raises
 
 ZEN4 = "flags\t\t: fpu sse2 avx2 avx512f avx512bw avx512_bf16 avx512_vnni\n"
 SAPPHIRE_RAPIDS = "flags\t\t: fpu sse2 avx2 avx512f amx_bf16 amx_tile\n"
@@ -53,16 +53,14 @@ def test_a_folder_begun_on_another_processor_names_the_setting(monkeypatch: pyte
         on_processor(monkeypatch, tmp_path, cpu)
         prints[name] = fingerprint(with_dtypes(Job()))
     assert {slm["dtype"] for slm in prints["zen4"]["slms"].values()} == {"bfloat16"}
-    with pytest.raises(OutputError, match=r"(?s)slms.facts.dtype: was 'bfloat16', is 'float32'.*set dtype: bfloat16 to go on"):
+    with raises("output.other-settings"):
         check_fingerprint(prints["zen4"], prints["zen3"], "out")
     method = {**prints["zen3"], "method": 0}
-    with pytest.raises(
-        OutputError, match=r"(?s)another version of this program.*score its logs anew into another OUTPUT"
-    ) as error:
+    with raises("output.other-version") as error:
         check_fingerprint(method, prints["zen4"], "out")
     assert "Take the settings back" not in str(error.value) and "set dtype" not in str(error.value)
     other = {**prints["zen3"], "columns": {}}
-    with pytest.raises(OutputError, match=r"(?s)slms.facts.dtype: .*Take the settings back") as error:
+    with raises("output.other-settings") as error:
         check_fingerprint(other, prints["zen4"], "out")
     assert "set dtype" not in str(error.value)
     named = with_dtypes(make_job({"slms": [{"name": "facts", "adapter": "facts", "dtype": "bfloat16"}]}))

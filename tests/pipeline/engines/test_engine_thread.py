@@ -12,7 +12,7 @@ from ragassay.pipeline.engines import engine_thread
 from ragassay.pipeline.engines.engine_thread import EngineThread
 from ragassay.pipeline.engines.protocol import EngineOutput
 from ragassay.pipeline.errors import ModelError
-from tests.raises import EXAMPLE
+from tests.raises import EXAMPLE, raises
 
 SECONDS = 0.05
 
@@ -77,5 +77,5 @@ def test_what_the_engine_raises_reaches_the_caller() -> None:
     def fail() -> SlowEngine:
         raise ModelError(EXAMPLE, text="no such model")
 
-    with pytest.raises(ModelError, match="no such model"):
+    with raises("test.example"):
         EngineThread(fail)

@@ -12,9 +12,10 @@ from ragassay.pipeline.engines import template_limits
 from ragassay.pipeline.engines.plain_text import PlainText
 from ragassay.pipeline.engines.template_limits import TemplateLimitError, limited_steps, render_chat
 from ragassay.pipeline.engines.vllm_text import chat_ids
-from ragassay.pipeline.errors import ConfigError, ModelError
+from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import chat_around, check_template
+from tests.raises import raises
 
 LOOPS = {
     "range": "{% for i in range(10**9) %}{% endfor %}",  # an error of the sandbox itself
@@ -68,10 +69,10 @@ def test_attack_a_prompt_that_loops_or_grows_is_refused(bomb: str) -> None:
 def test_attack_a_chat_template_that_loops_or_grows_is_refused(bomb: str) -> None:
     rendered: list[str] = []
     tokenizer = tokenizer_with({**LOOPS, **GROWS}[bomb] + "{{ messages[0].content }}", rendered)
-    with pytest.raises(ModelError, match="SLM 'm': its chat template fails") as error:
+    with raises("model.chat-template-fails") as error:
         chat_around("x", tokenizer, "m", None)
     assert isinstance(error.value.__cause__, TemplateLimitError) and rendered == []
-    with pytest.raises(ModelError, match="its chat template fails"):
+    with raises("model.template-fails"):
         chat_ids("model 'm'", tokenizer, PlainText.__new__(PlainText), [{"role": "user", "content": "x"}])
 
 

@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.escalate.decide import decisions_of, with_judge
 from ragassay.schemas.columns import MEMBER, scored_schema
+from tests.raises import raises
 
 SCHEMA = scored_schema(pa.schema([]))
 SENTENCES = st.lists(st.tuples(st.floats(-2, 2, width=32), st.booleans()), min_size=1, max_size=4)
@@ -65,7 +64,7 @@ def test_other_sentences_are_refused() -> None:
     table = pa.Table.from_pylist(
         [judged_row(1, "judged", [(0.0, True)] * 2)], pa.schema([("row_key", pa.int64()), ("judge", MEMBER)])
     )
-    with pytest.raises(OutputError, match="other sentences"):
+    with raises("escalate.other-sentences"):
         with_judge(scored, decisions_of(table, "j", 0.0))
 
 

@@ -2,15 +2,14 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.pipeline.engines.text import Completion
-from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.explain.config import Price
 from ragassay.pipeline.explain.purse import Purse, most_tokens
 from ragassay.schemas.explanations import Outcome
+from tests.raises import raises
 
 PRICE = Price(input=1.0, output=2.0)
 CHAT = [{"role": "user", "content": "x" * 84}]  # at most 100 tokens
@@ -39,11 +38,11 @@ def test_what_is_spent_is_within_the_budget(budget: int, answers: list[tuple[int
         sent = list(threads.map(ask, answers))
     assert spent <= budget
     if not all(sent) and not any(trouble for _, _, trouble in answers):
-        assert budget - spent < most_tokens(CHAT) + 2 * 50  # no question that there was money for was left out
+        assert budget - spent <= most_tokens(CHAT) + 2 * 50  # up to rounding, no question that there was money for was left out
 
 
 def test_a_server_that_does_not_count_takes_no_budget() -> None:
     purse = Purse(PRICE, 1.0, 50)
     assert purse.reserve(CHAT)
-    with pytest.raises(ModelError, match="does not say how many tokens"):
+    with raises("explain.no-usage"):
         purse.settle(CHAT, Completion(Outcome.OK, "{}"))

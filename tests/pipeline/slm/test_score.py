@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.pipeline.engines.protocol import EngineOutput
-from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.members import Value, member_values
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.score import STEPS_A_CALL, RowScore, attach_scores, row_digest, score_rows
 from ragassay.schemas.columns import MEMBER, USAGE
+from tests.raises import raises
 
 
 class CountingEngine:
@@ -136,7 +136,7 @@ def test_nan_is_an_error_not_a_score(slm: Slm, builder: PromptBuilder, tokenizer
             out = super().label_logprobs(prompts, labels)
             return EngineOutput(out.logprobs * np.nan, out.tokens_computed, out.tokens_reused)
 
-    with pytest.raises(ModelError, match="NaN"):
+    with raises("model.gives-nan"):
         score_rows([row()], slm, builder, Broken(tokenizer), no_split)
 
 

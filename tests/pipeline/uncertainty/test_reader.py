@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from ragassay.pipeline.engines.transformers_engine import Transformers
-from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.uncertainty.config import Uncertainty
 from ragassay.pipeline.uncertainty.reader import TEXT_TOKENS_A_PASS, Prompt, Reader, packs
 from ragassay.pipeline.uncertainty.signs import ARRAYS, Signs
+from tests.raises import raises
 
 RNG = np.random.default_rng(3)
 HEAD, OTHER = (RNG.integers(20, 5000, size=n).tolist() for n in (30, 150))
@@ -114,10 +114,10 @@ def test_a_model_that_does_not_show_all_its_attention_is_refused(tmp_path: Any, 
     )  # fmt: skip
     MistralForCausalLM(config).save_pretrained(tmp_path)
     AutoTokenizer.from_pretrained(embedded).save_pretrained(tmp_path)
-    with pytest.raises(ModelError, match="sliding_window"):
+    with raises("train.attention", parts="sliding_window"):
         Reader(Uncertainty(name="a", model=str(tmp_path)), Transformers(dtype="float32"), gpus=0, threads=1)
 
 
 def test_a_model_that_can_not_be_loaded_is_named(tmp_path: Any) -> None:
-    with pytest.raises(ModelError, match="unknown"):
+    with raises("model.unknown"):
         Reader(Uncertainty(name="a", model=str(tmp_path / "none")), Transformers(), gpus=0, threads=1)

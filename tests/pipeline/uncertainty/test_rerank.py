@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from ragassay.pipeline.engines.transformers_engine import Transformers
-from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.rows import good_rows
 from ragassay.pipeline.stages.rerank import Reranker
 from ragassay.pipeline.stages.stage import run_contained
@@ -18,6 +17,7 @@ from ragassay.pipeline.uncertainty.scores import Attention
 from ragassay.schemas.columns import Status
 from tests.pipeline.uncertainty.test_reader import naive
 from tests.pipeline.uncertainty.test_rows import SPLITTER, table_of
+from tests.raises import raises
 
 QUESTION = "When does the museum open on Sundays?"
 PASSAGES = [
@@ -143,5 +143,5 @@ def test_a_fault_is_its_rows(reranker: Reranker, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_missing_model_is_the_runs_error(tmp_path: Any) -> None:
-    with pytest.raises(ModelError, match="none"):
+    with raises("model.unknown"):
         Reranker(Rerank(model=str(tmp_path / "none")), SPLITTER, 1).setup()

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragassay.pipeline.errors import ConfigError, ModelError
 from ragassay.pipeline.slm.prompt import PromptEncoder
 from ragassay.pipeline.stages.split import Split
 from ragassay.pipeline.stages.uncertainty import UncertaintyScorer
@@ -21,6 +20,7 @@ from ragassay.pipeline.uncertainty.prompt import answer_encoder
 from ragassay.pipeline.uncertainty.scores import Score, score_text
 from ragassay.schemas.columns import LOGS, Status
 from tests.conftest import example_rows
+from tests.raises import raises, refuses
 
 SPLITTER = ("sentencizer", "en")
 
@@ -170,22 +170,22 @@ def test_members_are_read_together_where_only_the_score_differs() -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"score": "eigenscore", "text": "own"}, "leave out text: own"),
-        ({"score": "lexical_similarity", "in_ensemble": True}, "no value of a sentence"),
-        ({"text": "own", "in_ensemble": True}, "no value of a sentence"),
-        ({"prompt": "No passages here"}, "all passages"),
-        ({"prompt": "{% for p in context %}{{ p }}{% endfor %} {{ response }}"}, "exactly once"),
-        ({"engine": "vllm"}, "transformers"),
-        ({"window": 0}, "greater than or equal to 1"),
+        ({"score": "eigenscore", "text": "own"}, "uncertainty.0"),
+        ({"score": "lexical_similarity", "in_ensemble": True}, "uncertainty.0"),
+        ({"text": "own", "in_ensemble": True}, "uncertainty.0"),
+        ({"prompt": "No passages here"}, "prompt.no-context"),
+        ({"prompt": "{% for p in context %}{{ p }}{% endfor %} {{ response }}"}, "prompt.judged-once"),
+        ({"engine": "vllm"}, "uncertainty.0.engine.kind"),
+        ({"window": 0}, "uncertainty.0.window"),
     ],
 )
 def test_faults_are_named(settings: dict[str, Any], says: str) -> None:
     from ragassay.jobs.config import make_job
 
-    with pytest.raises(ConfigError, match=says):
+    with refuses(says):
         make_job({"uncertainty": [{"name": "a", **settings}]})
 
 
 def test_a_missing_model_is_the_runs_error(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="none"):
+    with raises("model.unknown"):
         UncertaintyScorer([Uncertainty(name="a", model=str(tmp_path / "none"))], SPLITTER, 1).setup()

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from ragassay.jobs.decide.review.rows import shown_rows
 from ragassay.jobs.decide.review.sample import Sample, allocation, draw
 from ragassay.jobs.storage import Folder, open_folder
-from ragassay.pipeline.errors import ConfigError, InputError, OutputError
 from ragassay.schemas.columns import scored_schema
+from tests.raises import raises
 
 SCHEMA = scored_schema(pa.schema([("tenant", pa.string())]))
 NIGHTS = ("dt=2026-11-20", "dt=2026-11-21/team=a%20b")
@@ -76,7 +76,7 @@ def test_a_sample_is_that_of_the_rows_not_of_their_files(
         split |= {f"{night}b.parquet": mine[cut:] for night, mine in shuffled.items()}
         again = write_scored(Path(other), split, row_group=3)
         if not there:
-            with pytest.raises(InputError, match="no scored row"):
+            with raises("review.no-row"):
                 draw(output, size, seed=seed, stratified=stratified)
             return
         sample = draw(output, size, seed=seed, stratified=stratified)
@@ -151,13 +151,13 @@ def test_rows_are_looked_at_where_the_user_says(tmp_path: Path) -> None:
         ("r6", "dt=2026-11-21/team=a b"),
         ("r9", "dt=2026-11-21/team=a b"),
     }
-    with pytest.raises(InputError, match="no column 'tennant'"):
+    with raises("output.no-column", column="tennant"):
         draw(output, 5, where={"tennant": "t1"})
-    with pytest.raises(InputError, match="no scored row where tenant=t9"):
+    with raises("review.no-row", where=" where tenant=t9"):
         draw(output, 5, where={"tenant": "t9"})
-    with pytest.raises(ConfigError, match="--sample 4 at least"):
+    with raises("review.sample-too-small", strata=4, least=4):
         draw(output, 3, stratified=True)
-    with pytest.raises(OutputError, match="finalize"):
+    with raises("output.no-verdicts"):
         draw(open_folder(str(tmp_path / "nothing")), 5)
 
 
@@ -180,5 +180,5 @@ def test_rows_that_share_their_id_are_neither_drawn_nor_counted(tmp_path: Path, 
     assert len(drawn) == len(alone) and set(drawn) == alone  # r3 of the other night is another row
     assert sum(count for _, count in sample.strata.values()) == len(alone) and sample.repeated == 5
     assert draw(output, 100, where={"tenant": "t1"}).repeated == 1  # r7, though its twin is not looked at
-    with pytest.raises(InputError, match=r"no scored row with an id of its own.*where tenant=elsewhere"):
+    with raises("review.no-row", where=" where tenant=elsewhere"):
         draw(output, 4, where={"tenant": "elsewhere"})

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import lance
-import pytest
 
 from ragassay.jobs.input.formats import open_log
-from ragassay.pipeline.errors import InputError
+from tests.raises import raises
 
 from .conftest import ids, load, ran, table
 
@@ -26,7 +25,7 @@ def test_versions_and_what_came_in_between(tmp_path: Path) -> None:
     assert load(path, [ran(begun), ran(later)]).files == []
     with open_log(later.fs, later.files[0]) as log:
         assert [batch.num_rows for batch in log.batches(0, 4, ["row_id", "none"])] == [4, 2]
-    with pytest.raises(InputError, match="can't be read at version 9"):
+    with raises("input.unreadable-lance"):
         load(path, version=9)
 
 
@@ -54,8 +53,8 @@ def test_changed_rows_are_refused_unless_none_is_scored(tmp_path: Path) -> None:
     lance.dataset(str(path)).merge_insert("row_id").when_matched_update_all().when_not_matched_insert_all().execute(rows)
     assert ids(load(path, [scored])) == list(range(6, 14))
     lance.dataset(str(path)).update({"tenant": "'x'"}, where="row_id = 'r0'")
-    with pytest.raises(InputError, match=r"version 4 \(Update\) replaced"):
+    with raises("input.replaced-files", version=4):
         load(path, [scored])
     lance.write_dataset(table(0), str(path), mode="overwrite")
-    with pytest.raises(InputError, match=r"version 5 \(Overwrite\) replaced"):
+    with raises("input.replaced-files", version=5):
         load(path, [scored], since=4)

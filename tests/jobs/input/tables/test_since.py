@@ -13,6 +13,7 @@ from ragassay.jobs.sections import Input
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.manifest import Left, Run
 from ragassay.schemas.source import Source
+from tests.raises import raises
 
 
 def file(path: str) -> LogFile:
@@ -77,7 +78,7 @@ def test_rows_that_are_replaced_are_refused_unless_none_is_scored() -> None:
     grown.step(1, "WRITE", [file("a")], [], new_rows=True)
     grown.step(2, "MERGE", [file("b")], ["a"], new_rows=True)
     assert [one.path for one in grown.files] == ["b"]
-    with pytest.raises(InputError, match=r"version 3 \(MERGE\).*scored twice.*input: \{since: 3\}"):
+    with raises("input.replaced-files", version=3):
         grown.step(3, "MERGE", [file("c")], ["b", "scored"], new_rows=True)
     grown.keep()
     with pytest.raises(InputError):
