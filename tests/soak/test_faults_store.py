@@ -49,7 +49,7 @@ def test_rows_are_whole_and_once(store: Store, tmp_path: Path, kind: str) -> Non
             well = done.returncode == 0
             if well:
                 break
-            said = ("error[store.gave-way]: ", "error[output.", "error[input.")
+            said = ("error[store.", "error[output.", "error[input.", "error[path.")
             assert done.stderr.startswith(said), done.stderr
         seen = store.weather.seen
         tries.notes.append(f"{seen.total() - seen['fine']} of {seen.total()} requests")
