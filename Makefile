@@ -61,6 +61,7 @@ bench: setup
 docs: setup
 	$(BIN)/python -m typer ragassay.jobs.cli.main utils docs --name ragassay --output docs/cli.md
 	$(BIN)/python -m tests.rooms
+	$(BIN)/python -m tests.error_codes
 
 # docs/ as a site, to be opened as a file: site/index.html.
 site: setup

@@ -13,11 +13,11 @@ EXAMPLE = Message("test.example", "{text}")
 
 
 @contextmanager
-def raises(code: str, **fields: Any) -> Iterator[pytest.ExceptionInfo[RagassayError]]:
+def raises(*codes: str, **fields: Any) -> Iterator[pytest.ExceptionInfo[RagassayError]]:
     """Check that a block raises an error of ours.
 
     Args:
-        code: Its code.
+        codes: Its code, or each code that it may have.
         fields: Some of its fields, and their values.
 
     Yields:
@@ -26,7 +26,7 @@ def raises(code: str, **fields: Any) -> Iterator[pytest.ExceptionInfo[RagassayEr
     with pytest.raises(RagassayError) as info:
         yield info
     error = info.value
-    assert error.code == code, f"{error.code}: {error}"
+    assert error.code in codes, f"{error.code}: {error}"
     assert {name: error.fields.get(name) for name in fields} == fields
 
 

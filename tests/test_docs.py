@@ -16,7 +16,7 @@ from ragassay.jobs.cli.main import app
 from ragassay.jobs.config import Job, load_job
 from ragassay.pipeline.engines.vllm_engine import Vllm
 from ragassay.pipeline.slm.config import Replicas, Slm
-from tests import rooms
+from tests import error_codes, rooms
 
 REPO = Path(__file__).parent.parent
 PAGES = [REPO / "README.md", REPO / "CONTRIBUTING.md", *sorted((REPO / "docs").glob("*.md"))]
@@ -85,6 +85,10 @@ def test_the_readme_is_short() -> None:
     lines = (REPO / "README.md").read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 80
     assert [line for line in lines if len(line) > 140] == []
+
+
+def test_the_codes_of_errors_are_those_of_the_code() -> None:
+    assert error_codes.PAGE.read_text(encoding="utf-8") == error_codes.page(), "`make docs` writes it anew"
 
 
 def test_the_picture_of_the_rooms_is_that_of_the_code() -> None:

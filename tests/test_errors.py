@@ -102,3 +102,14 @@ def test_raises_compares_code_and_fields() -> None:
         raise InputError(message, path="a")
     with pytest.raises(AssertionError), raises("input.example", path="b"):
         raise InputError(message, path="a")
+
+
+def test_tests_match_no_prose_of_errors() -> None:
+    found = []
+    for path in sorted((REPO / "tests").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.raises" and node.args:
+                kinds = {name.id for name in ast.walk(node.args[0]) if isinstance(name, ast.Name)}
+                if kinds & CLASSES and any(word.arg == "match" for word in node.keywords):
+                    found.append(f"{path.relative_to(REPO)}:{node.lineno}")
+    assert found == []

@@ -352,18 +352,18 @@ def test_destinations_that_are_refused(tmp_path: Path) -> None:
     (tmp_path / "there").write_text("mine")
     (tmp_path / "link").symlink_to(tmp_path / "out")
     refused = {
-        "there": "exists already",
-        "there/below": "can't be written",
-        "out": "is a folder",
-        "new/": "is a folder",
-        "out/scored/x.parquet": "own data",
-        "out/raw/dt=1/x.parquet": "own data",
-        "out/stats/x": "own data",
-        "out/_lock": "own data",
-        "link/scored/x": "own data",
+        "there": "export.file-exists",
+        "there/below": "path.not-writable",
+        "out": "path.is-folder",
+        "new/": "path.is-folder",
+        "out/scored/x.parquet": "output.file-inside",
+        "out/raw/dt=1/x.parquet": "output.file-inside",
+        "out/stats/x": "output.file-inside",
+        "out/_lock": "output.file-inside",
+        "link/scored/x": "output.file-inside",
     }
-    for name, message in refused.items():
-        with pytest.raises(OutputError, match=message):
+    for name, code in refused.items():
+        with raises(code):
             export(output, f"{tmp_path}/{name}", Format.MESSAGES)
     assert (tmp_path / "there").read_text() == "mine"
     assert {p.name for p in (tmp_path / "out").iterdir()} == {"scored"}

@@ -1,5 +1,4 @@
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -90,7 +89,7 @@ def test_labels_from_a_file_a_row_a_sentence(tmp_path: Path) -> None:
 def test_bad_label_files(tmp_path: Path) -> None:
     with raises("labels.no-parquet"):
         read_reviewed(LabelSource("x", file=str(tmp_path / "none.parquet")))
-    with pytest.raises(InputError, match=re.escape("lack the column(s) row_id")):
+    with raises("labels.missing-column", columns="row_id"):
         read_reviewed(reviewed(tmp_path / "a.parquet", id=["a"], supported=[True]))
     with raises("labels.contradiction", label="correct", other="wrong", row="row 'a'"):
         read_reviewed(reviewed(tmp_path / "b.parquet", row_id=["a", "a"], supported=[True, False]))

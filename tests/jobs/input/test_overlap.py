@@ -9,8 +9,8 @@ from ragassay.jobs.input import check_logs, find_logs, refuse_overlap
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.sections import Columns
 from ragassay.jobs.storage import Folder, open_folder
-from ragassay.pipeline.errors import InputError
 from tests.conftest import example_rows, write_logs
+from tests.raises import raises
 
 from ..conftest import here, write_job
 
@@ -55,7 +55,7 @@ def refuse(root: Path, source: str, output: str) -> None:
     ],
 )
 def test_they_may_not_overlap(root: Path, source: str, output: str) -> None:
-    with pytest.raises(InputError, match="give an OUTPUT outside it"):
+    with raises("input.holds-output", "output.inside-input"):
         refuse(root, source, output)
 
 
@@ -84,7 +84,7 @@ def test_prefixes_of_an_object_store() -> None:
     file = LogFile("a.parquet", "mock://b/logs/a.parquet", "b/logs/a.parquet", 1, ())
     logs = Logs("mock://b/logs", fs, [file], folders={"b/logs": "b/logs"})
     for path in ("b/logs", "b/logs/out", "b"):
-        with pytest.raises(InputError, match="OUTPUT outside it"):
+        with raises("input.holds-output", "output.inside-input"):
             refuse_overlap(logs, Folder(fs, path, f"mock://{path}"))
     for path in ("b/logs2", "b/out", "b/logs/_out"):
         refuse_overlap(logs, Folder(fs, path, f"mock://{path}"))

@@ -16,7 +16,6 @@ from ragassay.jobs.input import Logs, find_logs
 from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.jobs.run import run_job
 from ragassay.jobs.score.stages import carried_columns
-from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.redact import Redaction, identity
 from ragassay.schemas.columns import Status
 from tests.chat_server import Reply, Serve, completion
@@ -238,15 +237,15 @@ def test_a_redaction_that_cannot_be_used_is_refused_before_the_run(folder: Path)
     (folder / "hide_wrong.py").write_text(HIDE)
     (folder / "hide_broken.py").write_text("import nothing_of_that_name\n")
     wrong = {
-        "hide_nowhere:f": "module 'hide_nowhere' can't be imported, neither from",
-        "hide_broken:f": "No module named 'nothing_of_that_name'",
-        "hide_wrong:f": "has no function 'f'",
-        "hide_wrong:CONSTANT": "has no function 'CONSTANT'",
-        "hide_wrong:nothing": "must take a string and return a string",
-        "hide_wrong:shorter": "must take a string and return a string",
+        "hide_nowhere:f": "config.redact-not-imported",
+        "hide_broken:f": "config.redact-not-imported",
+        "hide_wrong:f": "config.redact-no-function",
+        "hide_wrong:CONSTANT": "config.redact-no-function",
+        "hide_wrong:nothing": "config.redact-returns",
+        "hide_wrong:shorter": "config.redact-returns",
     }
-    for name, reason in wrong.items():
-        with pytest.raises(ConfigError, match=re.escape(reason)):
+    for name, code in wrong.items():
+        with raises(code):
             Redaction(name, str(folder)).texts(["x"])
     job = make_job({"slms": [], "detectors": DETECTORS, "redact": "hide_wrong:f"})
     with raises("config.redact-no-function"):

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from sklearn import metrics
 
 from ragassay.pipeline.calibration.target import Target, best_precision, find_threshold, parse_target, reached
-from ragassay.pipeline.errors import ConfigError
+from tests.raises import raises
 
 SCORES = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
 GOOD = np.array([False, True, False, True, True, True])
@@ -23,7 +23,7 @@ def test_targets_are_read(text: str, metric: str, level: float) -> None:
 
 @pytest.mark.parametrize("text", ["precision", "precision>=1.5", "precision>=0", "auc>=0.9", "flagged>=0.1", "", "recall>=.."])
 def test_other_texts_are_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="target"):
+    with raises("calibrate.target-no-number", "calibrate.unknown-target", "calibrate.target-out-of-range"):
         parse_target(text)
 
 

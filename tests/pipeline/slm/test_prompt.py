@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragassay.pipeline.engines.plain_text import plain_tokenizer
-from ragassay.pipeline.errors import ConfigError, ModelError
+from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.slm.config import VERIFIER_PROMPT, Slm
 from ragassay.pipeline.slm.prompt import PADDED_TO, PromptBuilder, check_template, needs_question
 from tests.raises import raises
@@ -119,7 +119,7 @@ def test_what_changes_begins_on_a_block_and_padding_adds_line_breaks_alone(
     ["{{ padding }}{{ context | join }}{{ padding }}{{ sentence }}", "{{ context | join }}{{ sentence }}{{ padding }}"],
 )
 def test_padding_stands_once_before_the_sentence(prompt: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape("{{ padding }} may stand once in the prompt, before {{ sentence }}")):
+    with raises("prompt.order", before="padding", judged="sentence"):
         check_template(Slm(name="m", prompt=prompt))
 
 
@@ -129,7 +129,7 @@ def test_a_model_without_a_line_break_of_its_own_is_refused(tokenizer: Any) -> N
 
     words = Tokenizer(models.WordLevel({"[UNK]": 0, "Yes": 1, "No": 2}, unk_token="[UNK]"))
     words.pre_tokenizer = pre_tokenizers.Whitespace()
-    with pytest.raises(ModelError, match=re.escape("no single token for a line break: take {{ padding }} out")):
+    with raises("model.no-line-break"):
         PromptBuilder(PADDED, PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]"))
 
 

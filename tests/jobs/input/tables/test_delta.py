@@ -15,7 +15,6 @@ from ragassay.jobs.input.tables.delta import find_delta, parse_commit
 from ragassay.jobs.input.tables.places import location, storage_options
 from ragassay.jobs.sections import Input
 from ragassay.jobs.storage import Folder, open_folder
-from ragassay.pipeline.errors import InputError
 from tests.conftest import write_logs
 from tests.raises import raises
 
@@ -225,7 +224,7 @@ def test_a_table_that_was_vacuumed_or_whose_log_is_gone(tmp_path: Path) -> None:
 def test_an_output_within_a_table_is_refused(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "t", table(0))
     for place in ("t/audit", "t"):
-        with pytest.raises(InputError, match="OUTPUT outside it"):
+        with raises("input.holds-output", "output.inside-input"):
             refuse_overlap(load(tmp_path / "t"), open_folder(f"{tmp_path}/{place}"))
     refuse_overlap(load(tmp_path / "t"), open_folder(f"{tmp_path}/audit"))
 

@@ -16,7 +16,6 @@ from pyiceberg.types import NestedField, StringType
 
 from ragassay.jobs.input import Logs, find_logs
 from ragassay.jobs.input.tables.iceberg import Scan
-from ragassay.pipeline.errors import InputError
 from ragassay.schemas.manifest import Run
 from tests.raises import raises
 
@@ -227,12 +226,12 @@ def commit_deletes(logs: Table, file: DataFile) -> None:
 def test_a_table_without_snapshots_and_names_that_mean_none(logs: Table, find: Find, properties: dict[str, str]) -> None:
     empty = find()
     assert empty.files == [] and empty.source is not None and empty.source.version is None
-    for uri, said in (
-        ("iceberg://test", "names no Iceberg table"),
-        ("iceberg://test/rag.none", "can't be read"),
-        (str(logs.location()) + "/metadata/none.metadata.json", "can't be read"),
+    for uri, code in (
+        ("iceberg://test", "input.no-iceberg-name"),
+        ("iceberg://test/rag.none", "input.unreadable-iceberg"),
+        (str(logs.location()) + "/metadata/none.metadata.json", "input.unreadable-iceberg"),
     ):
-        with pytest.raises(InputError, match=said):
+        with raises(code):
             load(uri, catalog=properties)
     with raises("input.no-catalog", catalog="other"):
         load("iceberg://other/rag.logs", catalog={"type": "sql"})

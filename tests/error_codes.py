@@ -1,0 +1,34 @@
+"""Write `docs/errors.md`, every error with its code: `python -m tests.error_codes`."""
+
+import re
+from pathlib import Path
+
+from tests.test_errors import REPO, messages
+
+PAGE = REPO / "docs" / "errors.md"
+HEAD = """# Error codes
+
+Every error that RAGAssay raises on purpose has a stable code. The command line prints it as `error[CODE]: TEXT`; in Python
+an error has `code` and `fields`. Codes stay; texts may change at any time. The words in braces are the fields.
+"""
+
+
+def page() -> str:
+    """The page."""
+    lines = [HEAD]
+    area = ""
+    for message in sorted(messages().values(), key=lambda found: found.code):
+        if message.code.partition(".")[0] != area:
+            area = message.code.partition(".")[0]
+            lines.append(f"\n## {area}\n\n| code | text |\n| --- | --- |\n")
+        text = re.sub(r"(!r|:[^{}]*)(?=\})", "", message.text).replace("\n", " ").replace("|", "\\|")
+        lines.append(f"| `{message.code}` | {_as_code(text)} |\n")
+    return "".join(lines)
+
+
+def _as_code(text: str) -> str:
+    return re.sub(r"<", "&lt;", re.sub(r"\{\{|\}\}", lambda found: found[0][0], text)).replace("*", "\\*")
+
+
+if __name__ == "__main__":
+    Path(PAGE).write_text(page())
