@@ -74,7 +74,8 @@ def arrows() -> dict[str, set[str]]:
         mine = room(path.relative_to(REPO).with_suffix("").parts)
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ragassay."):
-                found.setdefault(mine, set()).add(room((node.module or "").split(".")[1:]))
+                parts = (node.module or "").split(".")[1:]
+                found.setdefault(mine, set()).update(room([*parts, alias.name]) for alias in node.names)
     return {mine: others - {mine} for mine, others in found.items()}
 
 
