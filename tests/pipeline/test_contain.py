@@ -236,5 +236,5 @@ def test_a_fault_says_where_and_not_what() -> None:
 
     (said,) = contain(1, lambda _: deep("log text"), lambda _, error: fault_of(error))
     assert "KeyError in " in said and "log text" not in said
-    with pytest.raises(ConfigError):
+    with raises("test.example", text="c"):
         contain(1, lambda _: (_ for _ in ()).throw(ConfigError(EXAMPLE, text="c")), lambda _, error: None)

@@ -10,8 +10,8 @@ from ragassay.pipeline.detectors.embedding import Encoder
 from ragassay.pipeline.engines.causal_lm import load_causal_lm
 from ragassay.pipeline.engines.vllm_engine import Vllm, engine_args
 from ragassay.pipeline.engines.weights import prepare
-from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.slm.config import Slm
+from tests.raises import raises
 
 
 class Touch:
@@ -37,11 +37,11 @@ def pickled(tiny_model: str, tmp_path: Path) -> Path:
 
 
 def test_attack_pickled_weights_are_refused_by_every_loader(pickled: Path, tmp_path: Path) -> None:
-    with pytest.raises(ModelError):
+    with raises("model.pickled-weights", file="pytorch_model.bin"):
         prepare(str(pickled))
-    with pytest.raises(ModelError):
+    with raises("model.transformers-not-loaded", member="m"):
         load_causal_lm(Slm(name="m", model=str(pickled)), str(pickled), "float32", 0.0)
-    with pytest.raises(ModelError):
+    with raises("model.embedding-not-loaded"):
         Encoder(str(pickled), 1)
     args = engine_args(Slm(name="m", model=str(pickled)), Vllm(), str(pickled), cpu=True, window=64, labels=2, gpus=0.0)
     assert args["load_format"] == "safetensors"

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragassay.pipeline.engines.plain_text import plain_tokenizer
-from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.slm.config import VERIFIER_PROMPT, Slm
 from ragassay.pipeline.slm.prompt import PADDED_TO, PromptBuilder, check_template, needs_question
 from tests.raises import raises
@@ -183,5 +182,5 @@ def test_labels_beyond_ascii_are_the_right_token(tokenizer: Any) -> None:
 
 @pytest.mark.parametrize("prompt", ["{{ sentence", "{{ sentence.__class__.__mro__ }}", "{% for p in context %}{{ sentence }}"])
 def test_prompt_is_sandboxed_and_checked(prompt: str) -> None:
-    with pytest.raises(ConfigError):
+    with raises("prompt.syntax", member="SLM 'm'"):
         check_template(Slm(name="m", prompt=prompt))
