@@ -23,12 +23,12 @@ class Alone(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """`says` are words of the message, in order; `out` is the OUTPUT, seen from the folder that `write` fills."""
+    """`fault` is the code of the error or of a fault in it; `out` is OUTPUT, seen from the folder that `write` fills."""
 
     kind: str
     name: str
     write: Write
-    says: str
+    fault: str
     at: str = ""
     job: dict[str, Any] = NO_JOB
     out: str = "../out"
@@ -57,12 +57,13 @@ def named_in_bytes(root: Path) -> None:
 
 
 BIG = pa.array([2**53 + 1, 2, 3])
+STRUCT = CARRIED["struct"]
 LONG = {"context": [[f"Fact {i} is {i * 7}. " * 10 for i in range(6000)]], "response": ["It is 1 of them. " * 2000]}
 DOUBLE = shop(3, 10, n=pa.array([1.5, None, 2]))
+SKIP = {"on_bad_file": "skip"}
+OURS = ("question", "context", "response")
 MAPPED = {"columns": {"question": "q", "context": "c", "response": "r", "row_id": None}}
 SWAPPED = {"columns": {"question": "response", "response": "question"}}
-NO_FILE = "no .parquet file"
-NO_LIST = "'context' must be a string or a list"
 
 
 def with_names(*names: str) -> pa.Table:
@@ -93,43 +94,43 @@ ALONE = [
 ]  # fmt: skip
 
 REFUSED = [
-    Refused("nothing to read", "no such place", one(), "does not exist", "nowhere"),
-    Refused("nothing to read", "an empty folder", lambda root: (root / "x").mkdir(parents=True), NO_FILE, "x"),
-    Refused("nothing to read", "only hidden files", named(".a.parquet", "_b/c.parquet"), NO_FILE),
-    Refused("nothing to read", "a glob of nothing", one(), NO_FILE, "z*.parquet"),
-    Refused("nothing to read", "no rows", one(shop().slice(0, 0)), "holds no rows"),
-    Refused("nothing to read", "only broken files", raw("a.parquet", b""), "none of its 1 files", "", {"on_bad_file": "skip"}),
-    Refused("broken files", "no bytes", raw("b.parquet", b"", "a.parquet"), "b.parquet can't be read as Parquet"),
-    Refused("broken files", "cut off", raw("b.parquet", whole()[:-9], "a.parquet"), "b.parquet can't be read as Parquet"),
-    Refused("broken files", "no Parquet", raw("a.parquet", b"a,b\n1,2\n" * 9), "a.parquet can't be read", "a.parquet"),
-    Refused("columns", "none of ours", one(pa.table({"x": [1]})), "no column 'context' 'response' it has x"),
-    Refused("columns", "in capitals", one(with_names("QUESTION", "Context", "RESPONSE")), "no column 'context'"),
-    Refused("columns", "two of one name", one(with_names("question", "context", "response", "response")), "response"),
-    Refused("columns", "two that are carried", one(with_names("question", "context", "response", "twice", "twice")), "twice"),
-    Refused("columns", "score and input_score", one(shop(score=IDS, input_score=IDS)), "input_score rename"),
-    Refused("columns", "no such row_id", one(), "no column 'id'", "", {"columns": {"row_id": "id"}}),
-    Refused("types of texts", "numbers", one(shop(response=pa.array([1, 2, 3]))), "'response' must be a string int64"),
-    Refused("types of texts", "lists", one(shop(question=CARRIED["large"])), "'question' must be a string"),
-    Refused("types of contexts", "structs", one(shop(context=CARRIED["struct"])), NO_LIST),
-    Refused("types of contexts", "a map", one(shop(context=CARRIED["map"])), NO_LIST),
-    Refused("types of contexts", "numbers", one(shop(context=pa.array([[1], [2], []]))), NO_LIST),
-    Refused("types of contexts", "lists of lists", one(shop(context=pa.array([[["a"]], [], None]))), NO_LIST),
-    Refused("types that differ", "string and int", files(a=shop(n=IDS), b=shop(n=BIG)), "types that don't fit together n"),
-    Refused("types that differ", "struct and list", files(a=shop(n=CARRIED["struct"]), b=shop(n=CARRIED["lists"])), "n"),
-    Refused("types that differ", "large int and double", files(a=shop(n=BIG), b=DOUBLE), "n"),
-    Refused("row ids", "twice in a file", one(shop(row_id=pa.array(["a", "a", "b"]))), "not unique 'a' (2 times)"),
-    Refused("row ids", "twice in two files", files(a=shop(row_id=IDS), b=shop(row_id=IDS)), "not unique 'x' (2 times)"),
-    Refused("row ids", "some null", one(shop(row_id=pa.array(["a", None, "b"]))), "1 rows have no 'row_id'"),
-    Refused("row ids", "all null", one(shop(row_id=NULLS)), "3 rows have no 'row_id'"),
-    Refused("keys of partitions", "different", at("dt=1", then="day=1"), "different partition keys"),
-    Refused("keys of partitions", "only some", at("dt=1", then="x"), "different partition keys"),
-    Refused("keys of partitions", "ours", at("status=ok"), "partition key 'status'"),
-    Refused("keys of partitions", "twice", at("dt=1/dt=2"), "dt"),
-    Refused("names of files", "not UTF-8", named_in_bytes, "is no UTF-8"),
-    Refused("places", "output is the input", one(), "OUTPUT", out="."),
-    Refused("places", "output in the input", one(), "OUTPUT", out="out"),
-    Refused("places", "output in a partition", at("dt=1"), "OUTPUT", out="dt=1/out"),
-    Refused("places", "output in the input by a link", through_link, "OUTPUT", at="link", out="real/out"),
-    Refused("places", "unknown scheme", one(), "no path or URI", at="gopher://x"),
-    Refused("places", "links to nowhere", linked(("x", "nowhere")), "does not exist", at="x"),
+    Refused("nothing to read", "no such place", one(), "input.missing", "nowhere"),
+    Refused("nothing to read", "an empty folder", lambda root: (root / "x").mkdir(parents=True), "input.no-logs", "x"),
+    Refused("nothing to read", "only hidden files", named(".a.parquet", "_b/c.parquet"), "input.no-logs"),
+    Refused("nothing to read", "a glob of nothing", one(), "input.no-logs", "z*.parquet"),
+    Refused("nothing to read", "no rows", one(shop().slice(0, 0)), "input.no-rows"),
+    Refused("nothing to read", "only broken files", raw("a.parquet", b""), "input.no-readable-file", "", SKIP),
+    Refused("broken files", "no bytes", raw("b.parquet", b"", "a.parquet"), "input.unreadable-files"),
+    Refused("broken files", "cut off", raw("b.parquet", whole()[:-9], "a.parquet"), "input.unreadable-files"),
+    Refused("broken files", "no Parquet", raw("a.parquet", b"a,b\n1,2\n" * 9), "input.unreadable-files", "a.parquet"),
+    Refused("columns", "none of ours", one(pa.table({"x": [1]})), "input.missing-column"),
+    Refused("columns", "in capitals", one(with_names("QUESTION", "Context", "RESPONSE")), "input.missing-column"),
+    Refused("columns", "two of one name", one(with_names(*OURS, "response")), "input.same-name"),
+    Refused("columns", "two that are carried", one(with_names(*OURS, "twice", "twice")), "input.same-name"),
+    Refused("columns", "score and input_score", one(shop(score=IDS, input_score=IDS)), "input.column-twice"),
+    Refused("columns", "no such row_id", one(), "input.missing-column", "", {"columns": {"row_id": "id"}}),
+    Refused("types of texts", "numbers", one(shop(response=pa.array([1, 2, 3]))), "input.column-shape"),
+    Refused("types of texts", "lists", one(shop(question=CARRIED["large"])), "input.column-shape"),
+    Refused("types of contexts", "structs", one(shop(context=STRUCT)), "input.column-shape"),
+    Refused("types of contexts", "a map", one(shop(context=CARRIED["map"])), "input.column-shape"),
+    Refused("types of contexts", "numbers", one(shop(context=pa.array([[1], [2], []]))), "input.column-shape"),
+    Refused("types of contexts", "lists of lists", one(shop(context=pa.array([[["a"]], [], None]))), "input.column-shape"),
+    Refused("types that differ", "string and int", files(a=shop(n=IDS), b=shop(n=BIG)), "input.mixed-types"),
+    Refused("types that differ", "struct and list", files(a=shop(n=STRUCT), b=shop(n=CARRIED["lists"])), "input.mixed-types"),
+    Refused("types that differ", "large int and double", files(a=shop(n=BIG), b=DOUBLE), "input.values-too-wide"),
+    Refused("row ids", "twice in a file", one(shop(row_id=pa.array(["a", "a", "b"]))), "input.repeated-ids"),
+    Refused("row ids", "twice in two files", files(a=shop(row_id=IDS), b=shop(row_id=IDS)), "input.repeated-ids"),
+    Refused("row ids", "some null", one(shop(row_id=pa.array(["a", None, "b"]))), "input.missing-ids"),
+    Refused("row ids", "all null", one(shop(row_id=NULLS)), "input.missing-ids"),
+    Refused("keys of partitions", "different", at("dt=1", then="day=1"), "input.several-keys"),
+    Refused("keys of partitions", "only some", at("dt=1", then="x"), "input.several-keys"),
+    Refused("keys of partitions", "ours", at("status=ok"), "input.key-is-ours"),
+    Refused("keys of partitions", "twice", at("dt=1/dt=2"), "input.repeated-key"),
+    Refused("names of files", "not UTF-8", named_in_bytes, "input.name-no-utf8"),
+    Refused("places", "output is the input", one(), "input.holds-output", out="."),
+    Refused("places", "output in the input", one(), "output.inside-input", out="out"),
+    Refused("places", "output in a partition", at("dt=1"), "output.inside-input", out="dt=1/out"),
+    Refused("places", "output in the input by a link", through_link, "output.inside-input", at="link", out="real/out"),
+    Refused("places", "unknown scheme", one(), "path.not-openable", at="gopher://x"),
+    Refused("places", "links to nowhere", linked(("x", "nowhere")), "input.missing", at="x"),
 ]  # fmt: skip

@@ -11,11 +11,11 @@ from tests.conftest import example_rows, write_logs
 GOOD = example_rows(2)
 
 
-def fails(*args: str | Path) -> str:
+def fails(code: str, *args: str | Path) -> str:
     result = CliRunner().invoke(app, [str(a) for a in args])
     assert result.exit_code == 1, result.output
     assert "Traceback" not in result.output
-    assert "\nerror[" in f"\n{result.output}", "perhaps behind a line of progress, where the machine is slow"
+    assert f"\nerror[{code}]: " in f"\n{result.output}", "perhaps behind a line of progress, where the machine is slow"
     return result.output
 
 
@@ -32,75 +32,77 @@ def job(tmp_path: Path, text: str) -> Path:
 
 def test_missing_columns(tmp_path: Path) -> None:
     path = write_logs(tmp_path / "a.parquet", [{"query": "q", "answer": "a"}])
-    said = fails("run", path, tmp_path / "out")
-    assert "'question'" in said and "'context'" in said and "'response'" in said and "it has query, answer" in said
+    said = fails("input.faults", "run", path, tmp_path / "out")
+    assert all(name in said for name in ("'question'", "'context'", "'response'", "query, answer"))
     assert not (tmp_path / "out").exists()
 
 
 def test_unreadable_file(tmp_path: Path, logs: Path) -> None:
     (logs.parent / "b.parquet").write_text("no parquet")
-    assert "b.parquet can't be read as Parquet" in fails("run", logs.parent, tmp_path / "out")
+    assert "b.parquet" in fails("input.unreadable-files", "run", logs.parent, tmp_path / "out")
 
 
 def test_only_unreadable_files(tmp_path: Path) -> None:
     (tmp_path / "b.parquet").write_text("no parquet")
-    assert "none of its 1 files" in fails("run", tmp_path, tmp_path / "out", "--on-bad-file", "skip")
+    fails("input.no-readable-file", "run", tmp_path, tmp_path / "out", "--on-bad-file", "skip")
 
 
 def test_empty_input(tmp_path: Path, logs: Path) -> None:
-    assert "does not exist" in fails("run", tmp_path / "nowhere", tmp_path / "out")
+    fails("input.missing", "run", tmp_path / "nowhere", tmp_path / "out")
     (tmp_path / "empty").mkdir()
-    assert "no .parquet file" in fails("run", tmp_path / "empty", tmp_path / "out")
+    fails("input.no-logs", "run", tmp_path / "empty", tmp_path / "out")
     import pyarrow.parquet as pq
 
     pq.write_table(pq.read_table(logs).slice(0, 0), tmp_path / "empty" / "a.parquet")
-    assert "holds no rows" in fails("run", tmp_path / "empty", tmp_path / "out")
+    fails("input.no-rows", "run", tmp_path / "empty", tmp_path / "out")
 
 
 def test_doubled_ids(tmp_path: Path) -> None:
     path = write_logs(tmp_path / "a.parquet", [{**r, "row_id": "same"} for r in GOOD])
-    assert "'same' (2 times)" in fails("run", path, tmp_path / "out")
+    assert "'same'" in fails("input.repeated-ids", "run", path, tmp_path / "out")
 
 
 @pytest.mark.parametrize(
-    ("slm", "says"),
+    ("slm", "code", "named"),
     [
-        ("{name: m, model: no/such-model}", "'no/such-model' is unknown or can't be loaded"),
-        ("{name: m, model: ./nowhere}", "no such file or folder"),
-        ("{name: m, model: README.md}", "no .gguf file"),
-        ("{name: m, model: tests}", "without config.json"),
-        ("{name: m, supported: [Jawohlja]}", "no single token for any of ['Jawohlja']"),
+        ("{name: m, model: no/such-model}", "model.not-loaded", "'no/such-model'"),
+        ("{name: m, model: ./nowhere}", "model.unknown", "nowhere"),
+        ("{name: m, model: README.md}", "model.no-gguf", "README.md"),
+        ("{name: m, model: tests}", "model.no-config", "tests"),
+        ("{name: m, supported: [Jawohlja]}", "model.no-label-token", "Jawohlja"),
     ],
 )
-def test_unknown_model_and_labels(tmp_path: Path, logs: Path, slm: str, says: str) -> None:
-    assert says in fails("run", logs, tmp_path / "out", "--config", job(tmp_path, f"slms: [{slm}]"))
+def test_unknown_model_and_labels(tmp_path: Path, logs: Path, slm: str, code: str, named: str) -> None:
+    assert named in fails(code, "run", logs, tmp_path / "out", "--config", job(tmp_path, f"slms: [{slm}]"))
 
 
 def test_broken_gguf(tmp_path: Path, logs: Path) -> None:
     (tmp_path / "m.gguf").write_bytes(b"GGUF but no more")
-    said = fails("run", logs, tmp_path / "out", "--config", job(tmp_path, f"slms: [{{name: m, model: {tmp_path}/m.gguf}}]"))
-    assert "m.gguf can't be read" in said
+    config = job(tmp_path, f"slms: [{{name: m, model: {tmp_path}/m.gguf}}]")
+    assert "m.gguf" in fails("model.unreadable-gguf", "run", logs, tmp_path / "out", "--config", config)
 
 
 def test_unknown_splitter(tmp_path: Path, logs: Path) -> None:
-    assert "'xx_no'" in fails("run", logs, tmp_path / "out", "--config", job(tmp_path, "splitter: {name: xx_no}"))
+    assert "'xx_no'" in fails(
+        "config.splitter-not-installed", "run", logs, tmp_path / "out", "--config", job(tmp_path, "splitter: {name: xx_no}")
+    )
 
 
 def test_foreign_and_missing_output(tmp_path: Path, logs: Path) -> None:
     foreign = write_logs(tmp_path / "foreign" / "a.parquet", example_rows(1)).parent
-    assert "holds Parquet files but no manifest.json" in fails("run", logs, foreign)
-    assert "give an OUTPUT outside it" in fails("run", logs, logs.parent)
-    assert "does not exist" in fails("finalize", tmp_path / "nowhere")
-    assert "does not exist" in fails("fit", tmp_path / "nowhere")
+    fails("output.foreign", "run", logs, foreign)
+    fails("input.holds-output", "run", logs, logs.parent)
+    fails("output.missing", "finalize", tmp_path / "nowhere")
+    fails("output.missing", "fit", tmp_path / "nowhere")
 
 
 def test_bad_job_file(tmp_path: Path, logs: Path) -> None:
-    assert "thresold" in fails("run", logs, tmp_path / "out", "--config", job(tmp_path, "thresold: 1"))
+    assert "thresold" in fails("config.invalid", "run", logs, tmp_path / "out", "--config", job(tmp_path, "thresold: 1"))
 
 
 def test_too_many_gpus(tmp_path: Path, logs: Path) -> None:
     config = job(tmp_path, "slms: [{name: m, replicas: {num_gpus: 3}}]")
-    assert "needs 3 GPUs at once and Ray has 0" in fails("run", logs, tmp_path / "out", "--config", config)
+    fails("ray.too-few-resources", "run", logs, tmp_path / "out", "--config", config)
 
 
 def test_version_and_completion() -> None:

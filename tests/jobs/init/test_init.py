@@ -247,7 +247,7 @@ def test_what_a_run_would_refuse_is_said_and_nothing_is_written(tmp_path: Path) 
     write_logs(tmp_path / "logs" / "a.parquet", renamed({}, extra=1))
     write_logs(tmp_path / "logs" / "b.parquet", renamed({}, extra="x"))
     done = here("init", tmp_path / "logs", "--to", tmp_path / "job.yaml")
-    assert done.returncode == 1 and "types that don't fit together" in done.stderr and not (tmp_path / "job.yaml").exists()
+    assert done.returncode == 1 and "error[input.mixed-types]: " in done.stderr and not (tmp_path / "job.yaml").exists()
     (tmp_path / "bad.parquet").write_bytes(b"none")
     done = here("init", tmp_path / "bad.parquet", "--to", tmp_path / "job.yaml")
     assert done.returncode == 1 and "none of its 1 files can be read" in done.stderr

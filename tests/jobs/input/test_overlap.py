@@ -93,4 +93,4 @@ def test_prefixes_of_an_object_store() -> None:
 def test_the_first_run_says_so_and_writes_nothing(root: Path) -> None:
     job = write_job(root / "job.yaml", slms=[], detectors=[{"name": "novelty", "kind": "novelty"}])
     done = here("run", root / "logs", root / "logs" / "audit", "--config", job)
-    assert done.returncode == 1 and "OUTPUT outside it" in done.stderr and not (root / "logs" / "audit").exists()
+    assert done.returncode == 1 and "error[output.inside-input]: " in done.stderr and not (root / "logs" / "audit").exists()

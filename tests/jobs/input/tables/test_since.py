@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from ragassay.jobs.input.files import LogFile
 from ragassay.jobs.input.tables.since import Begin, Growth, begin_of
 from ragassay.jobs.sections import Input
-from ragassay.pipeline.errors import InputError
 from ragassay.schemas.manifest import Left, Run
 from ragassay.schemas.source import Source
 from tests.raises import raises
@@ -81,7 +80,7 @@ def test_rows_that_are_replaced_are_refused_unless_none_is_scored() -> None:
     with raises("input.replaced-files", version=3):
         grown.step(3, "MERGE", [file("c")], ["b", "scored"], new_rows=True)
     grown.keep()
-    with pytest.raises(InputError):
+    with raises("input.replaced-files", version=4):
         grown.step(4, "WRITE", [file("c")], ["b"], new_rows=True)
     grown.step(5, "DELETE", [], ["b"], new_rows=False)
     assert [one.path for one in grown.files] == ["b"]
