@@ -1,17 +1,17 @@
 """The stage that asks why sentences were flagged."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from ragassay.pipeline.attach import with_columns
 from ragassay.pipeline.engines.environment import engine_environment
 from ragassay.pipeline.explain.ask import Answers, Flagged, Questions, flagged_sentences
 from ragassay.pipeline.explain.config import Reasoner
 from ragassay.pipeline.explain.purse import Purse
 from ragassay.pipeline.explain.strategy import Strategy
-from ragassay.pipeline.slm.config import Replicas
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.schemas.explanations import EXPLANATION
 
@@ -39,7 +39,6 @@ class Explainer(Stage):
     threads: int
     answers: Callable[[], Answers]
     purse: Callable[[], Purse] | None = None
-    _questions: Questions = field(init=False, repr=False, compare=False)
 
     name = "explain"
     columns_in = TEXTS
@@ -52,32 +51,19 @@ class Explainer(Stage):
     columns_dropped = TEXTS
     unit = "sentences"
 
-    @property
-    def replicas(self) -> Replicas:
-        """The reasoner's."""
-        return self.reasoner.replicas
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """That of engines, for one that runs here."""
-        return {} if self.reasoner.engine.SERVED else engine_environment()
+    def __post_init__(self) -> None:
+        """Declare what depends on the settings."""
+        self.replicas = self.reasoner.replicas
+        self.environment = {} if self.reasoner.engine.SERVED else engine_environment()
 
     def setup(self) -> None:
-        """Load the reasoner.
-
-        Raises:
-            ModelError: The model can't be loaded.
-        """
+        """Load the reasoner."""
         engine = self.reasoner.load(self.threads)
         purse = self.purse() if self.purse else None
         self._questions = Questions(self.reasoner, self.strategy, self.identity, engine, self.answers(), purse)
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Rows of `explanations/` from rows of `scored/` with flagged sentences.
-
-        Raises:
-            ModelError: The model can't be used.
-        """
+        """Rows of `explanations/` from rows of `scored/` with flagged sentences."""
         rows = [
             Flagged(row["context"] or [], row["question"] or "", row["response"] or "", flagged_sentences(row["sentences"]))
             for row in table.select(TEXTS).to_pylist()
@@ -88,7 +74,4 @@ class Explainer(Stage):
             "run_id": [self.run_id] * len(rows),
             "explanations": self._questions.explain(rows),
         }
-        table = table.drop_columns(TEXTS)
-        for column in self.columns_out:
-            table = table.append_column(column, pa.array(values[column.name], column.type))
-        return table
+        return with_columns(table.drop_columns(TEXTS), self.columns_out, values)

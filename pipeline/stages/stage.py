@@ -17,50 +17,27 @@ class Stage(Protocol):
     """A step over rows: a table in, the same rows with other columns out.
 
     A stage is a small picklable dataclass. It holds settings until `setup` builds what is heavy, in the process that runs it.
+
+    Attributes:
+        name: Name, unique within a plan.
+        columns_in: Columns that it reads.
+        columns_out: Columns that it adds or rewrites.
+        columns_dropped: Columns that it removes.
+        replicas: Actor pool that runs it; None for a light stage, which runs in tasks.
+        environment: Environment variables of the processes of its pool.
+        unit: What its progress counts; None for a stage without a progress bar.
+        fault_prefix: First words of the error of a row on which it fails; None where such a fault is the run's, or where the
+            stage contains faults itself: `run_contained` runs the rows beside a faulty one again, for which it would pay.
     """
 
-    @property
-    def name(self) -> str:
-        """Name, unique within a plan."""
-        ...
-
-    @property
-    def columns_in(self) -> tuple[str, ...]:
-        """Columns that it reads."""
-        ...
-
-    @property
-    def columns_out(self) -> pa.Schema:
-        """Columns that it adds or rewrites."""
-        ...
-
-    @property
-    def columns_dropped(self) -> tuple[str, ...]:
-        """Columns that it removes."""
-        return ()
-
-    @property
-    def replicas(self) -> Replicas | None:
-        """Actor pool that runs it; None for a light stage, which runs in tasks."""
-        return None
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """Environment variables of the processes of its pool."""
-        return {}
-
-    @property
-    def unit(self) -> str | None:
-        """What its progress counts; None for a stage without a progress bar."""
-        return None
-
-    @property
-    def fault_prefix(self) -> str | None:
-        """First words of the error of a row on which it fails; None where such a fault is the run's.
-
-        A stage that pays for its work contains faults itself: `run_contained` runs the rows beside a faulty one again.
-        """
-        return None
+    name: str
+    columns_in: tuple[str, ...]
+    columns_out: pa.Schema
+    columns_dropped: tuple[str, ...] = ()
+    replicas: Replicas | None = None
+    environment: Mapping[str, str] = {}
+    unit: str | None = None
+    fault_prefix: str | None = None
 
     def setup(self) -> None:
         """Build what is heavy, once in each process that runs the stage.
@@ -110,7 +87,7 @@ def _failed_row(stage: Stage, table: pa.Table, place: int, error: Exception) -> 
 
 
 def check_columns(stages: Sequence[Stage], source: pa.Schema, sink: pa.Schema) -> None:
-    """Check, before a run starts, that each stage finds the columns that it reads, and the sink those that it writes.
+    """Check, before a run starts, that each stage finds the columns that it reads, and the output those that it holds.
 
     Args:
         stages: In order.
@@ -118,27 +95,26 @@ def check_columns(stages: Sequence[Stage], source: pa.Schema, sink: pa.Schema) -
         sink: Columns that are written of the rows behind the last.
 
     Raises:
-        StageError: It names every stage and column that does not fit.
+        StageError: Its field `faults` has every stage and column that does not fit.
     """
     known = {field.name: field.type for field in source}
-    faults: list[str] = []
+    faults: list[dict[str, str]] = []
+
+    def take(stage: str, column: str, wanted: pa.DataType | str = "column") -> None:
+        found = known.get(column, "nothing")
+        if found == "nothing" or wanted not in ("column", found):
+            faults.append({"stage": stage, "column": column, "wanted": str(wanted), "found": str(found)})
+
     for stage in stages:
-        faults += [
-            f"stage {stage.name!r} reads column {name!r}, which no step before it gives"
-            for name in stage.columns_in
-            if name not in known
-        ]
+        for name in (*stage.columns_in, *stage.columns_dropped):
+            take(stage.name, name)
         for name in stage.columns_dropped:
-            if known.pop(name, None) is None:
-                faults.append(f"stage {stage.name!r} drops column {name!r}, which no step before it gives")
+            known.pop(name, None)
         for field in stage.columns_out:
-            before = known.setdefault(field.name, field.type)
-            if before != field.type:
-                faults.append(f"stage {stage.name!r} writes column {field.name!r} as {field.type}, and reads it as {before}")
+            known.setdefault(field.name, field.type)
+            take(stage.name, field.name, field.type)
     for field in sink:
-        if field.name not in known:
-            faults.append(f"the output has column {field.name!r}, which no stage gives")
-        elif known[field.name] != field.type:
-            faults.append(f"the output has column {field.name!r} as {field.type}, and the stages give {known[field.name]}")
+        take("output", field.name, field.type)
     if faults:
-        raise StageError(errors.STAGES_DO_NOT_FIT, faults="; ".join(faults))
+        shown = "; ".join("{stage} needs {column!r} as {wanted}, and there is {found}".format(**fault) for fault in faults)
+        raise StageError(errors.STAGES_DO_NOT_FIT, shown=shown, faults=faults)

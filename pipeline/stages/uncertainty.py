@@ -1,7 +1,7 @@
 """The stage that reads responses with a model, for scores of uncertainty."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import isnan
 
 import pyarrow as pa
@@ -9,9 +9,6 @@ import pyarrow as pa
 from ragassay.pipeline.attach import Addition, attach
 from ragassay.pipeline.engines.environment import engine_environment
 from ragassay.pipeline.rows import good_rows
-from ragassay.pipeline.sentence_ends import Span
-from ragassay.pipeline.slm.config import Replicas
-from ragassay.pipeline.slm.prompt import PromptEncoder
 from ragassay.pipeline.split import sentences_with
 from ragassay.pipeline.stages.slm import ROW_COLUMNS
 from ragassay.pipeline.stages.stage import Stage
@@ -37,51 +34,26 @@ class UncertaintyScorer(Stage):
     members: Sequence[Uncertainty]
     splitter: tuple[str, str]
     threads: int
-    _reader: Reader = field(init=False, repr=False, compare=False)
-    _encoder: PromptEncoder = field(init=False, repr=False, compare=False)
-    _sentences_of: Callable[[str], list[Span]] = field(init=False, repr=False, compare=False)
 
     columns_in = (*ROW_COLUMNS, *COLUMNS.names)
     columns_out = COLUMNS
     unit = "sentences"
 
-    @property
-    def name(self) -> str:
-        """The first member's."""
-        return self.members[0].name
-
-    @property
-    def replicas(self) -> Replicas:
-        """The model's."""
-        return self.members[0].replicas
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """That of engines."""
-        return engine_environment()
-
-    @property
-    def fault_prefix(self) -> str:
-        """Names the members."""
-        return f"uncertainty {self.name!r}"
+    def __post_init__(self) -> None:
+        """Declare what depends on the settings."""
+        self.name, self.replicas = self.members[0].name, self.members[0].replicas
+        self.environment = engine_environment()
+        self.fault_prefix = f"uncertainty {self.name!r}"
 
     def setup(self) -> None:
-        """Load the model.
-
-        Raises:
-            ModelError: The model can't be loaded.
-        """
+        """Load the model."""
         first = self.members[0]
         self._reader = Reader(first, first.engine, gpus=first.replicas.num_gpus, threads=self.threads)
         self._encoder = answer_encoder(first, self._reader.tokenizer)
         self._sentences_of = sentences_with(*self.splitter)
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Read the rows whose status is ok; leave the others as they are.
-
-        Raises:
-            ModelError: The model gave NaN.
-        """
+        """Read the rows whose status is ok; leave the others as they are."""
         places, rows = good_rows(table)
         spans = [[(s["start"], s["end"]) for s in table["sentences"][i].as_py()] for i in places]
         column = self.members[0].samples
@@ -102,7 +74,8 @@ class UncertaintyScorer(Stage):
             }
             for member in self.members
         ]
-        return Addition(members, result.usage(self.name), windows=result.windows or None, note=result.note)
+        usage = [result.usage(self.name)]
+        return {"members": members, "usage": usage, "context_windows": result.windows or None, "error": result.note}
 
 
 def _or_null(value: float) -> float | None:
