@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 
 from ragassay.jobs.output.partitions import hive_keys, hive_path, partitions
-from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, batches, read_file
+from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, batches, read_rows
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.explain.strategy import Strategy
 from ragassay.schemas.explanations import Outcome, dataset_of, key_name
@@ -114,8 +114,7 @@ def explanations_of(
         wanted.setdefault(_key(place), set()).add(row_key)
     found: dict[int, dict[int, Explanation]] = {}
     for place, paths in partitions(output, dataset_of(explained.strategy)).items():
-        files = [DataFile(place, path) for path in paths]
-        for row in _rows(output, files, wanted.get(_key(place), set())):
+        for row in _rows(output, place, paths, wanted.get(_key(place), set())):
             for entry in row["explanations"]:
                 disagrees = entry["consistent"] is False
                 if entry["status"] == Outcome.OK and (explained.all_shown or not disagrees):
@@ -155,14 +154,12 @@ def _frame(batch: pa.RecordBatch) -> pl.DataFrame:
     return pl.DataFrame(pa.Table.from_batches([batch]))
 
 
-def _rows(output: Folder, files: Iterable[DataFile], keys: Collection[int]) -> Iterator[dict[str, Any]]:
+def _rows(output: Folder, place: str, paths: Iterable[str], keys: Collection[int]) -> Iterator[dict[str, Any]]:
     """Rows of `explanations/` with these keys; texts are read of these rows only."""
     wanted = np.array(sorted(keys), dtype=np.int64)
-    for file in files if len(wanted) else ():
-        for rows in read_file(output.fs, file, ["row_key"]):
-            chosen = np.flatnonzero(np.isin(rows.table["row_key"].to_numpy(), wanted))
-            for table in rows.take(["row_key", "explanations"], chosen):
-                yield from table.to_pylist()
+    for path in paths if len(wanted) else ():
+        for table in read_rows(output.fs, DataFile(place, path), wanted, ["row_key", "explanations"]):
+            yield from table.to_pylist()
 
 
 def _explanation(entry: Mapping[str, Any], disagrees: bool) -> Explanation:
