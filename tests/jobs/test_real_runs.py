@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from ragassay.jobs.sections import DEFAULT_SENTENCE
 from tests.conftest import HANDBOOK, write_logs
 from tests.jobs.conftest import here, manifest, ragassay, read_rows, read_table, tiny, write_job
 
@@ -59,7 +60,8 @@ def test_logs_come_out_scored_and_partitioned(handbook_day: tuple[Path, Path]) -
         assert len(row["sentences"]) >= len(log["sentence_labels"])
         for sentence in row["sentences"]:
             assert log["response"][sentence["start"] : sentence["end"]] == sentence["text"]
-        assert row["flagged_sentences"] == sum(s["flagged"] for s in row["sentences"])
+        assert row["flagged_sentences"] == sum(s["flagged"] or 0 for s in row["sentences"])
+        assert all((s["score"] is None) == (s["flagged"] is None) == s["repeats"] for s in row["sentences"])
         (member,) = row["members"]
         assert len(member["sentence_scores"]) == len(row["sentences"]) and member["response_score"] is not None
         assert all(-60 < lp < 0 for lp in member["log_p_yes"] + member["log_p_no"])
@@ -109,17 +111,23 @@ def test_polars_and_duckdb_read_it_without_help(handbook_day: tuple[Path, Path])
     assert by_duckdb and by_polars == by_duckdb.fetchall()[0] and by_polars[0] == 48
 
 
+def judged(row: dict[str, Any]) -> list[bool]:
+    """Which of a row's sentences have a score: those that repeat nothing."""
+    return [not sentence["repeats"] for sentence in row["sentences"]]
+
+
 def test_scores_are_the_formulas_of_the_raw_numbers(handbook_day: tuple[Path, Path]) -> None:
     output, _ = handbook_day
     raw = read_table(output, "raw").to_pylist()
-    odds = {r["row_id"]: np.subtract(r["members"][0]["log_p_yes"], r["members"][0]["log_p_no"]) for r in raw}
+    odds = {r["row_id"]: np.subtract(r["members"][0]["log_p_yes"], r["members"][0]["log_p_no"])[judged(r)] for r in raw}
     everything = np.concatenate(list(odds.values()))
     mu, sigma = everything.mean(), everything.std()
     for row in read_rows(output):
         z = (odds[row["row_id"]] - mu) / sigma
         positive = np.maximum(z, 0.01)
-        assert [s["score"] for s in row["sentences"]] == pytest.approx(z, abs=1e-4)
-        assert row["score"] == pytest.approx(len(z) / np.sum(1 / positive), rel=1e-4, abs=1e-4)
+        assert [s["score"] for s in row["sentences"] if not s["repeats"]] == pytest.approx(z, abs=1e-4)
+        mean, lowest = len(z) / np.sum(1 / positive), positive.min() / DEFAULT_SENTENCE
+        assert row["score"] == pytest.approx(min(mean, lowest), rel=1e-4, abs=1e-4)
 
 
 def test_plan_tells_the_tokens_that_the_engine_then_ran(handbook_day: tuple[Path, Path]) -> None:
@@ -150,7 +158,8 @@ def test_neither_row_order_nor_a_second_pool_changes_anything(
     assert len(averaged) == 48 and all([m["name"] for m in row["members"]] == ["smollm2", "tiny"] for row in averaged)
     for row in averaged:
         z = [(np.array(m["sentence_scores"]) - fits[m["name"]]["mu"]) / fits[m["name"]]["sigma"] for m in row["members"]]
-        assert [s["score"] for s in row["sentences"]] == pytest.approx(np.mean(z, axis=0), abs=1e-4)
+        expected = np.mean(z, axis=0)[judged(row)]
+        assert [s["score"] for s in row["sentences"] if not s["repeats"]] == pytest.approx(expected, abs=1e-4)
 
     alone = here("finalize", tmp_path / "out", "--config", config)
     assert alone.returncode == 0, alone.stdout + alone.stderr
@@ -190,8 +199,8 @@ def test_other_settings_need_no_model(
         assert done.returncode == 0, done.stderr
         rows = read_rows(output)
         assert {r["verdict"] for r in rows} == {"supported" if threshold < 0 else "hallucinated"}
-        assert all(r["score"] == min(s["score"] for s in r["sentences"]) for r in rows)
-    assert not (tmp_path / "no-models-here").exists()
+        assert all(r["score"] == min(s["score"] for s in r["sentences"] if not s["repeats"]) for r in rows)
+    assert not (tmp_path / "no-models-here" / "models").exists()
 
 
 def test_another_model_or_prompt_is_refused(handbook_day: tuple[Path, Path], tmp_path: Path) -> None:
