@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragassay.jobs.decide.labels import Label, LabelSource, read_reviewed, sentence_truth, to_labels
-from ragassay.pipeline.errors import InputError
 from tests.raises import raises
 
 C, P, W = Label.CORRECT, Label.PARTIAL, Label.WRONG
@@ -103,17 +102,17 @@ SECRET = "The patient of room 12 was told of the diagnosis on Monday."
 @pytest.mark.parametrize(
     ("values", "names", "hides"),
     [
-        ([SECRET, "correct"], "type string and values that are no label (1 distinct value, texts of up to 59", "patient"),
-        ([SECRET, "Yes.", "No."], "(3 distinct values, texts of up to 59 characters)", "Yes."),
-        (["good", "bad", None], "(2 distinct values: 'bad', 'good')", "None"),
-        ([f"v{n}" for n in range(9)], "(9 distinct values: 'v0', 'v1', 'v2', 'v3', 'v4', …)", "v5"),
+        ([SECRET, "correct"], "1 distinct value, texts of up to 59", "patient"),
+        ([SECRET, "Yes.", "No."], "3 distinct values, texts of up to 59 characters", "Yes."),
+        (["good", "bad", None], "2 distinct values: 'bad', 'good'", "None"),
+        ([f"v{n}" for n in range(9)], "9 distinct values: 'v0', 'v1', 'v2', 'v3', 'v4', …", "v5"),
         (["a\nb"], "1 distinct value, texts of up to 3", "a\\nb"),
     ],
 )
 def test_attack_an_error_about_labels_prints_no_text_of_the_log(values: list[str | None], names: str, hides: str) -> None:
-    with pytest.raises(InputError) as error:
+    with raises("labels.unknown-values", column="response", type="string") as error:
         to_labels(pa.array(values), LabelSource("response"))
-    assert "label column 'response'" in str(error.value) and names in str(error.value)
+    assert names in error.value.fields["values"]
     assert hides not in str(error.value)
 
 

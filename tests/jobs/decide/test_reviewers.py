@@ -8,7 +8,6 @@ import pytest
 
 from ragassay.jobs.decide.export.run import Exported, Format, export
 from ragassay.jobs.decide.review_lines import read_lines
-from ragassay.pipeline.errors import ConfigError
 from tests.jobs.conftest import here
 from tests.jobs.decide.test_export import HOSTILE, row, some_nights, write
 from tests.raises import raises
@@ -61,7 +60,7 @@ def test_scores_that_are_no_shares_are_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fmt", [Format.LABEL_STUDIO, Format.ARGILLA])
 def test_prompts_have_no_meaning_for_reviewers(tmp_path: Path, fmt: Format) -> None:
-    with pytest.raises(ConfigError):
+    with raises("export.options-of-flagged"):
         export(write(tmp_path, *some_nights()), str(tmp_path / "x"), fmt, system="S")
 
 

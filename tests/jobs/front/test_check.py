@@ -13,7 +13,6 @@ from ragassay.jobs.front.checked import Checked
 from ragassay.jobs.front.in_process import _loaded
 from ragassay.jobs.front.job import detectors_alone
 from ragassay.pipeline.detectors.terms import new_words
-from ragassay.pipeline.errors import ConfigError
 from tests.raises import raises
 
 from .conftest import ODD, odd_rows
@@ -129,7 +128,7 @@ def test_an_engine_stays_for_the_next_answer(tiny_model: str, tmp_path: Any) -> 
     assert _loaded == [stage] and _loaded[0] is stage
     with raises("check.missing-field", answer="the answer", fields="'question'"):
         check_answers(_with(slm, own), [{"context": "c", "response": "r"}], None, None, lambda _: None)
-    with pytest.raises(ConfigError):
+    with raises("fit.nothing-to-judge-by"):
         ragassay.check(**FARE, job={"slms": [slm]})
     ragassay.check(**FARE, fast=True)
     assert not _loaded
