@@ -100,10 +100,9 @@ class DetectAlone(Stage):
     unit = Detect.unit
     fault_prefix = Detect.fault_prefix
 
-    @property
-    def columns_in(self) -> tuple[str, ...]:
-        """Those of the stage of a run."""
-        return self.detect.columns_in
+    def __post_init__(self) -> None:
+        """Declare what depends on the settings."""
+        self.columns_in = self.detect.columns_in
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Detect."""

@@ -27,21 +27,20 @@ AT_ONCE = 256  # files whose keys are in memory together
 class CommittedRows:
     """Counts the rows in the checkpoint files that Ray has committed; each file is read once."""
 
-    def __init__(self, output: Folder, files: Iterable[int], checkpoint: str = CHECKPOINT) -> None:
+    def __init__(self, output: Folder, files: Iterable[int]) -> None:
         """Start counting.
 
         Args:
             output: The output folder.
             files: Numbers of the input files whose rows count.
-            checkpoint: The folder in it in which Ray commits.
         """
-        self._output, self._checkpoint = output, checkpoint
+        self._output = output
         self._files = np.array(list(files), dtype=np.int64)
         self._rows: dict[str, int] = {}
 
     def __call__(self) -> int:
         """Rows committed by now."""
-        new = [path for path in committed_files(self._output, self._checkpoint) if path not in self._rows]
+        new = [path for path in committed_files(self._output, CHECKPOINT) if path not in self._rows]
         self._rows.update(zip(new, _look(self._output, new, self._count), strict=True))
         return sum(self._rows.values())
 

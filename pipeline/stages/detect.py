@@ -46,11 +46,10 @@ class Detect(Stage):
     unit = "sentences"
     fault_prefix = "detectors"
 
-    @property
-    def columns_in(self) -> tuple[str, ...]:
-        """What is read of each row, and where it says its language."""
+    def __post_init__(self) -> None:
+        """Declare what depends on the settings."""
         texts = ("question", "context", "passage_ids", "response", "sentences", *COLUMNS.names)
-        return (*texts, *([self.language_column] if self.language_column else []))
+        self.columns_in = (*texts, *([self.language_column] if self.language_column else []))
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Detect."""

@@ -35,10 +35,9 @@ class DropText(Stage):
     columns_in = (*TEXTS, PASSAGE_IDS, "sentences", "evidence", "error")
     columns_out = raw_columns(*TEXTS, PASSAGE_IDS, "sentences", "evidence", "error")
 
-    @property
-    def columns_dropped(self) -> tuple[str, ...]:
-        """The user's own."""
-        return tuple(self.dropped)
+    def __post_init__(self) -> None:
+        """Declare what depends on the settings."""
+        self.columns_dropped = tuple(self.dropped)
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Drop."""

@@ -11,7 +11,6 @@ from ragassay.pipeline.explain.ask import Answers, Flagged, Questions, flagged_s
 from ragassay.pipeline.explain.config import Reasoner
 from ragassay.pipeline.explain.purse import Purse
 from ragassay.pipeline.explain.strategy import Strategy
-from ragassay.pipeline.slm.config import Replicas
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.schemas.explanations import EXPLANATION
 
@@ -52,15 +51,10 @@ class Explainer(Stage):
     columns_dropped = TEXTS
     unit = "sentences"
 
-    @property
-    def replicas(self) -> Replicas:
-        """The reasoner's."""
-        return self.reasoner.replicas
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """That of engines, for one that runs here."""
-        return {} if self.reasoner.engine.SERVED else engine_environment()
+    def __post_init__(self) -> None:
+        """Declare what depends on the settings."""
+        self.replicas = self.reasoner.replicas
+        self.environment = {} if self.reasoner.engine.SERVED else engine_environment()
 
     def setup(self) -> None:
         """Load the reasoner.

@@ -1,6 +1,6 @@
 """The stage that puts the passages of rows in order."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -8,7 +8,6 @@ import pyarrow as pa
 from ragassay.pipeline.attach import Addition, attach
 from ragassay.pipeline.engines.environment import engine_environment
 from ragassay.pipeline.sentence_ends import Span
-from ragassay.pipeline.slm.config import Replicas
 from ragassay.pipeline.slm.prompt import PromptEncoder
 from ragassay.pipeline.split import sentences_with
 from ragassay.pipeline.stages.stage import Stage
@@ -43,20 +42,9 @@ class Reranker(Stage):
     unit = "sentences"
     fault_prefix = "rerank"
 
-    @property
-    def name(self) -> str:
-        """That of the setting."""
-        return self.rerank.name
-
-    @property
-    def replicas(self) -> Replicas:
-        """The model's."""
-        return self.rerank.replicas
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """That of engines."""
-        return engine_environment()
+    def __post_init__(self) -> None:
+        """Declare what depends on the settings."""
+        self.name, self.replicas, self.environment = self.rerank.name, self.rerank.replicas, engine_environment()
 
     def setup(self) -> None:
         """Load the model.

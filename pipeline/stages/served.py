@@ -7,7 +7,7 @@ from functools import partial
 import pyarrow as pa
 
 from ragassay.pipeline.rows import good_rows
-from ragassay.pipeline.slm.config import Replicas, Slm
+from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.score import SLM_COLUMNS, RowScore, attach_scores, score_once
 from ragassay.pipeline.slm.served import ask_rows
 from ragassay.pipeline.stages.slm import ROW_COLUMNS, forget
@@ -29,15 +29,9 @@ class ServedScorer(Stage):
     columns_out = SLM_COLUMNS
     unit = "sentences"
 
-    @property
-    def name(self) -> str:
-        """The SLM's."""
-        return self.slm.name
-
-    @property
-    def replicas(self) -> Replicas:
-        """The SLM's."""
-        return self.slm.replicas
+    def __post_init__(self) -> None:
+        """Declare what depends on the settings."""
+        self.name, self.replicas = self.slm.name, self.slm.replicas
 
     def setup(self) -> None:
         """Remember no results yet."""

@@ -1,7 +1,7 @@
 """The stage of one SLM: it holds the SLM's engine and scores batches of rows."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ from ragassay.pipeline.engines.engine_thread import EngineThread
 from ragassay.pipeline.engines.environment import engine_environment
 from ragassay.pipeline.rows import good_rows
 from ragassay.pipeline.sentence_ends import Span
-from ragassay.pipeline.slm.config import Replicas, Slm
+from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.score import SLM_COLUMNS, RowScore, attach_scores, score_rows
 from ragassay.pipeline.split import sentences_with
@@ -56,20 +56,9 @@ class SlmScorer(Stage):
     columns_out = SLM_COLUMNS
     unit = "sentences"
 
-    @property
-    def name(self) -> str:
-        """The SLM's."""
-        return self.slm.name
-
-    @property
-    def replicas(self) -> Replicas:
-        """The SLM's."""
-        return self.slm.replicas
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """That of engines."""
-        return engine_environment()
+    def __post_init__(self) -> None:
+        """Declare what depends on the settings."""
+        self.name, self.replicas, self.environment = self.slm.name, self.slm.replicas, engine_environment()
 
     def setup(self) -> None:
         """Load the engine.

@@ -45,10 +45,9 @@ class Split(Stage):
     columns_out = pa.schema([*COLUMNS, *raw_columns("language")])
     fault_prefix = "split"
 
-    @property
-    def columns_in(self) -> tuple[str, ...]:
-        """Texts, status, and where each row says its language."""
-        return (*TEXTS, *([self.language_column] if self.language_column else []))
+    def __post_init__(self) -> None:
+        """Declare what depends on the settings."""
+        self.columns_in = (*TEXTS, *([self.language_column] if self.language_column else []))
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Split rows of the schema `logs`."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Protocol
 
 import pyarrow as pa
@@ -17,50 +18,27 @@ class Stage(Protocol):
     """A step over rows: a table in, the same rows with other columns out.
 
     A stage is a small picklable dataclass. It holds settings until `setup` builds what is heavy, in the process that runs it.
+
+    Attributes:
+        name: Name, unique within a plan.
+        columns_in: Columns that it reads.
+        columns_out: Columns that it adds or rewrites.
+        columns_dropped: Columns that it removes.
+        replicas: Actor pool that runs it; None for a light stage, which runs in tasks.
+        environment: Environment variables of the processes of its pool.
+        unit: What its progress counts; None for a stage without a progress bar.
+        fault_prefix: First words of the error of a row on which it fails; None where such a fault is the run's. A stage that
+            pays for its work contains faults itself: `run_contained` runs the rows beside a faulty one again.
     """
 
-    @property
-    def name(self) -> str:
-        """Name, unique within a plan."""
-        ...
-
-    @property
-    def columns_in(self) -> tuple[str, ...]:
-        """Columns that it reads."""
-        ...
-
-    @property
-    def columns_out(self) -> pa.Schema:
-        """Columns that it adds or rewrites."""
-        ...
-
-    @property
-    def columns_dropped(self) -> tuple[str, ...]:
-        """Columns that it removes."""
-        return ()
-
-    @property
-    def replicas(self) -> Replicas | None:
-        """Actor pool that runs it; None for a light stage, which runs in tasks."""
-        return None
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """Environment variables of the processes of its pool."""
-        return {}
-
-    @property
-    def unit(self) -> str | None:
-        """What its progress counts; None for a stage without a progress bar."""
-        return None
-
-    @property
-    def fault_prefix(self) -> str | None:
-        """First words of the error of a row on which it fails; None where such a fault is the run's.
-
-        A stage that pays for its work contains faults itself: `run_contained` runs the rows beside a faulty one again.
-        """
-        return None
+    name: str
+    columns_in: tuple[str, ...]
+    columns_out: pa.Schema
+    columns_dropped: tuple[str, ...] = ()
+    replicas: Replicas | None = None
+    environment: Mapping[str, str] = MappingProxyType({})
+    unit: str | None = None
+    fault_prefix: str | None = None
 
     def setup(self) -> None:
         """Build what is heavy, once in each process that runs the stage.

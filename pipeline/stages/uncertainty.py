@@ -1,6 +1,6 @@
 """The stage that reads responses with a model, for scores of uncertainty."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import isnan
 
@@ -10,7 +10,6 @@ from ragassay.pipeline.attach import Addition, attach
 from ragassay.pipeline.engines.environment import engine_environment
 from ragassay.pipeline.rows import good_rows
 from ragassay.pipeline.sentence_ends import Span
-from ragassay.pipeline.slm.config import Replicas
 from ragassay.pipeline.slm.prompt import PromptEncoder
 from ragassay.pipeline.split import sentences_with
 from ragassay.pipeline.stages.slm import ROW_COLUMNS
@@ -45,25 +44,11 @@ class UncertaintyScorer(Stage):
     columns_out = COLUMNS
     unit = "sentences"
 
-    @property
-    def name(self) -> str:
-        """The first member's."""
-        return self.members[0].name
-
-    @property
-    def replicas(self) -> Replicas:
-        """The model's."""
-        return self.members[0].replicas
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """That of engines."""
-        return engine_environment()
-
-    @property
-    def fault_prefix(self) -> str:
-        """Names the members."""
-        return f"uncertainty {self.name!r}"
+    def __post_init__(self) -> None:
+        """Declare what depends on the settings."""
+        first = self.members[0]
+        self.name, self.replicas, self.environment = first.name, first.replicas, engine_environment()
+        self.fault_prefix = f"uncertainty {first.name!r}"
 
     def setup(self) -> None:
         """Load the model.
