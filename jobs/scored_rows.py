@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 
 from ragassay.jobs.clean_output import clean_items
-from ragassay.jobs.output.scored_dataset import DataFile, read_file
+from ragassay.jobs.output.scored_dataset import DataFile, read_rows
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Ints
 from ragassay.schemas.columns import scored_schema
@@ -64,8 +64,6 @@ def chosen_rows(output: Folder, wanted: Mapping[DataFile, Ints], partition_keys:
 
 
 def _tables(fs: pafs.FileSystem, file: DataFile, keys: Ints, partition_keys: Mapping[str, str]) -> Iterator[pa.Table]:
-    for rows in read_file(fs, file, ["row_key"]):
-        chosen = np.flatnonzero(np.isin(rows.table["row_key"].to_numpy(), keys))
-        for table in rows.take(READ, chosen):
-            partition = [pa.array([file.keys.get(key)] * len(table), pa.string()) for key in partition_keys]
-            yield pa.table([*table.columns, *partition], names=[*READ, *partition_keys.values()])
+    for table in read_rows(fs, file, keys, READ):
+        partition = [pa.array([file.keys.get(key)] * len(table), pa.string()) for key in partition_keys]
+        yield pa.table([*table.columns, *partition], names=[*READ, *partition_keys.values()])

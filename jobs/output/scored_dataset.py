@@ -357,6 +357,12 @@ def read_file(fs: pafs.FileSystem, file: DataFile, columns: Sequence[str] | None
     return ScoredDataset(fs, (file,)).batches(columns, is_counted=False)
 
 
+def read_rows(fs: pafs.FileSystem, file: DataFile, keys: Ints, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """The rows of one file that have these `row_key`s, few at a time; of all others only the key is read."""
+    for rows in read_file(fs, file, ["row_key"]):
+        yield from rows.take(columns, np.flatnonzero(np.isin(rows.table["row_key"].to_numpy(), keys)))
+
+
 def batches(
     fs: pafs.FileSystem, paths: Iterable[str], columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
 ) -> Iterator[pa.RecordBatch]:

@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 
 from ragassay.jobs.output.partitions import hive_keys, hive_path
-from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, read_file
+from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, read_rows
 from ragassay.jobs.output.sidecar import explanations
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.explain.strategy import Strategy
@@ -161,10 +161,8 @@ def _rows(output: Folder, files: Iterable[DataFile], keys: Collection[int]) -> I
     """Rows of `explanations/` with these keys; texts are read of these rows only."""
     wanted = np.array(sorted(keys), dtype=np.int64)
     for file in files if len(wanted) else ():
-        for rows in read_file(output.fs, file, ["row_key"]):
-            chosen = np.flatnonzero(np.isin(rows.table["row_key"].to_numpy(), wanted))
-            for table in rows.take(["row_key", "explanations"], chosen):
-                yield from table.to_pylist()
+        for table in read_rows(output.fs, file, wanted, ["row_key", "explanations"]):
+            yield from table.to_pylist()
 
 
 def _explanation(entry: Mapping[str, Any], disagrees: bool) -> Explanation:
