@@ -38,5 +38,8 @@ IS_FOLDER = Message("path.is-folder", "{path} is a folder: name a file in it")
 NOT_WRITABLE = Message("path.not-writable", "{path} can't be written: {reason}; name another file")
 NO_BUCKET = Message("path.no-bucket", "{path} can't be written: there is no bucket {bucket!r}")
 INVALID = Message("config.invalid", "{file}: {count} fault(s)\n{lines}")
-FULL = Message("disk.full", "no room left to write: {reason}{place}. Make room; the same command goes on where it stopped")
-GAVE_WAY = Message("store.gave-way", "the object store gave way{where}: {reason}. The same command goes on where it stopped")
+FULL = Message(
+    "disk.full",
+    "no room left to write: {reason}{place}. Free some space, then run the same command again: it resumes",
+)
+GAVE_WAY = Message("store.gave-way", "the object store failed{where}: {reason}. Run the same command again: it resumes")

@@ -36,7 +36,7 @@ NO_LABELS = Message(
 )
 LABELS_SAY_IT = Message(
     "options.labels-say-it",
-    "{labels} says what its labels mean by itself: leave out all label options but --labels",
+    "{labels} defines the meaning of its labels itself: leave out all label options but --labels",
 )
 WHERE_SYNTAX = Message("options.where-syntax", "--where {condition!r} must be COLUMN=VALUE, such as split=train")
 TO_NOT_WRITABLE = Message("options.to-not-writable", "{path} can't be written: {reason}. Name another file with --to")

@@ -61,8 +61,8 @@ SOME_PROBABILITIES = Message(
 )
 OF_SENTENCES = Message(
     "estimate.of-sentences",
-    "labels {file}: lines of {row} name different strata or inclusion probabilities. These must be of the response, the same "
-    "in all of its lines: a sample of single sentences tells nothing of whole responses",
+    "labels {file}: lines of {row} name different strata or inclusion probabilities. They must belong to the response and be "
+    "the same in all of its lines: a sample of sentences is no sample of responses",
 )
 TOO_MANY_SLICES = Message(
     "estimate.too-many-slices",
@@ -104,13 +104,13 @@ NO_SENTENCE_LABELS = Message(
 NONE = Message("labels.none", "{where}: none of the scored rows has a label ({unlabelled} rows without one{more})")
 ONE_KIND = Message(
     "labels.one-kind",
-    "{where}: all {rows} labelled rows are {labels}; correct and hallucinated ones are both needed to tell them apart",
+    "{where}: all {rows} labelled rows are {labels}; both correct and hallucinated ones are needed",
 )
 OLD_STATISTICS = Message(
     "output.old-statistics",
     "statistics of partition {partition!r} are missing or old: run `ragassay finalize` first",
 )
-OWN_COLUMN = Message("labels.own-column", "column {column!r} is our own: a label is what a person says")
+OWN_COLUMN = Message("labels.own-column", "column {column!r} is written by RAGAssay: name a column with labels of people")
 COLUMN_TYPE = Message("labels.column-type", "label column {column!r} has type {type}: give booleans, 0 and 1, or {forms}")
 UNKNOWN_VALUES = Message(
     "labels.unknown-values",

@@ -61,7 +61,7 @@ NO_ROOM_FOR_IDS = Message(
 NAME_NO_UTF8 = Message("input.name-no-utf8", "the name {path!r} is no UTF-8: rename it")
 UNREADABLE_FILES = Message(
     "input.unreadable-files",
-    "{names} can't be read as {kind}: {reason}. Mend or remove it, or score the rest with --on-bad-file skip",
+    "{names} can't be read as {kind}: {reason}. Fix or remove it, or score the rest with --on-bad-file skip",
 )
 NO_FOLDER = Message("input.no-folder", "input {uri!r}: the folder {folder} does not exist")
 MISSING = Message("input.missing", "input {uri!r} does not exist")

@@ -15,8 +15,8 @@ LOCKED = Message(
 )
 LEASE_LOST = Message(
     "output.lease-lost",
-    "output {output}: this run's claim was not renewed for {minutes:.0f} minutes, or another run has taken it over, so this "
-    "one has stopped; when no other is at work there, the same command goes on where it stopped",
+    "output {output}: this run stopped, because its lock was not renewed for {minutes:.0f} minutes, or another run took the "
+    "lock. Once no other run writes there, run the same command again: it resumes",
 )
 REWRITTEN = Message(
     "output.rewritten",

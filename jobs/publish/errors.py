@@ -21,18 +21,24 @@ WEB_PAGE = Message(
     "publish.web-page",
     "{url} answers with a web page ({status}), as no API does: is it the tool's address, or is there a login before it?",
 )
-UNREACHABLE = Message("publish.unreachable", "{url}: {reason}, {tries} times. {kept}")
-TOLD_TO_WAIT = Message("publish.told-to-wait", "{url} asks to wait {seconds:.0f} seconds. {kept}")
+UNREACHABLE = Message(
+    "publish.unreachable",
+    "{url}: {reason}, {tries} times. What was sent is recorded; run the same command again: it resumes",
+)
+WAIT_TOO_LONG = Message(
+    "publish.wait-too-long",
+    "{url} asks to wait {seconds:.0f} seconds. What was sent is recorded; run the same command again: it resumes",
+)
 NO_LANGFUSE_KEYS = Message(
     "publish.no-langfuse-keys",
     "Langfuse wants the keys of a project: set {public_key} and {secret_key}",
 )
 HEADERS_SYNTAX = Message("publish.headers-syntax", "{variable} must be name=value,name=value")
 NO_COLUMN = Message("publish.no-column", "{option}: `scored/` has no column {column!r}. It has: {columns}")
-TOO_MUCH_REFUSED = Message(
-    "publish.too-much-refused",
-    "{url} refuses more than {most:,} verdicts of a partition, such as {reason!r}. Mend that; the same command goes on, and "
-    "tries the refused ones again",
+TOO_MANY_REFUSED = Message(
+    "publish.too-many-refused",
+    "{url} refuses more than {most:,} verdicts of a partition, such as {reason!r}. Fix the cause, then run the same command "
+    "again: it resumes, and sends the refused verdicts again",
 )
 UNREADABLE_STATE = Message(
     "publish.unreadable-state",

@@ -211,13 +211,11 @@ class Http:
                 if error.answer is not None and faults == TRIES_AT_500:
                     return error.answer
                 if number == TRIES:
-                    raise PublishError(
-                        errors.UNREACHABLE, url=self.connection.url, reason=error, tries=TRIES, kept=_KEPT
-                    ) from error
+                    raise PublishError(errors.UNREACHABLE, url=self.connection.url, reason=error, tries=TRIES) from error
                 wait = min(FIRST_WAIT * 2 ** (number - 1), LONGEST_WAIT) * random.uniform(0.5, 1.0)
                 wait = max(wait, error.after or 0.0)
                 if wait > PATIENCE:
-                    raise PublishError(errors.TOLD_TO_WAIT, url=self.connection.url, seconds=wait, kept=_KEPT) from error
+                    raise PublishError(errors.WAIT_TOO_LONG, url=self.connection.url, seconds=wait) from error
                 if wait > 5:
                     self._say(f"{error}: waiting {wait:.0f} s")
                 self._stopping.wait(wait)
@@ -232,9 +230,6 @@ class Http:
             mine = max(now, self._next)
             self._next = mine + self._gap
         self._stopping.wait(max(0.0, mine - now))
-
-
-_KEPT = "What it has taken is written down; the same command goes on there"
 
 
 def _after(header: str | None) -> float | None:

@@ -204,7 +204,7 @@ def _send_partition(job: Job, http: Http, state: State, place: str, part: Publis
             state.write(now=not job.target.overwrites)
             if sum(one.rows for one in part.refused) > MOST_REFUSED:
                 raise PublishError(
-                    errors.TOO_MUCH_REFUSED, url=http.connection.url, most=MOST_REFUSED, reason=part.refused[-1].reason
+                    errors.TOO_MANY_REFUSED, url=http.connection.url, most=MOST_REFUSED, reason=part.refused[-1].reason
                 )
     check_place(job.output, place)
     part.done = True

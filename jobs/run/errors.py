@@ -11,5 +11,5 @@ NO_JUDGE = Message(
 )
 NO_WHOLE_PARTITION = Message(
     "output.no-whole-partition",
-    "output {output}: no partition is whole yet; go on with the `ragassay run` that was begun",
+    "output {output}: no partition is complete yet; run the `ragassay run` that was begun again: it resumes",
 )

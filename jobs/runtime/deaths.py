@@ -29,17 +29,15 @@ def explain_death(error: BaseException, stages: Sequence[Stage], counts: PlanCou
     text = f"{death} {getattr(death, 'actor_id', '')}"
     number, reason = counts.death(text)
     reason = reason or _reason_in(text)
-    again = "The same command goes on where it stopped"
     replicas = None if number is None else stages[number].replicas
     if number is None or replicas is None:
-        return ModelError(errors.WORKER_DIED, reason=reason, again=again)
+        return ModelError(errors.WORKER_DIED, reason=reason)
     return ModelError(
         errors.REPLICA_DIED,
         stage=stages[number].name,
         times=replicas.restarts + 1,
         restarts=replicas.restarts,
         reason=reason,
-        again=again,
     )
 
 

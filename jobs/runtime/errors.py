@@ -4,6 +4,10 @@ from ragassay.pipeline.errors import Message
 
 REPLICA_DIED = Message(
     "model.replica-died",
-    "{stage}: the process of a replica ended {times} times (replicas.restarts: {restarts}), at last since {reason}. {again}",
+    "{stage}: the process of a replica ended {times} times (replicas.restarts: {restarts}), the last time because {reason}. "
+    "Run the same command again: it resumes",
 )
-WORKER_DIED = Message("model.worker-died", "the process of a worker ended again and again: {reason}. {again}")
+WORKER_DIED = Message(
+    "model.worker-died",
+    "the process of a worker ended again and again: {reason}. Run the same command again: it resumes",
+)

@@ -9,7 +9,7 @@ ONE_KIND_OF_LABEL = Message(
 MISSING_COLUMN = Message("train.missing-column", "{file} lacks the column(s) {columns}; it has {known}")
 WRONG_VALUE = Message(
     "train.wrong-value",
-    "{file}: column {column!r} holds {value} in row {row}; it must hold {wanted}: rename it, or mend it",
+    "{file}: column {column!r} holds {value} in row {row}; it must hold {wanted}: rename it, or fix it",
 )
 UNREADABLE_FILE = Message("train.unreadable-file", "{file} can't be read as Parquet: {reason}")
 LABELS_OF_OTHER_ROWS = Message(

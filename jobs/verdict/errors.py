@@ -5,9 +5,9 @@ from ragassay.pipeline.errors import Message
 TOO_MANY_ERRORS = Message(
     "rows.too-many-errors",
     "{errors:,} of the {rows:,} rows that were last written to {output} ended with status error, more than max_error_share "
-    "{most:g} allows. Nothing is lost; `error` of each row says where it arose. Report it, or score into another OUTPUT with "
-    "a version that has it mended (where all arose in finalize, `ragassay finalize` with that version is enough); a larger "
-    "max_error_share lets such runs pass",
+    "{most:g} allows. Nothing is lost; the column `error` names the place of each error. Report the errors; then run a "
+    "version that fixes them into another OUTPUT (if all of them are of finalize, `ragassay finalize` with that version is "
+    "enough). A larger max_error_share accepts such runs",
 )
 NO_SCORED_ROWS = Message(
     "fit.no-scored-rows",

@@ -2,4 +2,4 @@
 
 from ragassay.pipeline.errors import Message
 
-ATTENTION = Message("train.attention", "{module} needs {parts} in its attention: token trees have none such")
+ATTENTION = Message("train.attention", "{module} needs {parts} in its attention, which token trees do not have")

@@ -9,6 +9,7 @@ NO_SENTENCE = Message(
 )
 NO_DEVIATION = Message(
     "fit.no-deviation",
-    "member {member!r} gave all {sentences} sentences the same value {value:.6g}, so sigma = 0 and nothing can be told "
-    "apart: score more than one sentence, check its prompt and labels, or use frozen statistics (normalize.source: frozen)",
+    "member {member!r} gave all {sentences} sentences the same value {value:.6g}, so sigma = 0 and no score can be "
+    "normalized: score more than one sentence, check its prompt and labels, or use frozen statistics (normalize.source: "
+    "frozen)",
 )

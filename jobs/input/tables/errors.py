@@ -4,8 +4,9 @@ from ragassay.pipeline.errors import Message
 
 DELETION_VECTORS = Message(
     "input.deletion-vectors",
-    "Delta table {table}: {files} files got deletion vectors (rows that are deleted without a rewrite) and were replaced "
-    "since, so that their rows can't be told: score the table into another OUTPUT, or go on behind that with input.since",
+    "Delta table {table}: {files} files got deletion vectors (rows deleted without a rewrite of the file) and were replaced "
+    "since, so their rows can't be identified: score the table into another OUTPUT, or continue after that version with "
+    "input.since",
 )
 FILE_ELSEWHERE = Message(
     "input.file-elsewhere",
@@ -13,8 +14,8 @@ FILE_ELSEWHERE = Message(
 )
 VACUUMED = Message(
     "input.vacuumed",
-    "Delta table {table}: {files} files of the version that is asked for are gone, such as {example}: it was vacuumed since. "
-    "Read a later version (input.version), or go on behind that version, with input.since",
+    "Delta table {table}: {files} files of the requested version are gone, such as {example}: the table was vacuumed since. "
+    "Read a later version (input.version), or continue after that version with input.since",
 )
 COLUMN_MAPPING = Message(
     "input.column-mapping",
@@ -23,8 +24,8 @@ COLUMN_MAPPING = Message(
 )
 LOG_GONE = Message(
     "input.log-gone",
-    "Delta table {table}: its log no longer has version {version}, and does not tell what came in since version {since}: "
-    "score the table into another OUTPUT, or go on behind a version that it has, with input.since",
+    "Delta table {table}: its log no longer has version {version}, so what was added since version {since} is unknown: score "
+    "the table into another OUTPUT, or continue after a version that the log has with input.since",
 )
 UNREADABLE_DELTA = Message("input.unreadable-delta", "Delta table {table} can't be read{at}: {reason}")
 NO_ICEBERG_NAME = Message(
@@ -37,8 +38,8 @@ NO_SNAPSHOT = Message(
 )
 SNAPSHOT_GONE = Message(
     "input.snapshot-gone",
-    "Iceberg table {table}: snapshot {since} is none of those before {last} (expired, or rolled back), so nothing tells what "
-    "came in since: go on behind another one with input.since, or score the table into another OUTPUT",
+    "Iceberg table {table}: snapshot {since} is not among those before {last} (expired, or rolled back), so what was added "
+    "since is unknown: continue after another snapshot with input.since, or score the table into another OUTPUT",
 )
 FILE_GONE = Message("input.file-gone", "Iceberg table {table}: {file} is in none of its snapshots any more")
 NO_CATALOG = Message(
@@ -64,8 +65,8 @@ NO_TABLE = Message(
 )
 UNREADABLE_LANCE = Message(
     "input.unreadable-lance",
-    "Lance dataset {table} can't be read{at}: {reason}. Another version can be named with input.version, or the one to go on "
-    "behind with input.since",
+    "Lance dataset {table} can't be read{at}: {reason}. Read another version with input.version, or continue after another "
+    "one with input.since",
 )
 LIBRARY_MISSING = Message(
     "input.library-missing",
@@ -73,8 +74,8 @@ LIBRARY_MISSING = Message(
 )
 REPLACED_FILES = Message(
     "input.replaced-files",
-    "{kind} table {table}: version {version} ({reason}) replaced files that may be scored already, and nothing tells which "
-    "of its rows are new: a row would be scored twice. {feed}To go on without the rows that it brought, score up to the "
-    "version before it (input.version), then go on behind it with `input: {{since: {version}}}`; to have them all, score the "
-    "table into another OUTPUT",
+    "{kind} table {table}: version {version} ({reason}) replaced files that may be scored already, and which of its rows are "
+    "new is unknown: a row could be scored twice. {feed}To leave its rows out, score up to the version before it "
+    "(input.version), then continue after it with `input: {{since: {version}}}`; to include them, score the table into "
+    "another OUTPUT",
 )

@@ -26,7 +26,7 @@ def test_retry_after_is_a_number_or_a_date(monkeypatch: pytest.MonkeyPatch, serv
         assert asked.trying(lambda asked=asked: asked.once("POST", "/", {})).ok  # type: ignore[misc]
         assert time.monotonic() - started >= 0.3 and tool.count == 2
     tool.count, tool.headers = 0, {"Retry-After": "86400"}
-    with raises("publish.told-to-wait"):
+    with raises("publish.wait-too-long"):
         asked.trying(lambda: asked.once("POST", "/", {}))
 
 

@@ -8,6 +8,7 @@ from ray.exceptions import OutOfMemoryError, RayActorError
 from ragassay.jobs.ray_session import our_error
 from ragassay.jobs.runtime.counts import Board, Counts
 from ragassay.jobs.runtime.deaths import explain_death
+from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.slm.config import Replicas, Slm
 from ragassay.pipeline.stages.served import ServedScorer
 from ragassay.pipeline.stages.split import Split
@@ -41,29 +42,34 @@ def counts() -> Counted:
     return Counted(board)
 
 
-def said(counts: Counted, error: BaseException) -> str | None:
-    death = explain_death(error, STAGES, counts)  # type: ignore[arg-type]
-    return None if death is None else str(death)
+def death_of(counts: Counted, error: BaseException) -> ModelError | None:
+    return explain_death(error, STAGES, counts)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("text", "reason"), [(CRASHED, "killed from outside"), (STARVED, "memory of its machine was used up")])
 def test_the_error_names_the_stage_the_setting_and_the_reason(counts: Counted, text: str, reason: str) -> None:
     outer = RuntimeError("Ray Data wraps it")
     outer.__cause__ = RayActorError(None, DIED.format("bbb222", text))
-    found = said(counts, outer)
-    assert found is not None
-    assert found.startswith("other: the process of a replica ended 4 times (replicas.restarts: 3)") and reason in found
-    assert "the same command goes on" in found.lower()
+    found = death_of(counts, outer)
+    assert found is not None and found.code == "model.replica-died"
+    assert {name: found.fields[name] for name in ("stage", "times", "restarts")} == {
+        "stage": "other",
+        "times": 4,
+        "restarts": 3,
+    }
+    assert reason in found.fields["reason"] and "run the same command again" in str(found).lower()
 
 
 def test_the_last_process_tells_why_it_ended_itself(counts: Counted) -> None:
     counts.board.end("aaa111", "its engine had given no answer for 1 minutes")
-    found = said(counts, RayActorError("aaa111", DIED.format("", CRASHED)))
-    assert found is not None and found.startswith("one: ") and "no answer for 1 minutes" in found
+    found = death_of(counts, RayActorError("aaa111", DIED.format("", CRASHED)))
+    assert found is not None and found.fields["stage"] == "one" and "no answer for 1 minutes" in found.fields["reason"]
 
 
 def test_other_processes_and_other_errors(counts: Counted) -> None:
-    assert "a worker ended again and again" in (said(counts, OutOfMemoryError(STARVED)) or "")
-    assert said(counts, ValueError("no process died")) is None
+    starved = death_of(counts, OutOfMemoryError(STARVED))
+    assert starved is not None and starved.code == "model.worker-died"
+    assert death_of(counts, ValueError("no process died")) is None
     slow = OSError("When reading 'a' in bucket 'b': AWS Error SLOW_DOWN during GetObject operation")
-    assert "the object store gave way" in str(our_error(slow)) and our_error(OSError("another")) is None
+    gone = our_error(slow)
+    assert gone is not None and gone.code == "store.gave-way" and our_error(OSError("another")) is None
