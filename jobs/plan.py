@@ -1,14 +1,12 @@
 """A plan: rows from a source, through stages, into a sink; what is committed is not done again when it is run anew."""
 
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from ragassay.jobs.resources import LEAST_LIGHT_CPUS, LIGHT_AT_ONCE, light_cpus
-from ragassay.jobs.runtime.counts import SILENT, PlanCounts, Reporter
 from ragassay.jobs.runtime.deaths import explain_death
 from ragassay.jobs.runtime.stage_actor import StageActor, run_stage
 from ragassay.jobs.storage import Folder
@@ -50,7 +48,7 @@ def run_plan(
     stages: Sequence[Stage],
     sink: Sink,
     block_mib: float,
-    counts: PlanCounts | None = None,
+    board: Any,
     deadline: float | None = None,
 ) -> None:
     """Run rows through stages.
@@ -60,7 +58,7 @@ def run_plan(
         stages: In order.
         sink: Where they go.
         block_mib: Size of a block of rows.
-        counts: Where the workers count; None starts a board that nobody looks at.
+        board: Handle of the board to which the workers report, see `open_board`.
         deadline: Time (`time.time()`) from which on the first stage with a pool lets no row in. Readers run ahead of the models
             by hundreds of blocks, which alone would take hours; later stages finish what that stage has begun. Rows that are
             dropped are not committed: the next run reads them.
@@ -69,10 +67,6 @@ def run_plan(
         RagassayError: A stage raised it, see `ray_session.our_error`; or the stages do not fit together.
     """
     check_columns(stages, source.schema, sink.schema)
-    if counts is None:
-        with closing(PlanCounts(len(stages))) as opened:
-            run_plan(source, stages, sink, block_mib, opened, deadline)
-        return
     import ray
     from ray.data import DataContext
 
@@ -85,7 +79,7 @@ def run_plan(
     first_pool = next((number for number, stage in enumerate(stages) if stage.replicas is not None), None)
     for number, stage in enumerate(stages):
         ends = deadline if number == first_pool else None
-        dataset = dataset.map_batches(**map_arguments(stage, light, counts.reporter(number), ends))
+        dataset = dataset.map_batches(**map_arguments(stage, light, board, number, ends))
     try:
         dataset.write_parquet(
             sink.output.path(sink.name),
@@ -96,7 +90,7 @@ def run_plan(
             compression="zstd",
         )
     except Exception as error:
-        death = explain_death(error, stages, counts)
+        death = explain_death(error, stages, board)
         if death is not None:
             raise death from error
         raise
@@ -120,21 +114,23 @@ def _settle(context: Any, stages: Sequence[Stage], block_mib: float, cpus: float
 
 
 def map_arguments(
-    stage: Stage, light: float = LEAST_LIGHT_CPUS, reporter: Reporter = SILENT, deadline: float | None = None
+    stage: Stage, light: float = LEAST_LIGHT_CPUS, board: Any = None, number: int = 0, deadline: float | None = None
 ) -> dict[str, Any]:
     """Arguments of Ray Data's `map_batches` for a stage.
 
     Args:
         stage: The stage.
         light: Logical CPUs of a task of a light stage.
-        reporter: Where its workers count.
+        board: See `StageActor`.
+        number: See `StageActor`.
         deadline: See `StageActor`; for a stage with a pool.
     """
     from ray.data import ActorPoolStrategy
 
     whole_blocks = {"batch_size": None, "batch_format": "pyarrow", "zero_copy_batch": True}
+    arguments = {"stage": stage, "board": board, "number": number}
     if stage.replicas is None:
-        return {"fn": run_stage, "fn_kwargs": {"stage": stage, "reporter": reporter}, "num_cpus": light, **whole_blocks}
+        return {"fn": run_stage, "fn_kwargs": arguments, "num_cpus": light, **whole_blocks}
     pool = ActorPoolStrategy(
         min_size=stage.replicas.min,
         max_size=stage.replicas.max,
@@ -144,7 +140,7 @@ def map_arguments(
     )
     return {
         "fn": StageActor,
-        "fn_constructor_kwargs": {"stage": stage, "reporter": reporter, "deadline": deadline},
+        "fn_constructor_kwargs": {**arguments, "deadline": deadline},
         "compute": pool,
         "max_restarts": stage.replicas.restarts,
         "max_task_retries": -1,  # a block waits for the next process; how many there may be is said above

@@ -30,20 +30,20 @@ def listen(listener: Listener) -> None:
 
 def loaded() -> None:
     """See `Listener.loaded`."""
-    for listener in _listener:
-        with suppress(Exception):  # no score waits for it, or fails by it
-            listener.loaded()
+    _tell("loaded")
 
 
 def answered(prompts: int, tokens: int) -> None:
     """See `Listener.answered`."""
-    for listener in _listener:
-        with suppress(Exception):
-            listener.answered(prompts, tokens)
+    _tell("answered", prompts, tokens)
 
 
 def called(computed: int, reused: int, seconds: float, idle_seconds: float) -> None:
     """See `Listener.called`."""
+    _tell("called", computed, reused, seconds, idle_seconds)
+
+
+def _tell(method: str, *values: float) -> None:
     for listener in _listener:
-        with suppress(Exception):
-            listener.called(computed, reused, seconds, idle_seconds)
+        with suppress(Exception):  # no score waits for it, or fails by it
+            getattr(listener, method)(*values)

@@ -135,8 +135,8 @@ def ask_judge(job: Job, output: Folder, run_id: str, wanted: Mapping[DataFile, I
     sink = escalations(output).sink(list(names.values()), escalated_schema(names.values()))
     block_mib = min(job.block_mib, SERVED_BLOCK_MIB) if escalate.to.engine.SERVED else job.block_mib
     stages = judge_stages(job, escalate, run_id)
-    with progress(stages, rows, 0, console) as counts:
-        run_plan(chosen_rows(output, wanted, names), stages, sink, block_mib, counts)
+    with progress(stages, rows, 0, console) as board:
+        run_plan(chosen_rows(output, wanted, names), stages, sink, block_mib, board)
     drop_superseded(output)
 
 

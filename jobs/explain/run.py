@@ -27,6 +27,7 @@ from ragassay.jobs.output.snapshot import Snapshot, read_snapshot
 from ragassay.jobs.plan import needed_resources, run_plan
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.ray_session import ray_session
+from ragassay.jobs.runtime.counts import open_board
 from ragassay.jobs.scored_rows import by_file, chosen_rows
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Ints
@@ -191,5 +192,6 @@ def _run(
     sink = explanations(output, strategy).sink(["strategy", *names], explanations_schema(names))
     kept = answers_folder(strategy)
     before = len(output.list(kept, ".json"))
-    with task(console, "explaining", "", size, "sentences", count=lambda: len(output.list(kept, ".json")) - before):
-        run_plan(chosen_rows(output, wanted, keys), [stage], sink, job.block_mib)
+    explaining = task(console, "explaining", "", size, "sentences", count=lambda: len(output.list(kept, ".json")) - before)
+    with open_board(1) as board, explaining:
+        run_plan(chosen_rows(output, wanted, keys), [stage], sink, job.block_mib, board)

@@ -25,17 +25,14 @@ def load(stages: Sequence[Stage], tell: Tell) -> list[Stage]:
         RagassayError: A model can't be loaded.
     """
     _loaded[:] = [stage for stage in _loaded if stage in stages]
-    ready: list[Stage] = []
     for stage in stages:
-        known = next((loaded for loaded in _loaded if loaded == stage), stage)
-        if known is stage:
-            if stage.replicas is not None:
-                tell(f"loading {stage.name}")
+        if stage.replicas is None:
             stage.setup()
-            if stage.replicas is not None:
-                _loaded.append(stage)
-        ready.append(known)
-    return ready
+        elif stage not in _loaded:
+            tell(f"loading {stage.name}")
+            stage.setup()
+            _loaded.append(stage)
+    return [_loaded[_loaded.index(stage)] if stage in _loaded else stage for stage in stages]
 
 
 def through(stages: Sequence[Stage], table: pa.Table, tell: Tell) -> pa.Table:

@@ -1,6 +1,8 @@
 """The stages of a job for rows that are judged one by one: from the user's columns to a verdict, whoever runs them."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -9,15 +11,32 @@ from ragassay.jobs.front.rows import log_rows, with_verdicts
 from ragassay.jobs.front.rule import Judging
 from ragassay.jobs.score.frequencies import context_frequencies
 from ragassay.jobs.score.stages import stages
-from ragassay.jobs.sections import Columns
 from ragassay.jobs.verdict.languages import with_languages
 from ragassay.pipeline.detectors.frequencies import Frequencies
 from ragassay.pipeline.language import row_languages
-from ragassay.pipeline.redact import Redaction, redaction_of
-from ragassay.pipeline.stages.detect import Detect, detect_batch
-from ragassay.pipeline.stages.finalize import VerdictSettings
+from ragassay.pipeline.redact import redaction_of
+from ragassay.pipeline.stages.detect import Detect
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.schemas.columns import LOGS, SCORED_FIELDS
+
+
+@dataclass
+class FunctionStage(Stage):
+    """A light stage that calls a function; its other attributes are those of `Stage`.
+
+    Attributes:
+        call: The function.
+    """
+
+    name: str
+    call: Callable[[pa.Table], pa.Table]
+    columns_in: tuple[str, ...]
+    columns_out: pa.Schema
+    fault_prefix: str | None = None
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Call it."""
+        return self.call(table)
 
 
 def row_stages(job: Job, by: Judging) -> list[Stage]:
@@ -27,8 +46,9 @@ def row_stages(job: Job, by: Judging) -> list[Stage]:
         job: The job.
         by: How its rows are judged.
     """
-    scoring = with_languages(job, by.settings.languages)
-    return [*scoring_stages(scoring, by.frequencies), Verdict(by.settings)]
+    judge = partial(with_verdicts, settings=by.settings)
+    verdict = FunctionStage("verdict", judge, ("members", "status", "sentences", "error"), pa.schema(SCORED_FIELDS))
+    return [*scoring_stages(with_languages(job, by.settings.languages), by.frequencies), verdict]
 
 
 def scoring_stages(job: Job, frequencies: Frequencies | None) -> list[Stage]:
@@ -38,80 +58,21 @@ def scoring_stages(job: Job, frequencies: Frequencies | None) -> list[Stage]:
         job: The job.
         frequencies: Document frequencies; None has each row judged by those of its own context.
     """
-    read = ReadRows(job.columns, redaction_of(job.redact))
+    to_logs = partial(log_rows, columns=job.columns, redaction=redaction_of(job.redact))
+    scoring = stages(job, None if frequencies is None else lambda: frequencies)
     if frequencies is None:
-        alone = (DetectAlone(stage) if isinstance(stage, Detect) else stage for stage in stages(job))
-        return [read, *alone]
-    return [read, *stages(job, lambda: frequencies)]
+        scoring = [_alone(stage) if isinstance(stage, Detect) else stage for stage in scoring]
+    return [FunctionStage("read", to_logs, (), LOGS), *scoring]
 
 
-@dataclass
-class ReadRows(Stage):
-    """Makes a user's rows rows of the schema `logs`, see `log_rows`.
-
-    Attributes:
-        columns: The names of the user's columns.
-        redaction: What their texts go through; None leaves them.
-    """
-
-    columns: Columns
-    redaction: Redaction | None
-
-    name = "read"
-    columns_in = ()
-    columns_out = LOGS
-
-    def __call__(self, table: pa.Table) -> pa.Table:
-        """Read."""
-        return log_rows(table, self.columns, self.redaction)
+def _alone(detect: Detect) -> FunctionStage:
+    """The detectors, each row by the word frequencies of its own context: as a run over that row alone has them."""
+    call = partial(_detect_alone, detect)
+    return FunctionStage(detect.name, call, detect.columns_in, detect.columns_out, detect.fault_prefix)
 
 
-@dataclass
-class Verdict(Stage):
-    """Makes rows of `scored/`, see `with_verdicts`; it contains the faults of rows itself.
-
-    Attributes:
-        settings: How scores become verdicts.
-    """
-
-    settings: VerdictSettings
-
-    name = "verdict"
-    columns_in = ("members", "status", "sentences", "error")
-    columns_out = pa.schema(SCORED_FIELDS)
-
-    def __call__(self, table: pa.Table) -> pa.Table:
-        """Judge."""
-        return with_verdicts(table, self.settings)
-
-
-@dataclass
-class DetectAlone(Stage):
-    """The detectors, each row by the word frequencies of its own context: what a run over that row alone would say.
-
-    Attributes:
-        detect: The stage of a run.
-    """
-
-    detect: Detect
-
-    name = "detect"
-    columns_out = Detect.columns_out
-    unit = Detect.unit
-    fault_prefix = Detect.fault_prefix
-
-    def __post_init__(self) -> None:
-        """Declare what depends on the settings."""
-        self.columns_in = self.detect.columns_in
-
-    def __call__(self, table: pa.Table) -> pa.Table:
-        """Detect."""
-        of = self.detect
-        rows = [table.slice(i, 1) for i in range(table.num_rows)]
-        contexts = zip(row_languages(table, of.language, of.language_column), table["context"].to_pylist(), strict=True)
-        own = [context_frequencies([context], code) for code, context in contexts]
-        found = [
-            detect_batch(row, of.detectors, of.language, known, of.threads, of.language_column)
-            for row, known in zip(rows, own, strict=True)
-        ]
-        return pa.concat_tables(found) if found else table
+def _detect_alone(detect: Detect, table: pa.Table) -> pa.Table:
+    contexts = zip(row_languages(table, detect.language, detect.language_column), table["context"].to_pylist(), strict=True)
+    own = [partial(context_frequencies, [context], code) for code, context in contexts]
+    found = [replace(detect, frequencies=counted)(table.slice(i, 1)) for i, counted in enumerate(own)]
+    return pa.concat_tables(found) if found else table

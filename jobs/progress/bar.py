@@ -11,7 +11,7 @@ WINDOW_SECONDS = 300.0
 """Speeds are those of the last minutes: a batch of a slow model may take one of them."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Bar:
     """How far one thing is.
 
@@ -42,7 +42,7 @@ class Bar:
     def __post_init__(self) -> None:
         """Whatever is shown of it shows no secret of a URI."""
         for name in ("phase", "stage"):
-            object.__setattr__(self, name, without_secrets(getattr(self, name)))
+            setattr(self, name, without_secrets(getattr(self, name)))
 
     @property
     def title(self) -> str:

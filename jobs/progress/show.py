@@ -77,7 +77,7 @@ def shown(look: Look, console: Console) -> Iterator[None]:
         ended.set()
         thread.join(timeout=10)
     if as_json:
-        with suppress(Exception):
+        with suppress(Exception):  # as above
             say_json(measured())
 
 
@@ -175,7 +175,7 @@ def _live(look: Look, console: Console, ended: Event) -> None:
     )
     with Progress(*columns, console=console, transient=True, auto_refresh=False) as progress:
         while True:
-            with suppress(Exception):
+            with suppress(Exception):  # as in `_lines`
                 draw(progress, look())
             if ended.wait(LOOK_SECONDS):
                 return

@@ -4,42 +4,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import replace
 
 from rich.console import Console
 
 from ragassay.jobs.progress.bar import Bar
 from ragassay.jobs.progress.show import shown
 
-
-@dataclass
-class Task:
-    """A piece of work.
-
-    Attributes:
-        phase: What is done: loading, deciding, …
-        stage: With what.
-        total: How much there is; None where that is not known.
-        unit: What is counted.
-        done: How much is done.
-        tokens: Whether tokens are counted, whose speed is told then.
-    """
-
-    phase: str
-    stage: str = ""
-    total: int | None = None
-    unit: str = ""
-    done: int = 0
-    tokens: bool = False
-
-    @property
-    def bar(self) -> Bar:
-        """How far it is."""
-        done = self.done if self.total is None else min(self.done, self.total)
-        return Bar(self.phase, self.stage, done, self.total, self.unit, tokens=self.done if self.tokens else None)
-
-
-_current: ContextVar[Task | None] = ContextVar("task", default=None)
+_current: ContextVar[Bar | None] = ContextVar("task", default=None)
 
 
 @contextmanager
@@ -64,18 +36,19 @@ def task(
         tokens: Whether that is tokens.
         count: Counts what is done, where nobody calls `advance`.
     """
-    mine = Task(phase, stage, total, unit, tokens=tokens)
+    bar = Bar(phase, stage, 0, total, unit)
 
     def look() -> list[Bar]:
         if count is not None:
-            mine.done = max(mine.done, count())
-        return [mine.bar]
+            bar.done = max(bar.done, count())
+        done = bar.done if bar.total is None else min(bar.done, bar.total)
+        return [replace(bar, done=done, tokens=done if tokens else None)]
 
-    before = _current.set(mine)
+    before = _current.set(bar)
     try:
         with shown(look, console):
             yield
-            mine.done = max(mine.done, mine.total or 0)
+            bar.done = max(bar.done, bar.total or 0)
     finally:
         _current.reset(before)
 
@@ -88,41 +61,37 @@ def waiting(console: Console, what: str) -> Iterator[None]:
         console: Where to, if no task is open.
         what: For what.
     """
-    mine = _current.get()
-    if mine is None:
+    bar = _current.get()
+    if bar is None:
         began = time.monotonic()
         with task(console, "waiting", what, unit="seconds", count=lambda: int(time.monotonic() - began)):
             yield
         return
-    before = mine.phase, mine.stage
-    mine.phase, mine.stage = "waiting", what
+    before = bar.phase, bar.stage
+    bar.phase, bar.stage = "waiting", what
     try:
         yield
     finally:
-        mine.phase, mine.stage = before
+        bar.phase, bar.stage = before
 
 
 def expect(amount: int, unit: str) -> None:
     """There is so much more to do in the task that is open; where none is, or it counts something else, this tells nobody."""
-    mine = _counts(unit)
-    if mine is not None:
-        mine.total = (mine.total or 0) + amount
+    bar = _open_bar(unit)
+    bar.total = (bar.total or 0) + amount
 
 
 def advance(amount: int, unit: str) -> None:
-    """So much more is done in the task that is open; where none is, or it counts something else, this tells nobody."""
-    mine = _counts(unit)
-    if mine is not None:
-        mine.done += amount
+    """So much more is done in the task that is open; see `expect`."""
+    _open_bar(unit).done += amount
 
 
 def reach(amount: int, unit: str) -> None:
-    """So much is done by now in the task that is open; where none is, or it counts something else, this tells nobody."""
-    mine = _counts(unit)
-    if mine is not None:
-        mine.done = max(mine.done, amount)
+    """So much is done by now in the task that is open; see `expect`."""
+    bar = _open_bar(unit)
+    bar.done = max(bar.done, amount)
 
 
-def _counts(unit: str) -> Task | None:
-    mine = _current.get()
-    return mine if mine is not None and mine.unit == unit else None
+def _open_bar(unit: str) -> Bar:
+    bar = _current.get()
+    return bar if bar is not None and bar.unit == unit else Bar("")  # which nobody looks at

@@ -3,55 +3,58 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from typing import Any
 
 import pyarrow as pa
 
 from ragassay.jobs.clean_output import clean_errors, clean_process_output
-from ragassay.jobs.runtime.counts import SILENT, Phase, Reporter
-from ragassay.jobs.runtime.engine_metrics import count_engine_call
+from ragassay.jobs.runtime.counts import Phase
 from ragassay.jobs.runtime.meter import Meter, task_meter
+from ragassay.jobs.runtime.metrics import count
 from ragassay.jobs.runtime.watchdog import Watchdog
 from ragassay.pipeline.errors import RagassayError
 from ragassay.pipeline.listener import listen
-from ragassay.pipeline.slm.config import Replicas
 from ragassay.pipeline.stages.stage import Stage, run_contained
 
 
 class StageActor:
     """Runs one stage: sets it up, counts what it does, contains bad rows, honours a deadline, and lets no secret out.
 
-    In a pool it listens to the stage's model, and ends its process where that hangs.
+    In a pool it listens to the stage's model, and in a run it ends its process where that hangs.
     """
 
     def __init__(
-        self, stage: Stage, reporter: Reporter = SILENT, deadline: float | None = None, *, metrics: bool = True
+        self, stage: Stage, board: Any = None, number: int = 0, deadline: float | None = None, *, metrics: bool = True
     ) -> None:
         """Set the stage up, under the watchdog: loading may hang as well.
 
         Args:
             stage: The stage.
-            reporter: Where counts go.
+            board: Handle of the board to which counts go; None outside a run.
+            number: Number of the stage in the plan.
             deadline: Time (`time.time()`) from which on no row is let in: the result is an empty table of the same columns.
             metrics: Whether engine calls are counted as Ray metrics.
         """
         clean_process_output()
-        self._stage, self._deadline = stage, deadline
+        self._stage, self._deadline, self._metrics = stage, deadline, metrics
+        self._is_run = board is not None
         self._fault: RagassayError | None = None
         self._watchdog: Watchdog | None = None
-        self._metrics = metrics
         if stage.replicas is None:
-            self._meter = task_meter(reporter)
-            with self._working():
-                self._setup()
-            return
-        self._meter = Meter(reporter, _actor_id())
-        self._meter.enter(Phase.LOADING)
-        if reporter.board is not None:
-            self._watchdog = self._watch(stage.replicas)
-        listen(self)
+            self._meter = task_meter(board, number)
+        else:
+            self._meter = Meter(board, number, _actor_id())
+            self._meter.enter(Phase.LOADING)
+            self._watchdog = self._watch(stage.replicas.hang_minutes)
+            listen(self)
         with self._working():
-            self._setup()
-        self._meter.enter(Phase.WAITING)
+            try:
+                stage.setup()
+            except RagassayError as error:
+                # Ray passes on only the text of what a constructor raises; a call's error arrives as what it is.
+                self._fault = error
+        if stage.replicas is not None:
+            self._meter.enter(Phase.WAITING)
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Run the stage over a batch of rows.
@@ -64,7 +67,10 @@ class StageActor:
         if self._deadline is not None and time.time() >= self._deadline:
             return table.slice(0, 0)
         with self._working():
-            return self._meter.batch(lambda rows: run_contained(self._stage, rows), table)
+            done = self._meter.batch(lambda rows: run_contained(self._stage, rows), table)
+        if self._is_run:
+            count("ragassay_rows", done.num_rows, self._stage.name)
+        return done
 
     def loaded(self) -> None:
         """See `pipeline.listener.Listener`."""
@@ -81,18 +87,12 @@ class StageActor:
     def called(self, computed: int, reused: int, seconds: float, idle_seconds: float) -> None:
         """See `pipeline.listener.Listener`."""
         if self._metrics:
-            count_engine_call(self._stage.name, computed, reused, seconds, idle_seconds)
+            values = {"tokens_computed": computed, "tokens_reused": reused}
+            for name, value in {**values, "engine_busy_seconds": seconds, "engine_idle_seconds": idle_seconds}.items():
+                count(f"ragassay_{name}", value, self._stage.name)
 
-    def _setup(self) -> None:
-        try:
-            self._stage.setup()
-        except RagassayError as error:
-            # Ray passes on only the text of what a constructor raises; a call's error arrives as what it is.
-            self._fault = error
-
-    def _watch(self, replicas: Replicas) -> Watchdog | None:
-        minutes = replicas.hang_minutes
-        if minutes is None:
+    def _watch(self, minutes: float | None) -> Watchdog | None:
+        if minutes is None or not self._is_run:
             return None
         hung = f"its engine had given no answer for {minutes:g} minutes (replicas.hang_minutes)"
         return Watchdog(minutes * 60, lambda: self._meter.end(hung))
@@ -104,9 +104,9 @@ class StageActor:
             yield
 
 
-def run_stage(table: pa.Table, stage: Stage, reporter: Reporter = SILENT) -> pa.Table:
+def run_stage(table: pa.Table, stage: Stage, board: Any = None, number: int = 0) -> pa.Table:
     """Run a light stage in a task."""
-    return StageActor(stage, reporter)(table)
+    return StageActor(stage, board, number)(table)
 
 
 def _actor_id() -> str | None:

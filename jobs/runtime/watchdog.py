@@ -100,8 +100,8 @@ class Watchdog:
 
     def _wait(self) -> None:
         if self._clock.stdout is not None and self._clock.stdout.read(1):
-            with suppress(Exception):
-                faulthandler.dump_traceback()  # into Ray's log: where it stands
+            with suppress(Exception):  # whatever is wrong with the log or the board, the process must end
+                faulthandler.dump_traceback()  # into Ray's log: where it hangs
             with suppress(Exception):
                 self._say()
             os._exit(ENDED)

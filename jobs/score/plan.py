@@ -35,5 +35,5 @@ def score_files(job: Job, selection: Selection, output: Folder, committed: int, 
     if any(groups.values()):
         sink = Sink(output, "raw", logs.partition_keys, raw_schema(carried_columns(job, logs)), CHECKPOINT)
         steps = [*stages(job, frequencies), *drop_stages(job, logs)]
-        with progress(steps, selection.rows, committed, console) as counts:
-            run_plan(open_rows(job, selection, groups), steps, sink, job.block_mib, counts, selection.deadline)
+        with progress(steps, selection.rows, committed, console) as board:
+            run_plan(open_rows(job, selection, groups), steps, sink, job.block_mib, board, selection.deadline)

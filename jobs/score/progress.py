@@ -1,19 +1,20 @@
 """How far a plan over rows is: a bar a stage, by sentences, from what its workers count."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from rich.console import Console
 
 from ragassay.jobs.progress.bar import Bar
 from ragassay.jobs.progress.show import shown
-from ragassay.jobs.runtime.counts import Counts, Phase, PlanCounts
+from ragassay.jobs.runtime.counts import Counts, Phase, answer_of, open_board
 from ragassay.pipeline.stages.stage import Stage
 
 
 @contextmanager
-def progress(stages: Sequence[Stage], rows: int, committed: int, console: Console) -> Iterator[PlanCounts]:
+def progress(stages: Sequence[Stage], rows: int, committed: int, console: Console) -> Iterator[Any]:
     """Show how far a block of code is that runs stages; Ray is running.
 
     Args:
@@ -23,11 +24,11 @@ def progress(stages: Sequence[Stage], rows: int, committed: int, console: Consol
         console: Where to; see `progress.show`.
 
     Yields:
-        Where the workers of the stages count.
+        Handle of the board to which the workers of the stages report.
     """
     course = Course(stages, rows, committed)
-    with closing(PlanCounts(len(stages))) as counts, shown(lambda: course.bars(counts.read()), console):
-        yield counts
+    with open_board(len(stages)) as board, shown(lambda: course.bars(answer_of(board.totals.remote())), console):
+        yield board
         course.ended = True
 
 

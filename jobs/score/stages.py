@@ -91,7 +91,7 @@ def drop_stages(job: Job, logs: Logs) -> list[Stage]:
     if job.drop_text is None:
         return []
     carried = set(carried_columns(job, logs).names)
-    dropped = [name for name in logs.passthrough.names if name not in carried]
+    dropped = tuple(name for name in logs.passthrough.names if name not in carried)
     return [DropText(dropped, PASSAGE_IDS in job.drop_text.keep)]
 
 

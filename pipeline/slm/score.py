@@ -11,7 +11,7 @@ from secrets import token_bytes
 import numpy as np
 import pyarrow as pa
 
-from ragassay.pipeline.attach import Addition, attach
+from ragassay.pipeline.attach import Addition, attach, not_scored
 from ragassay.pipeline.contain import contain, contain_one, fault_of, with_status
 from ragassay.pipeline.engines.protocol import Engine
 from ragassay.pipeline.errors import ModelError
@@ -226,7 +226,7 @@ def attach_scores(table: pa.Table, slm: Slm, places: Sequence[int], results: Seq
 
 def _addition(slm: Slm, result: RowScore) -> Addition:
     if result.status is not Status.OK:
-        return Addition(status=result.status, error=result.error)
+        return not_scored(result.status, result.error)
     member = {
         "name": slm.name,
         "sentence_scores": member_values(Value(slm.value), result.log_p_yes, result.log_p_no).tolist(),
@@ -242,4 +242,4 @@ def _addition(slm: Slm, result: RowScore) -> Addition:
         "engine_seconds": result.engine_seconds,
         "idle_seconds": result.idle_seconds,
     }
-    return Addition([member], usage, windows=result.windows, note=result.note)
+    return {"members": [member], "usage": [usage], "context_windows": result.windows, "error": result.note}

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragassay.pipeline.as_judged import as_judged
-from ragassay.pipeline.attach import Addition, attach
+from ragassay.pipeline.attach import Addition, attach, not_scored
 from ragassay.pipeline.detectors.config import Detector
 from ragassay.pipeline.detectors.detect import Detected, detect
 from ragassay.pipeline.detectors.frequencies import Frequencies
@@ -18,6 +18,7 @@ from ragassay.pipeline.stages.stage import Stage
 from ragassay.schemas.columns import Status, raw_columns
 
 COLUMNS = raw_columns("members", "evidence", "status", "error")
+TEXTS = ("question", "context", "passage_ids", "response", "sentences")
 
 
 @dataclass
@@ -48,43 +49,22 @@ class Detect(Stage):
 
     def __post_init__(self) -> None:
         """Declare what depends on the settings."""
-        texts = ("question", "context", "passage_ids", "response", "sentences", *COLUMNS.names)
-        self.columns_in = (*texts, *([self.language_column] if self.language_column else []))
+        self.columns_in = (*TEXTS, *COLUMNS.names, *filter(None, [self.language_column]))
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Detect."""
         assert self.frequencies is not None
-        return detect_batch(table, self.detectors, self.language, self.frequencies(), self.threads, self.language_column)
-
-
-def detect_batch(
-    table: pa.Table,
-    detectors: Sequence[Detector],
-    language: str,
-    frequencies: Frequencies,
-    threads: int,
-    language_column: str | None = None,
-) -> pa.Table:
-    """Run the detectors over rows whose status is ok, see `Detect`.
-
-    Args:
-        table: Rows with `sentences`, `members`, `evidence`, `status`, `error`.
-        detectors: Which.
-        language: ISO 639-1 code.
-        frequencies: Document frequencies.
-        threads: CPU threads for embeddings.
-        language_column: Column with each row's language, in the place of `language`; None where there is none.
-    """
-    additions: dict[int, Addition] = {}
-    ok = {i for i, status in enumerate(table["status"].to_pylist()) if status == Status.OK}
-    for code, all_places in by_language(row_languages(table, language, language_column)).items():
-        places = [int(place) for place in all_places if place in ok]
-        if places:
-            taken = table.take(pa.array(places, pa.int64()))
-            rows = _rows_of(taken)
-            found = detect(rows, detectors, code, frequencies, threads)
-            additions |= zip(places, _additions(taken, detectors, rows, found), strict=True)
-    return attach(table, COLUMNS, additions) if additions else table
+        frequencies = self.frequencies()
+        additions: dict[int, Addition] = {}
+        ok = {i for i, status in enumerate(table["status"].to_pylist()) if status == Status.OK}
+        for code, all_places in by_language(row_languages(table, self.language, self.language_column)).items():
+            places = [int(place) for place in all_places if place in ok]
+            if places:
+                taken = table.take(pa.array(places, pa.int64()))
+                rows = _rows_of(taken)
+                found = detect(rows, self.detectors, code, frequencies, self.threads)
+                additions |= zip(places, _additions(taken, self.detectors, rows, found), strict=True)
+        return attach(table, COLUMNS, additions) if additions else table
 
 
 def _rows_of(table: pa.Table) -> list[Row]:
@@ -130,11 +110,11 @@ def _additions(table: pa.Table, detectors: Sequence[Detector], rows: Sequence[Ro
             for at in of_row
         ]  # fmt: skip
         if judged:
-            yield Addition(members, evidence=evidence)
+            yield {"members": members, "evidence": evidence}
         else:
             why = "; ".join(dict.fromkeys(note for at in of_row for note in at.notes))
             error = f"no detector has anything to go by ({why})"
-            yield Addition(evidence=evidence, status=Status.NOT_JUDGED, error=error)
+            yield {**not_scored(Status.NOT_JUDGED, error), "evidence": evidence}
         start = end
 
 

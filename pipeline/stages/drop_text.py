@@ -1,6 +1,6 @@
 """Drop the text of rows before they are written: offsets, scores, statuses and keys stay."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,50 +21,34 @@ _MISSING = EVIDENCE.field("missing").type
 
 @dataclass
 class DropText(Stage):
-    """Drops the user's text from rows of `raw/`, see `drop_texts`. A row on which it fails ends the run: it has its text yet.
+    """Drops the user's text from rows of `raw/`. A row on which it fails ends the run: it has its text yet.
+
+    Question, context, response, texts of sentences and of what evidence misses are null behind it, and the ids of passages
+    unless they are kept; errors do not quote servers.
 
     Attributes:
-        dropped: Columns of the user's that do not stay.
+        columns_dropped: Columns of the user's that do not stay.
         keep_passage_ids: Leave the ids of passages.
     """
 
-    dropped: Sequence[str]
+    columns_dropped: tuple[str, ...]
     keep_passage_ids: bool = False
 
     name = "drop_text"
     columns_in = (*TEXTS, PASSAGE_IDS, "sentences", "evidence", "error")
-    columns_out = raw_columns(*TEXTS, PASSAGE_IDS, "sentences", "evidence", "error")
-
-    def __post_init__(self) -> None:
-        """Declare what depends on the settings."""
-        self.columns_dropped = tuple(self.dropped)
+    columns_out = raw_columns(*columns_in)
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Drop."""
-        return drop_texts(table, self.dropped, self.keep_passage_ids)
-
-
-def drop_texts(table: pa.Table, dropped: Sequence[str], keep_passage_ids: bool = False) -> pa.Table:
-    """Rows of `raw/` without the user's text.
-
-    Args:
-        table: Rows with all columns of `raw/`.
-        dropped: Columns of the user's that do not stay.
-        keep_passage_ids: Leave the ids of passages.
-
-    Returns:
-        The same rows: question, context, response, texts of sentences and of what evidence misses are null, and the ids of
-        passages unless they are kept; errors do not quote servers.
-    """
-    table = table.drop_columns([name for name in dropped if name in table.column_names])
-    for name in TEXTS if keep_passage_ids else (*TEXTS, PASSAGE_IDS):
-        table = _set(table, name, pa.nulls(table.num_rows, table.schema.field(name).type))
-    errors = [error and error.partition(SAID)[0] for error in table["error"].to_pylist()]
-    table = _set(table, "error", pa.array(errors, pa.string()))
-    for name, change in (("sentences", _bare_spans), ("evidence", partial(_bare_evidence, keep_ids=keep_passage_ids))):
-        chunks = [_mapped(chunk, change) for chunk in table[name].chunks]
-        table = _set(table, name, pa.chunked_array(chunks, table.schema.field(name).type))
-    return table
+        """Drop the text of rows with all columns of `raw/`."""
+        table = table.drop_columns([name for name in self.columns_dropped if name in table.column_names])
+        for name in TEXTS if self.keep_passage_ids else (*TEXTS, PASSAGE_IDS):
+            table = _set(table, name, pa.nulls(table.num_rows, table.schema.field(name).type))
+        errors = [error and error.partition(SAID)[0] for error in table["error"].to_pylist()]
+        table = _set(table, "error", pa.array(errors, pa.string()))
+        for name, change in (("sentences", _bare_spans), ("evidence", partial(_bare_evidence, keep_ids=self.keep_passage_ids))):
+            chunks = [_mapped(chunk, change) for chunk in table[name].chunks]
+            table = _set(table, name, pa.chunked_array(chunks, table.schema.field(name).type))
+        return table
 
 
 def _set(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:

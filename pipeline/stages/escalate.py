@@ -1,9 +1,11 @@
 """The stages before and behind a cascade's judge: rows of `scored/` as an SLM takes them, rows of `escalated/` from them."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
+from ragassay.pipeline.attach import with_columns
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.schemas.columns import MEMBER, USAGE, Status, raw_columns
 
@@ -19,9 +21,8 @@ class ToJudge(Stage):
     def __call__(self, table: pa.Table) -> pa.Table:
         """Add the columns."""
         known = {"members": [], "usage": [], "status": Status.OK.value}
-        for field in self.columns_out:
-            table = table.append_column(field.name, pa.array([known.get(field.name)] * table.num_rows, field.type))
-        return table
+        values = {name: [known.get(name)] * table.num_rows for name in self.columns_out.names}
+        return with_columns(table, self.columns_out, values)
 
 
 @dataclass
@@ -41,15 +42,12 @@ class FromJudge(Stage):
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Take the judge's own entries out of the lists."""
-        values = {
+        values: dict[str, list[Any]] = {
             "judge": [_only(row) for row in table["members"].to_pylist()],
             "usage": [_only(row) for row in table["usage"].to_pylist()],
             "run_id": [self.run_id] * table.num_rows,
         }
-        table = table.drop_columns(list(self.columns_dropped))
-        for field in self.columns_out:
-            table = table.append_column(field.name, pa.array(values[field.name], field.type))
-        return table
+        return with_columns(table.drop_columns(list(self.columns_dropped)), self.columns_out, values)
 
 
 def _only(said: list[dict[str, object]] | None) -> dict[str, object] | None:

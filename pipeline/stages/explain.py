@@ -1,11 +1,12 @@
 """The stage that asks why sentences were flagged."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from ragassay.pipeline.attach import with_columns
 from ragassay.pipeline.engines.environment import engine_environment
 from ragassay.pipeline.explain.ask import Answers, Flagged, Questions, flagged_sentences
 from ragassay.pipeline.explain.config import Reasoner
@@ -38,7 +39,6 @@ class Explainer(Stage):
     threads: int
     answers: Callable[[], Answers]
     purse: Callable[[], Purse] | None = None
-    _questions: Questions = field(init=False, repr=False, compare=False)
 
     name = "explain"
     columns_in = TEXTS
@@ -57,21 +57,13 @@ class Explainer(Stage):
         self.environment = {} if self.reasoner.engine.SERVED else engine_environment()
 
     def setup(self) -> None:
-        """Load the reasoner.
-
-        Raises:
-            ModelError: The model can't be loaded.
-        """
+        """Load the reasoner."""
         engine = self.reasoner.load(self.threads)
         purse = self.purse() if self.purse else None
         self._questions = Questions(self.reasoner, self.strategy, self.identity, engine, self.answers(), purse)
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Rows of `explanations/` from rows of `scored/` with flagged sentences.
-
-        Raises:
-            ModelError: The model can't be used.
-        """
+        """Rows of `explanations/` from rows of `scored/` with flagged sentences."""
         rows = [
             Flagged(row["context"] or [], row["question"] or "", row["response"] or "", flagged_sentences(row["sentences"]))
             for row in table.select(TEXTS).to_pylist()
@@ -82,7 +74,4 @@ class Explainer(Stage):
             "run_id": [self.run_id] * len(rows),
             "explanations": self._questions.explain(rows),
         }
-        table = table.drop_columns(TEXTS)
-        for column in self.columns_out:
-            table = table.append_column(column, pa.array(values[column.name], column.type))
-        return table
+        return with_columns(table.drop_columns(TEXTS), self.columns_out, values)

@@ -1,14 +1,11 @@
 """The stage that puts the passages of rows in order."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ragassay.pipeline.attach import Addition, attach
+from ragassay.pipeline.attach import attach
 from ragassay.pipeline.engines.environment import engine_environment
-from ragassay.pipeline.sentence_ends import Span
-from ragassay.pipeline.slm.prompt import PromptEncoder
 from ragassay.pipeline.split import sentences_with
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.pipeline.uncertainty.config import Rerank
@@ -33,9 +30,6 @@ class Reranker(Stage):
     rerank: Rerank
     splitter: tuple[str, str]
     threads: int
-    _reader: Reader = field(init=False, repr=False, compare=False)
-    _encoder: PromptEncoder = field(init=False, repr=False, compare=False)
-    _sentences_of: Callable[[str], list[Span]] = field(init=False, repr=False, compare=False)
 
     columns_in = ("question", "context", "status", *COLUMNS.names)
     columns_out = COLUMNS
@@ -47,25 +41,17 @@ class Reranker(Stage):
         self.name, self.replicas, self.environment = self.rerank.name, self.rerank.replicas, engine_environment()
 
     def setup(self) -> None:
-        """Load the model.
-
-        Raises:
-            ModelError: The model can't be loaded.
-        """
+        """Load the model."""
         gpus = self.rerank.replicas.num_gpus
         self._reader = Reader(self.rerank, self.rerank.engine, gpus=gpus, threads=self.threads)
         self._encoder = answer_encoder(self.rerank, self._reader.tokenizer)
         self._sentences_of = sentences_with(*self.splitter)
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Put the passages of the rows whose status is ok in order; leave the others as they are.
-
-        Raises:
-            ModelError: The model gave NaN.
-        """
+        """Put the passages of the rows whose status is ok in order; leave the others as they are."""
         places, rows = found_of(table)
         results = rank_rows(rows, self.rerank, self._encoder, self._reader, self._sentences_of)
-        additions = [Addition(usage=r.usage("rerank"), passage_order=r.order, note=r.note) for r in results]
+        additions = [{"usage": [r.usage("rerank")], "passage_order": r.order, "error": r.note} for r in results]
         return attach(table, COLUMNS, dict(zip(places, additions, strict=True)))
 
 

@@ -1,7 +1,7 @@
 """The stage of an SLM behind a server: it asks the server about batches of rows."""
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
@@ -23,7 +23,6 @@ class ServedScorer(Stage):
     """
 
     slm: Slm
-    _known: OrderedDict[bytes, RowScore] = field(init=False, repr=False, compare=False)
 
     columns_in = (*ROW_COLUMNS, *SLM_COLUMNS.names)
     columns_out = SLM_COLUMNS
@@ -35,14 +34,10 @@ class ServedScorer(Stage):
 
     def setup(self) -> None:
         """Remember no results yet."""
-        self._known = OrderedDict()
+        self._known: OrderedDict[bytes, RowScore] = OrderedDict()
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Score the rows whose status is ok; leave the others as they are.
-
-        Raises:
-            ModelError: The server can't be used.
-        """
+        """Score the rows whose status is ok; leave the others as they are."""
         places, rows = good_rows(table)
         results = score_once(rows, self._known, partial(ask_rows, slm=self.slm))
         forget(self._known)

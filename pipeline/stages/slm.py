@@ -1,15 +1,13 @@
 """The stage of one SLM: it holds the SLM's engine and scores batches of rows."""
 
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from ragassay.pipeline.engines.engine_thread import EngineThread
 from ragassay.pipeline.engines.environment import engine_environment
 from ragassay.pipeline.rows import good_rows
-from ragassay.pipeline.sentence_ends import Span
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.score import SLM_COLUMNS, RowScore, attach_scores, score_rows
@@ -47,10 +45,6 @@ class SlmScorer(Stage):
     splitter: tuple[str, str]
     threads: int
     keep: int | None = None
-    _engine: EngineThread = field(init=False, repr=False, compare=False)
-    _builder: PromptBuilder = field(init=False, repr=False, compare=False)
-    _sentences_of: Callable[[str], list[Span]] = field(init=False, repr=False, compare=False)
-    _known: OrderedDict[bytes, RowScore] = field(init=False, repr=False, compare=False)
 
     columns_in = (*ROW_COLUMNS, *SLM_COLUMNS.names)
     columns_out = SLM_COLUMNS
@@ -61,24 +55,16 @@ class SlmScorer(Stage):
         self.name, self.replicas, self.environment = self.slm.name, self.slm.replicas, engine_environment()
 
     def setup(self) -> None:
-        """Load the engine.
-
-        Raises:
-            ModelError: The model can't be loaded.
-        """
+        """Load the engine."""
         slm, threads = self.slm, self.threads
         self._engine = EngineThread(lambda: slm.load_engine(threads), f"SLM {slm.name!r}")
         self._builder = PromptBuilder(slm, self._engine.tokenizer)
         self._engine.warm_up([*self._builder.yes, *self._builder.no])
         self._sentences_of = sentences_with(*self.splitter)
-        self._known = OrderedDict()
+        self._known: OrderedDict[bytes, RowScore] = OrderedDict()
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Score the rows whose status is ok; leave the others as they are.
-
-        Raises:
-            ModelError: The model gave NaN.
-        """
+        """Score the rows whose status is ok; leave the others as they are."""
         places, rows = good_rows(table, self.keep)
         results = score_rows(rows, self.slm, self._builder, self._engine, self._sentences_of, self._known)
         forget(self._known)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ragassay.pipeline.attach import with_columns
 from ragassay.pipeline.language import by_language, row_languages
 from ragassay.pipeline.measured_language import add_languages
 from ragassay.pipeline.repeats import repeated
@@ -47,7 +48,7 @@ class Split(Stage):
 
     def __post_init__(self) -> None:
         """Declare what depends on the settings."""
-        self.columns_in = (*TEXTS, *([self.language_column] if self.language_column else []))
+        self.columns_in = (*TEXTS, *filter(None, [self.language_column]))
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Split rows of the schema `logs`."""
@@ -58,17 +59,15 @@ class Split(Stage):
             for place, split_row in zip(places, of_language, strict=True):
                 found[place] = split_row
         sentences, statuses, errors = zip(*found, strict=True) if rows else ((), (), ())
-        table = table.drop_columns(["status", "error"])
         values: dict[str, Sequence[Any]] = {
+            **dict.fromkeys(COLUMNS.names, [None] * len(rows)),
             "sentences": sentences,
             "members": [None if spans is None else [] for spans in sentences],
             "usage": [None if spans is None else [] for spans in sentences],
             "status": statuses,
             "error": errors,
         }
-        for field in COLUMNS:
-            column = pa.array(values.get(field.name, [None] * len(rows)), field.type)
-            table = table.append_column(field.name, column)
+        table = with_columns(table.drop_columns(["status", "error"]), COLUMNS, values)
         return add_languages(table, rows, self.language_column, self.languages)
 
 

@@ -27,8 +27,8 @@ class Stage(Protocol):
         replicas: Actor pool that runs it; None for a light stage, which runs in tasks.
         environment: Environment variables of the processes of its pool.
         unit: What its progress counts; None for a stage without a progress bar.
-        fault_prefix: First words of the error of a row on which it fails; None where such a fault is the run's. A stage that
-            pays for its work contains faults itself: `run_contained` runs the rows beside a faulty one again.
+        fault_prefix: First words of the error of a row on which it fails; None where such a fault is the run's, or where the
+            stage contains faults itself: `run_contained` runs the rows beside a faulty one again, for which it would pay.
     """
 
     name: str
@@ -88,7 +88,7 @@ def _failed_row(stage: Stage, table: pa.Table, place: int, error: Exception) -> 
 
 
 def check_columns(stages: Sequence[Stage], source: pa.Schema, sink: pa.Schema) -> None:
-    """Check, before a run starts, that each stage finds the columns that it reads, and the sink those that it writes.
+    """Check, before a run starts, that each stage finds the columns that it reads, and the output those that it holds.
 
     Args:
         stages: In order.
@@ -96,27 +96,26 @@ def check_columns(stages: Sequence[Stage], source: pa.Schema, sink: pa.Schema) -
         sink: Columns that are written of the rows behind the last.
 
     Raises:
-        StageError: It names every stage and column that does not fit.
+        StageError: Its field `faults` has every stage and column that does not fit.
     """
     known = {field.name: field.type for field in source}
-    faults: list[str] = []
+    faults: list[dict[str, str]] = []
+
+    def take(stage: str, column: str, wanted: pa.DataType | str = "column") -> None:
+        found = known.get(column, "nothing")
+        if found == "nothing" or wanted not in ("column", found):
+            faults.append({"stage": stage, "column": column, "wanted": str(wanted), "found": str(found)})
+
     for stage in stages:
-        faults += [
-            f"stage {stage.name!r} reads column {name!r}, which no step before it gives"
-            for name in stage.columns_in
-            if name not in known
-        ]
+        for name in (*stage.columns_in, *stage.columns_dropped):
+            take(stage.name, name)
         for name in stage.columns_dropped:
-            if known.pop(name, None) is None:
-                faults.append(f"stage {stage.name!r} drops column {name!r}, which no step before it gives")
+            known.pop(name, None)
         for field in stage.columns_out:
-            before = known.setdefault(field.name, field.type)
-            if before != field.type:
-                faults.append(f"stage {stage.name!r} writes column {field.name!r} as {field.type}, and reads it as {before}")
+            known.setdefault(field.name, field.type)
+            take(stage.name, field.name, field.type)
     for field in sink:
-        if field.name not in known:
-            faults.append(f"the output has column {field.name!r}, which no stage gives")
-        elif known[field.name] != field.type:
-            faults.append(f"the output has column {field.name!r} as {field.type}, and the stages give {known[field.name]}")
+        take("output", field.name, field.type)
     if faults:
-        raise StageError(errors.STAGES_DO_NOT_FIT, faults="; ".join(faults))
+        shown = "; ".join("{stage} needs {column!r} as {wanted}, and there is {found}".format(**fault) for fault in faults)
+        raise StageError(errors.STAGES_DO_NOT_FIT, shown=shown, faults=faults)

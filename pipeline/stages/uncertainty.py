@@ -1,7 +1,7 @@
 """The stage that reads responses with a model, for scores of uncertainty."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import isnan
 
 import pyarrow as pa
@@ -9,8 +9,6 @@ import pyarrow as pa
 from ragassay.pipeline.attach import Addition, attach
 from ragassay.pipeline.engines.environment import engine_environment
 from ragassay.pipeline.rows import good_rows
-from ragassay.pipeline.sentence_ends import Span
-from ragassay.pipeline.slm.prompt import PromptEncoder
 from ragassay.pipeline.split import sentences_with
 from ragassay.pipeline.stages.slm import ROW_COLUMNS
 from ragassay.pipeline.stages.stage import Stage
@@ -36,9 +34,6 @@ class UncertaintyScorer(Stage):
     members: Sequence[Uncertainty]
     splitter: tuple[str, str]
     threads: int
-    _reader: Reader = field(init=False, repr=False, compare=False)
-    _encoder: PromptEncoder = field(init=False, repr=False, compare=False)
-    _sentences_of: Callable[[str], list[Span]] = field(init=False, repr=False, compare=False)
 
     columns_in = (*ROW_COLUMNS, *COLUMNS.names)
     columns_out = COLUMNS
@@ -46,27 +41,19 @@ class UncertaintyScorer(Stage):
 
     def __post_init__(self) -> None:
         """Declare what depends on the settings."""
-        first = self.members[0]
-        self.name, self.replicas, self.environment = first.name, first.replicas, engine_environment()
-        self.fault_prefix = f"uncertainty {first.name!r}"
+        self.name, self.replicas = self.members[0].name, self.members[0].replicas
+        self.environment = engine_environment()
+        self.fault_prefix = f"uncertainty {self.name!r}"
 
     def setup(self) -> None:
-        """Load the model.
-
-        Raises:
-            ModelError: The model can't be loaded.
-        """
+        """Load the model."""
         first = self.members[0]
         self._reader = Reader(first, first.engine, gpus=first.replicas.num_gpus, threads=self.threads)
         self._encoder = answer_encoder(first, self._reader.tokenizer)
         self._sentences_of = sentences_with(*self.splitter)
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Read the rows whose status is ok; leave the others as they are.
-
-        Raises:
-            ModelError: The model gave NaN.
-        """
+        """Read the rows whose status is ok; leave the others as they are."""
         places, rows = good_rows(table)
         spans = [[(s["start"], s["end"]) for s in table["sentences"][i].as_py()] for i in places]
         column = self.members[0].samples
@@ -87,7 +74,8 @@ class UncertaintyScorer(Stage):
             }
             for member in self.members
         ]
-        return Addition(members, result.usage(self.name), windows=result.windows or None, note=result.note)
+        usage = [result.usage(self.name)]
+        return {"members": members, "usage": usage, "context_windows": result.windows or None, "error": result.note}
 
 
 def _or_null(value: float) -> float | None:

@@ -50,20 +50,21 @@ def _merged() -> Callable[..., Any]:
     def whole_of(weight: Any, a: Any, b: Any, scale: float) -> Any:
         return torch.addmm(weight, b.to(weight.dtype), a.to(weight.dtype), alpha=scale)
 
-    def forward(ctx: Any, x: Any, weight: Any, a: Any, b: Any, scale: float) -> Any:
-        ctx.save_for_backward(x, weight, a, b)
-        ctx.scale = scale
-        return torch.nn.functional.linear(x.to(weight.dtype), whole_of(weight, a, b, scale))
+    class Merged(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, x: Any, weight: Any, a: Any, b: Any, scale: float) -> Any:
+            ctx.save_for_backward(x, weight, a, b)
+            ctx.scale = scale
+            return torch.nn.functional.linear(x.to(weight.dtype), whole_of(weight, a, b, scale))
 
-    def backward(ctx: Any, gradient: Any) -> Any:
-        x, weight, a, b = ctx.saved_tensors
-        whole = whole_of(weight, a, b, ctx.scale)  # made again: kept, it would be a second model
-        up, flat = gradient.to(whole.dtype).flatten(0, -2), x.to(whole.dtype).flatten(0, -2)
-        dx = (up @ whole).view(x.shape).to(x.dtype) if ctx.needs_input_grad[0] else None
-        da = (up @ b.to(up.dtype)).T @ flat
-        db = up.T @ (flat @ a.to(flat.dtype).T)
-        return dx, None, ctx.scale * da.to(a.dtype), ctx.scale * db.to(b.dtype), None
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            x, weight, a, b = ctx.saved_tensors
+            whole = whole_of(weight, a, b, ctx.scale)  # made again: kept, it would be a second model
+            up, flat = gradient.to(whole.dtype).flatten(0, -2), x.to(whole.dtype).flatten(0, -2)
+            dx = (up @ whole).view(x.shape).to(x.dtype) if ctx.needs_input_grad[0] else None
+            da = (up @ b.to(up.dtype)).T @ flat
+            db = up.T @ (flat @ a.to(flat.dtype).T)
+            return dx, None, ctx.scale * da.to(a.dtype), ctx.scale * db.to(b.dtype), None
 
-    methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
-    function: Any = type("Merged", (torch.autograd.Function,), methods)
-    return function.apply  # type: ignore[no-any-return]
+    return Merged.apply  # type: ignore[no-any-return]

@@ -13,7 +13,7 @@ import psutil
 import pytest
 import ray.util
 
-from ragassay.jobs.runtime.engine_metrics import COUNTERS
+from ragassay.jobs.runtime.metrics import COUNTERS
 from tests.conftest import example_rows, free_port, write_logs
 from tests.jobs.conftest import environment, manifest, ragassay, write_job
 
@@ -54,11 +54,11 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, str]]:
 
 
 def read_counters(url: str) -> dict[str, float]:
-    """The job's counters of the SLM `tiny`, summed over their other tags."""
+    """The job's counters of the SLM `tiny` and its stage, summed over their other tags."""
     text = urllib.request.urlopen(url, timeout=10).read().decode()
     found: dict[str, float] = {}
     for name, tags, value in re.findall(r"^(?:ray_)?(ragassay_\w+?)(?:_total)?\{(.*)\} (\S+)$", text, flags=re.MULTILINE):
-        if 'slm="tiny"' in tags:
+        if 'slm="tiny"' in tags or 'stage="tiny"' in tags:
             found[name] = found.get(name, 0.0) + float(value)
     return found
 
@@ -77,6 +77,7 @@ def test_a_cluster_counts_what_the_manifest_says(cluster: tuple[str, str], tiny_
         "ragassay_tokens_computed": used["tokens_computed"],
         "ragassay_tokens_reused": used["tokens_reused"],
         "ragassay_engine_busy_seconds": used["engine_seconds"],
+        "ragassay_rows": 200,
     }
     end = time.monotonic() + 30
     while (found := read_counters(metrics)) != pytest.approx({**found, **wanted}) and time.monotonic() < end:

@@ -15,7 +15,7 @@ from ragassay.pipeline.detectors.attribution import Attribution
 from ragassay.pipeline.detectors.novelty import Novelty
 from ragassay.pipeline.language import NAMES, language_of
 from ragassay.pipeline.split import check_language
-from ragassay.pipeline.stages.detect import detect_batch
+from ragassay.pipeline.stages.detect import Detect
 from ragassay.pipeline.stages.split import Split
 from ragassay.schemas.columns import logs_schema
 
@@ -89,12 +89,12 @@ def test_detectors_follow_the_language_of_each_row() -> None:
     table = rows_of(languages, [TEXTS["de"], TEXTS["en"], TEXTS["fr"], TEXTS["de"], TEXTS["fr"]])
     detectors = (Novelty(name="novelty"), Attribution(name="attribution"))
     counted = table_frequencies([table], Splitter(column="lang"))
-    mixed = detect_batch(Split(("sentencizer", "en"), False, "lang")(table), detectors, "en", counted, 1, "lang")
+    mixed = Detect(detectors, "en", lambda: counted, 1, "lang")(Split(("sentencizer", "en"), False, "lang")(table))
     assert mixed["row_key"].to_pylist() == list(range(5))
     for place, language in enumerate(languages):
         code = language_of(language)
         alone = Split(("sentencizer", code), False)(table.slice(place, 1))
-        [row], [same] = detect_batch(alone, detectors, code, counted, 1).to_pylist(), mixed.slice(place, 1).to_pylist()
+        [row], [same] = Detect(detectors, code, lambda: counted, 1)(alone).to_pylist(), mixed.slice(place, 1).to_pylist()
         assert row == same | {"language": row["language"]}
     german, english = (table_frequencies([table.slice(0, 1)], Splitter(language=code)) for code in ("de", "en"))
     assert not np.array_equal(german.counts, english.counts)

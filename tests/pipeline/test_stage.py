@@ -56,19 +56,19 @@ def test_what_a_stage_gives_is_what_it_declares() -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "sink", "named"),
+    ("step", "sink", "fault"),
     [
-        (Step(columns_in=("lang",)), [], "'lang'"),
-        (Step(columns_dropped=("lang",)), [], "'lang'"),
-        (Step(columns_out=pa.schema([("question", pa.int32())])), [], "'question' as int32"),
-        (Step(), [("score", pa.float32())], "'score'"),
-        (Step(), [("question", pa.int32())], "'question' as int32"),
+        (Step(columns_in=("lang",)), [], ("step", "lang", "column", "nothing")),
+        (Step(columns_dropped=("lang",)), [], ("step", "lang", "column", "nothing")),
+        (Step(columns_out=pa.schema([("question", pa.int32())])), [], ("step", "question", "int32", "string")),
+        (Step(), [("score", pa.float32())], ("output", "score", "float", "nothing")),
+        (Step(), [("question", pa.int32())], ("output", "question", "int32", "string")),
     ],
 )
-def test_what_does_not_fit_is_named(step: Stage, sink: list[tuple[str, pa.DataType]], named: str) -> None:
-    with raises("plan.stages-do-not-fit") as error:
+def test_what_does_not_fit_is_named(step: Stage, sink: list[tuple[str, pa.DataType]], fault: tuple[str, ...]) -> None:
+    expected = dict(zip(("stage", "column", "wanted", "found"), fault, strict=True))
+    with raises("plan.stages-do-not-fit", faults=[expected]):
         check_columns([step], LOGS, pa.schema(sink))
-    assert named in error.value.fields["faults"]
-    with raises("plan.stages-do-not-fit") as error:
+    other = {"stage": "other", "column": "none", "wanted": "column", "found": "nothing"}
+    with raises("plan.stages-do-not-fit", faults=[other, expected]):
         check_columns([Step(columns_in=("none",), name="other"), step], LOGS, pa.schema(sink))
-    assert "'other'" in error.value.fields["faults"] and named in error.value.fields["faults"]

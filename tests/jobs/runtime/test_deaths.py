@@ -1,14 +1,14 @@
 """What a run says where the process of an actor ends again and again."""
 
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 from ray.exceptions import OutOfMemoryError, RayActorError
 
 from ragassay.jobs.ray_session import our_error
+from ragassay.jobs.runtime import deaths
 from ragassay.jobs.runtime.counts import Board, Counts
 from ragassay.jobs.runtime.deaths import explain_death
-from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.slm.config import Replicas, Slm
 from ragassay.pipeline.stages.served import ServedScorer
 from ragassay.pipeline.stages.split import Split
@@ -23,53 +23,50 @@ STAGES = (
 )
 
 
-@dataclass
-class Counted:
-    """The driver's side of a board that is in this process."""
+class Handle:
+    """A handle of a board that is in this process."""
 
-    board: Board
-
-    def death(self, text: str) -> tuple[int | None, str | None]:
-        return self.board.death(text)
+    def __init__(self) -> None:
+        self.board = Board(3)
+        self.death = SimpleNamespace(remote=self.board.death)
+        for stage, worker, actor in ((1, "w1", "aaa111"), (2, "w2", "bbb222"), (2, "w3", "bbb222")):
+            self.board.report(stage, worker, actor, Counts())
 
 
 @pytest.fixture
-def counts() -> Counted:
-    board = Board()
-    board.report(1, "w1", "aaa111", Counts())
-    board.report(2, "w2", "bbb222", Counts())
-    board.report(2, "w3", "bbb222", Counts())
-    return Counted(board)
-
-
-def death_of(counts: Counted, error: BaseException) -> ModelError | None:
-    return explain_death(error, STAGES, counts)  # type: ignore[arg-type]
+def handle(monkeypatch: pytest.MonkeyPatch) -> Handle:
+    monkeypatch.setattr(deaths, "answer_of", lambda answer: answer)
+    return Handle()
 
 
 @pytest.mark.parametrize(("text", "reason"), [(CRASHED, "killed from outside"), (STARVED, "memory of its machine was used up")])
-def test_the_error_names_the_stage_the_setting_and_the_reason(counts: Counted, text: str, reason: str) -> None:
+def test_the_error_names_the_stage_the_setting_and_the_reason(handle: Handle, text: str, reason: str) -> None:
     outer = RuntimeError("Ray Data wraps it")
     outer.__cause__ = RayActorError(None, DIED.format("bbb222", text))
-    found = death_of(counts, outer)
-    assert found is not None and found.code == "model.replica-died"
-    assert {name: found.fields[name] for name in ("stage", "times", "restarts")} == {
-        "stage": "other",
-        "times": 4,
-        "restarts": 3,
-    }
-    assert reason in found.fields["reason"] and "run the same command again" in str(found).lower()
+    found = explain_death(outer, STAGES, handle)
+    assert found is not None and found.code == "model.replica-died" and reason in found.fields["reason"]
+    assert (found.fields["stage"], found.fields["times"], found.fields["restarts"]) == ("other", 4, 3)
 
 
-def test_the_last_process_tells_why_it_ended_itself(counts: Counted) -> None:
-    counts.board.end("aaa111", "its engine had given no answer for 1 minutes")
-    found = death_of(counts, RayActorError("aaa111", DIED.format("", CRASHED)))
+def test_the_last_process_tells_why_it_ended_itself(handle: Handle) -> None:
+    handle.board.end("aaa111", "its engine had given no answer for 1 minutes")
+    found = explain_death(RayActorError("aaa111", DIED.format("", CRASHED)), STAGES, handle)
     assert found is not None and found.fields["stage"] == "one" and "no answer for 1 minutes" in found.fields["reason"]
 
 
-def test_other_processes_and_other_errors(counts: Counted) -> None:
-    starved = death_of(counts, OutOfMemoryError(STARVED))
-    assert starved is not None and starved.code == "model.worker-died"
-    assert death_of(counts, ValueError("no process died")) is None
+def test_the_board_may_be_gone_as_well(handle: Handle, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> None:
+        raise RayActorError
+
+    monkeypatch.setattr(deaths, "answer_of", fail)
+    found = explain_death(RayActorError(None, DIED.format("bbb222", STARVED)), STAGES, handle)
+    assert found is not None and found.code == "model.worker-died" and "memory" in found.fields["reason"]
+
+
+def test_other_processes_and_other_errors(handle: Handle) -> None:
+    found = explain_death(OutOfMemoryError(STARVED), STAGES, handle)
+    assert found is not None and found.code == "model.worker-died"
+    assert explain_death(ValueError("no process died"), STAGES, handle) is None
     slow = OSError("When reading 'a' in bucket 'b': AWS Error SLOW_DOWN during GetObject operation")
     gone = our_error(slow)
     assert gone is not None and gone.code == "store.gave-way" and our_error(OSError("another")) is None

@@ -7,8 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ragassay.jobs.runtime.counts import Board, Counts, Phase, Reporter, add_up
-from ragassay.jobs.runtime.meter import Meter, count_sentences, count_usage, task_meter
+from ragassay.jobs.runtime import stage_actor
+from ragassay.jobs.runtime.counts import Board, Counts, Phase, add_up
+from ragassay.jobs.runtime.meter import Meter, count_prompts, count_sentences, task_meter
 from ragassay.jobs.runtime.stage_actor import StageActor, run_stage
 from ragassay.pipeline import listener
 from ragassay.pipeline.listener import answered, loaded
@@ -27,6 +28,22 @@ def rows(*sentences: int | None, prompts: int | None = None) -> pa.Table:
 
     use = [None if n is None else charged(n) for n in sentences]
     return pa.table({"row_key": range(len(sentences)), "sentences": spans, "usage": pa.array(use, pa.list_(USAGE))})
+
+
+class Heard:
+    """A handle of a board in another process."""
+
+    def __init__(self, fails: bool = False) -> None:
+        self.fails, self.reports = fails, list[tuple[Any, ...]]()
+
+    @property
+    def report(self) -> Any:
+        return self
+
+    def remote(self, *values: Any) -> None:
+        if self.fails:
+            raise ConnectionError("gone")
+        self.reports.append(values)
 
 
 @dataclass
@@ -66,17 +83,22 @@ def nobody() -> Iterator[None]:
     listener._listener.clear()
 
 
+@pytest.fixture(autouse=True)
+def no_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage_actor, "count", lambda *_: None)
+
+
 def test_a_batch_counts_while_it_is_done_and_a_trial_does_not() -> None:
-    actor = StageActor(model := Model(1))
+    actor = StageActor(model := Model(1), Heard())
     assert meter().counts == Counts(Phase.WAITING)
     actor(rows(3, None, 5))
     half, whole = model.seen
-    assert (half.begun, half.in_hand, half.sentences, half.tokens) == (4, 8, 0, 40) and (whole.begun, whole.tokens) == (8, 80)
+    assert (half.begun, half.sentences, half.tokens) == (4, 0, 40) and (whole.begun, whole.tokens) == (8, 80)
     assert meter().counts == Counts(Phase.SCORING, rows=3, sentences=8, tokens=80)
 
 
 def test_what_was_done_tells_how_many_prompts_a_sentence_takes() -> None:
-    actor = StageActor(model := Model(4))
+    actor = StageActor(model := Model(4), Heard())
     actor(rows(10))
     assert [c.begun for c in model.seen] == [10, 10], "without knowing better, no more than there are"
     actor(rows(10))
@@ -96,48 +118,32 @@ def test_a_light_stage_is_counted_over_its_tasks_and_listens_to_nobody() -> None
         def __call__(self, table: pa.Table) -> pa.Table:
             return rows(*self.lengths)
 
-    before, reporter = pa.table({"row_key": [0, 1, 2]}), Reporter("plan", 7)
+    before, board = pa.table({"row_key": [0, 1, 2]}), Heard()
     for _ in range(2):
-        assert run_stage(before, Lengths([2, 0, 4]), reporter).equals(rows(2, 0, 4))
-    assert task_meter(reporter).counts == Counts(Phase.SCORING, rows=6, sentences=12) and not listener._listener
-    assert task_meter(Reporter("plan", 8)).counts == Counts()
+        assert run_stage(before, Lengths([2, 0, 4]), board, 7).equals(rows(2, 0, 4))
+    assert task_meter(board, 7).counts == Counts(Phase.SCORING, rows=6, sentences=12) and not listener._listener
+    assert task_meter(board, 8).counts == Counts()
 
 
 def test_columns_that_are_not_there_yet() -> None:
-    assert count_sentences(pa.table({"row_key": [1]})) == 0 and count_usage(pa.table({"row_key": [1]})) == (0, 0)
-    assert count_sentences(rows()) == 0 and count_usage(rows()) == (0, 0)
-    assert count_sentences(rows(None, 0)) == 0 and count_usage(rows(2, 3, None, prompts=2)) == (10, 100)
+    assert count_sentences(pa.table({"row_key": [1]})) == 0 and count_prompts(pa.table({"row_key": [1]})) == 0
+    assert count_sentences(rows()) == 0 and count_prompts(rows()) == 0
+    assert count_sentences(rows(None, 0)) == 0 and count_prompts(rows(2, 3, None, prompts=2)) == 10
 
 
 def test_a_judges_usage_is_one_a_row() -> None:
     usage = pa.array([{"prompts": 2, "tokens_computed": 30}, None])
-    assert count_usage(pa.table({"usage": usage})) == (2, 30)
+    assert count_prompts(pa.table({"usage": usage})) == 2
 
 
-def test_what_cannot_be_counted_is_done_all_the_same() -> None:
+def test_outside_a_run_whatever_a_table_holds_is_not_counted() -> None:
     odd = pa.table({"sentences": pa.array(["no list"]), "usage": pa.array([1])})
-    assert Meter(Reporter()).batch(lambda table: table, odd) is odd
-
-
-class Heard:
-    """A handle of a board in another process."""
-
-    def __init__(self, fails: bool = False) -> None:
-        self.fails, self.reports = fails, list[tuple[Any, ...]]()
-
-    @property
-    def report(self) -> Any:
-        return self
-
-    def remote(self, *values: Any) -> None:
-        if self.fails:
-            raise ConnectionError("gone")
-        self.reports.append(values)
+    assert Meter(None, 0).batch(lambda table: table, odd) is odd
 
 
 def test_reports_are_sparing() -> None:
     board = Heard()
-    counting = Meter(Reporter("plan", 3, board), "actor")
+    counting = Meter(board, 3, "actor")
     counting.enter(Phase.LOADING)
 
     def ask(table: pa.Table) -> pa.Table:
@@ -149,22 +155,22 @@ def test_reports_are_sparing() -> None:
     assert len(board.reports) < 10, "not once a prompt"
     assert len({report[:3] for report in board.reports}) == 1
     stage, _, actor, counts = board.reports[-1]
-    assert (stage, actor) == (3, "actor") and counts == Counts(Phase.SCORING, 1, 1000, 0, 0, 10_000)
+    assert (stage, actor) == (3, "actor") and counts == Counts(Phase.SCORING, 1, 1000, 0, 10_000)
 
 
 def test_a_board_that_fails_stops_nobody() -> None:
-    assert Meter(Reporter("plan", 0, Heard(fails=True))).batch(lambda table: table, rows(2)).num_rows == 1
+    assert Meter(Heard(fails=True), 0).batch(lambda table: table, rows(2)).num_rows == 1
 
 
 def test_a_board_sums_workers_and_keeps_those_that_died() -> None:
-    board = Board()
+    board = Board(3)
     board.report(0, "w1", None, Counts(Phase.SCORING, rows=2))
     board.report(1, "w2", "actor", Counts(Phase.SCORING, rows=5))
     board.report(1, "w3", "actor", Counts(Phase.LOADING))
     board.report(1, "w3", "actor", Counts(Phase.SCORING, rows=1))
-    assert [counts.rows for counts in board.totals(3)] == [2, 6, 0]
+    assert [counts.rows for counts in board.totals()] == [2, 6, 0]
 
 
 def test_workers_add_up_and_the_furthest_tells_the_phase() -> None:
-    total = add_up([Counts(Phase.WARMING_UP), Counts(Phase.SCORING, 2, 6, 4, 1, 90), Counts(Phase.LOADING, 1, 3, 0, 0, 10)])
-    assert total == Counts(Phase.SCORING, 3, 9, 4, 1, 100) and add_up([]) == Counts(Phase.LOADING)
+    total = add_up([Counts(Phase.WARMING_UP), Counts(Phase.SCORING, 2, 6, 1, 90), Counts(Phase.LOADING, 1, 3, 0, 10)])
+    assert total == Counts(Phase.SCORING, 3, 9, 1, 100) and add_up([]) == Counts(Phase.LOADING)

@@ -22,7 +22,7 @@ from ragassay.pipeline.detectors.novelty import Novelty
 from ragassay.pipeline.detectors.terms import content_terms
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.split import load_splitter, split
-from ragassay.pipeline.stages.detect import detect_batch
+from ragassay.pipeline.stages.detect import Detect
 from ragassay.schemas.columns import logs_schema
 from tests.pipeline.detectors.test_named import odd_texts
 from tests.pipeline.test_split import texts as odd_responses
@@ -188,7 +188,7 @@ def test_as_a_step_of_the_plan() -> None:
         {"context": CONTEXT, "response": "It is so."},
         {"context": [], "response": "Leave is 3 days."},
     )
-    out = detect_batch(table, ALL, "en", frequencies(ROW), 1)
+    out = Detect(ALL, "en", lambda: frequencies(ROW), 1)(table)
     assert out.schema == table.schema
     good, empty, no_context = out.to_pylist()
     assert [m["name"] for m in good["members"]] == list(NAMES) and good["status"] == "ok"
@@ -201,7 +201,7 @@ def test_as_a_step_of_the_plan() -> None:
 def test_a_detector_beside_the_ensemble_judges_nothing() -> None:
     beside: list[Detector] = [Novelty(name="n", in_ensemble=False), Entities(name="e")]
     table = batch({"context": CONTEXT, "response": "Leave is free."})
-    row = detect_batch(table, beside, "en", frequencies(ROW), 1).to_pylist()[0]
+    row = Detect(beside, "en", lambda: frequencies(ROW), 1)(table).to_pylist()[0]
     assert row["status"] == "not_judged" and "e: nothing named" in row["error"]
 
 
