@@ -125,10 +125,9 @@ def _no_column(uri: str, columns: Sequence[Column], missing: Sequence[Role], not
 
 def _choose_row_id(logs: Logs, rows: int, columns: Sequence[Column], taken: Collection[str | None]) -> Choice:
     """The column of the ids: by its name, and since no value is missing or stands twice."""
-    fits = [c for c in columns if c.name not in taken and c.ids and c.everywhere and rate_id(c.name) and None not in c.values]
+    fits = [c for c in columns if c.name not in taken and c.ids and c.everywhere and rate_id(c.name)]
+    fits = [c for c in fits if None not in c.values and len(set(c.values)) == len(c.values)]
     for column in sorted(fits, key=lambda c: -rate_id(c.name)):
-        if len(set(column.values)) < len(column.values):
-            continue
         if rows > IDS_CHECKED:
             why = "by its name; no id stands twice in the rows looked at, the run looks at all"
             return Choice("row_id", column.name, [why])

@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +24,6 @@ from ragassay.jobs.writable import check_writable
 from ragassay.pipeline.errors import InputError, OutputError
 
 GIB = 1 << 30
-WIDTH = 100  # characters of a comment
 
 
 @dataclass(frozen=True)
@@ -64,27 +62,17 @@ def render_job(found: Findings, machine: Machine) -> str:
         found: What is known of the logs or traces.
         machine: Where it will run.
     """
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"comment": as_comment, "show": show, "show_all": show_all, "yaml": as_yaml}
-    return environment.get_template("job.yaml.j2").render(found=found, machine=machine)
+    folder = FileSystemLoader(Path(__file__).parent)
+    environment = Environment(loader=folder, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
+    template = environment.get_template("job.yaml.j2")
+    return template.render(found=found, machine=machine, show=show, show_all=show_all, as_yaml=_as_yaml)
 
 
-def as_yaml(name: str | None) -> str:
+def _as_yaml(name: str | None) -> str:
     """A name as a YAML value in one line, quoted where it has to be."""
     style = None if name is None or name.isprintable() else '"'
     text: str = yaml.safe_dump(name, allow_unicode=True, width=float("inf"), default_style=style)
     return text.removesuffix("...\n").strip()
-
-
-def as_comment(text: str, indent: str = "") -> str:
-    """A text as lines of a comment in YAML."""
-    start = f"{indent}# "
-    return textwrap.fill(text, WIDTH, initial_indent=start, subsequent_indent=start, break_long_words=False)
 
 
 def init(uri: str, to: str, console: Console) -> None:
@@ -106,7 +94,7 @@ def init(uri: str, to: str, console: Console) -> None:
     if found.preset is None:  # what a run would refuse is an error now, and nothing is written
         check_logs(found.files, job.columns, job.question_needed)
     _write(to, text)
-    print_lines([*_describe(found), *_describe_machine(machine), ("written", to)], console)
+    print_lines([*_describe(found, machine), ("written", to)], console)
     for line in _next_commands(found, to):
         console.print(Text(line))  # not in the table, which would fold what is to be copied
 
@@ -127,7 +115,7 @@ def _look(uri: str) -> Findings:
 
 def _check_new(to: str) -> None:
     check_writable(open_folder(to), to)
-    if Path(to).exists():
+    if os.path.lexists(to):
         raise OutputError(errors.FILE_EXISTS, path=to)
     if not Path(to).parent.is_dir():  # a folder that is not there is more likely a slip than a wish
         raise OutputError(errors.NO_FOLDER, path=to, folder=Path(to).parent)
@@ -137,13 +125,11 @@ def _write(to: str, text: str) -> None:
     try:
         with Path(to).open("x", encoding="utf-8") as file:
             file.write(text)
-    except FileExistsError as error:
-        raise OutputError(errors.FILE_EXISTS, path=to) from error
     except OSError as error:
         raise OutputError(errors.NOT_WRITABLE, path=to, reason=error.strerror or error) from error
 
 
-def _describe(found: Findings) -> Iterator[tuple[str, str]]:
+def _describe(found: Findings, machine: Machine) -> Iterator[tuple[str, str]]:
     yield "input", found.size
     yield "looked at", found.sample
     if found.preset:
@@ -160,9 +146,6 @@ def _describe(found: Findings) -> Iterator[tuple[str, str]]:
         yield "slices", show_all(found.slices)
     if found.files.unreadable:
         yield "in doubt", f"{len(found.files.unreadable)} file(s) can't be read, and a run stops at them (on_bad_file)"
-
-
-def _describe_machine(machine: Machine) -> Iterator[tuple[str, str]]:
     gpus = f"{len(machine.gpus)} GPU(s) of {min(machine.gpus):.0f} GiB" if machine.gpus else "no GPU that can be used"
     yield "machine", f"{machine.cores} cores, {machine.memory:.0f} GiB of memory, {gpus}"
 

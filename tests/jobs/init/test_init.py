@@ -3,6 +3,8 @@
 import json
 import re
 import shlex
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.jobs.config import Job, load_job, make_job
-from ragassay.jobs.init.choices import choose_columns
+from ragassay.jobs.init.choices import Choice, choose_columns
 from ragassay.jobs.init.columns import Column
 from ragassay.jobs.init.findings import Findings, look_at_logs
 from ragassay.jobs.init.names import SYNONYMS, Role, rate_name, show
-from ragassay.jobs.init.run import Machine, as_comment, as_yaml, render_job
+from ragassay.jobs.init.run import Machine, render_job
 from ragassay.jobs.input import check_logs, find_logs
 from ragassay.jobs.job_text import parse
 from ragassay.jobs.sections import Columns
 from ragassay.schemas.manifest import FitRecord, Manifest
-from tests.conftest import REPO, example_rows, write_logs
+from tests.conftest import HANDBOOK, REPO, example_rows, write_logs
 from tests.jobs.conftest import here, read_rows
 from tests.raises import raises
 
@@ -103,11 +105,16 @@ def test_no_column_is_ever_taken_twice(given_: list[tuple[str, list[str | None]]
     assert len(set(taken)) == len(taken)
 
 
+@cache
+def handbook() -> Findings:
+    return look_at_logs(str(HANDBOOK))
+
+
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
 def test_any_name_comes_back_from_yaml_and_breaks_no_comment(name: str) -> None:
-    assert parse(f"columns:\n  question: {as_yaml(name)}\n  row_id: null") == {"columns": {"question": name, "row_id": None}}
-    text = as_comment(f"question: {show(name)} is what was found, and {show(name)} again", "  ")
-    assert parse(f"{text}\nslms: []") == {"slms": []}
+    choice = Choice("question", name, [f"{show(name)} is what was found"], [f"{show(name)} {show(name)}"])
+    found = replace(handbook(), choices=[choice], key=name, slices=[name], labels={name: False}, doubts=[f"{show(name)} too"])
+    assert parse(render_job(found, SMALL)) == {"columns": {"question": name}}
 
 
 def test_renamed_logs(tmp_path: Path) -> None:
