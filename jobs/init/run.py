@@ -1,28 +1,78 @@
-"""`ragassay init`: look at logs, write a job file for them, and say what to type next."""
+"""`ragassay init`: look at logs, write a job file for them, and print what to type next."""
 
+import os
 import shlex
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from rich.console import Console
 from rich.text import Text
 
 from ragassay.jobs.config import make_job
 from ragassay.jobs.init import errors
-from ragassay.jobs.init.found import Found, look
-from ragassay.jobs.init.machine import Machine, this_machine
-from ragassay.jobs.init.names import Role
-from ragassay.jobs.init.others import LabelColumn
-from ragassay.jobs.init.traces import Traces, traces_in
-from ragassay.jobs.init.wording import listed, said
-from ragassay.jobs.init.write import export_text, job_text, kinds_text, length_text, size_text, traces_text
-from ragassay.jobs.input import Logs, check_logs
+from ragassay.jobs.init.findings import Findings, look_at_logs
+from ragassay.jobs.init.names import show, show_all
+from ragassay.jobs.init.traces import look_at_traces
+from ragassay.jobs.input import check_logs
 from ragassay.jobs.job_text import parse
 from ragassay.jobs.lines import print_lines
 from ragassay.jobs.storage import open_folder
 from ragassay.jobs.writable import check_writable
 from ragassay.pipeline.errors import InputError, OutputError
+
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a machine has.
+
+    Attributes:
+        cores: Logical CPUs, as Ray counts them.
+        memory: GiB of memory.
+        gpus: Memory of each GPU that this installation can use, in GiB.
+        unused_gpus: GPUs that are there, and that this installation's PyTorch can't use.
+    """
+
+    cores: int
+    memory: float
+    gpus: tuple[float, ...] = ()
+    unused_gpus: int = 0
+
+
+def look_at_machine() -> Machine:
+    """Look at this machine."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB
+    there, gpus = len(list(Path("/dev").glob("nvidia[0-9]*"))), ()
+    if there:
+        import torch  # takes seconds, so only where there is a GPU at all
+
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        gpus = tuple(torch.cuda.get_device_properties(number).total_memory / GIB for number in range(count))
+    return Machine(os.cpu_count() or 1, memory, gpus, 0 if gpus else there)
+
+
+def render_job(found: Findings, machine: Machine) -> str:
+    """A job file that a run takes as it stands.
+
+    Args:
+        found: What is known of the logs or traces.
+        machine: Where it will run.
+    """
+    folder = FileSystemLoader(Path(__file__).parent)
+    environment = Environment(loader=folder, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
+    template = environment.get_template("job.yaml.j2")
+    return template.render(found=found, machine=machine, show=show, show_all=show_all, as_yaml=_as_yaml)
+
+
+def _as_yaml(name: str | None) -> str:
+    """A name as a YAML value in one line, quoted where it has to be."""
+    style = None if name is None or name.isprintable() else '"'
+    text: str = yaml.safe_dump(name, allow_unicode=True, width=float("inf"), default_style=style)
+    return text.removesuffix("...\n").strip()
 
 
 def init(uri: str, to: str, console: Console) -> None:
@@ -31,48 +81,41 @@ def init(uri: str, to: str, console: Console) -> None:
     Args:
         uri: File, folder, glob or object-store URI of logs, or of an export of traces.
         to: File to write on this machine; nothing is ever overwritten.
-        console: Where it is said what was taken for what.
+        console: Where it prints what was chosen, and why.
 
     Raises:
         OutputError: The file is there already, or can't be written.
         InputError: The logs can't be read, or no job could read them as they stand.
     """
     _check_new(to)
-    seen = _seen(uri)
-    machine = this_machine()
-    if isinstance(seen, Traces):
-        text = traces_text(seen, machine)
-        make_job(parse(text), where=to)
-        lines, further = _lines_of_traces(seen), _next(uri, to)
-    else:
-        logs, found = seen
-        text = job_text(found, machine)
-        job = make_job(parse(text), where=to)
-        check_logs(logs, job.columns, job.question_needed)  # what a run would refuse is said now, and nothing is written
-        lines, further = _lines(found), _next(found.uri, to, found.labels)
+    found, machine = _look(uri), look_at_machine()
+    text = render_job(found, machine)
+    job = make_job(parse(text), where=to)
+    if found.preset is None:  # what a run would refuse is an error now, and nothing is written
+        check_logs(found.files, job.columns, job.question_needed)
     _write(to, text)
-    print_lines(chain(lines, _where(machine, to)), console)
-    for line in further:
+    print_lines([*_describe(found, machine), ("written", to)], console)
+    for line in _next_commands(found, to):
         console.print(Text(line))  # not in the table, which would fold what is to be copied
 
 
-def _seen(uri: str) -> Traces | tuple[Logs, Found]:
-    """What INPUT is: traces where retrievals say so, logs where names of columns do, traces where only a generation does."""
-    traces = traces_in(uri)
-    if traces is not None and traces.retrieves:
+def _look(uri: str) -> Findings:
+    """Traces where retrievals show it, logs where names of columns do, traces where only a generation does."""
+    traces = look_at_traces(uri)
+    if traces is not None and traces.is_certain:
         return traces
     try:
-        logs, found = look(uri)
+        logs = look_at_logs(uri)
     except InputError:
         if traces is None:
             raise
         return traces
-    return (logs, found) if traces is None or found.named else traces
+    return logs if traces is None or logs.is_certain else traces
 
 
 def _check_new(to: str) -> None:
     check_writable(open_folder(to), to)
-    if Path(to).exists():
+    if os.path.lexists(to):
         raise OutputError(errors.FILE_EXISTS, path=to)
     if not Path(to).parent.is_dir():  # a folder that is not there is more likely a slip than a wish
         raise OutputError(errors.NO_FOLDER, path=to, folder=Path(to).parent)
@@ -82,60 +125,35 @@ def _write(to: str, text: str) -> None:
     try:
         with Path(to).open("x", encoding="utf-8") as file:
             file.write(text)
-    except FileExistsError as error:
-        raise OutputError(errors.FILE_EXISTS, path=to) from error
     except OSError as error:
         raise OutputError(errors.NOT_WRITABLE, path=to, reason=error.strerror or error) from error
 
 
-def _lines(found: Found) -> Iterator[tuple[str, str]]:
-    yield "input", size_text(found)
-    yield "looked at", length_text(found)
-    if found.messages is not None:
-        yield "messages", f"{said(found.messages.column)}: {'; '.join(found.messages.why)}"
-        yield from (("in doubt", f"messages: {doubt}") for doubt in found.messages.doubts)
-    for role in Role if found.messages is None else ():
-        if role not in found.taken:
-            yield role, "none: no column's name or texts are like one"
-            continue
-        taken = found.taken[role]
-        yield role, f"{said(taken.column)}: {'; '.join(taken.why)}"
-        yield from (("in doubt", f"{role}: {doubt}") for doubt in taken.doubts)
-    yield "row_id", f"{said(found.row_id)}: {found.row_id_why}" if found.row_id else f"none: {found.row_id_why}"
-    yield from (("in doubt", note) for note in found.notes)
-    yield from _judges(found.asked)
-    if found.labels:
-        yield "labels", listed(label.name for label in found.labels)
-    if found.slices:
-        yield "slices", listed(found.slices)
-    if found.unreadable:
-        yield "in doubt", f"{found.unreadable} file(s) can't be read, and a run stops at them (on_bad_file)"
-
-
-def _lines_of_traces(found: Traces) -> Iterator[tuple[str, str]]:
-    yield "input", export_text(found)
-    yield "looked at", kinds_text(found)
-    yield "columns", "question, context and response are put together of each trace's spans: docs/traces.md"
+def _describe(found: Findings, machine: Machine) -> Iterator[tuple[str, str]]:
+    yield "input", found.size
+    yield "looked at", found.sample
+    if found.preset:
+        yield "columns", "question, context and response are put together of each trace's spans: docs/traces.md"
+    for choice in found.choices:
+        yield choice.key, f"{'none' if choice.column is None else show(choice.column)}: {'; '.join(choice.why)}"
+        yield from (("in doubt", f"{choice.key}: {doubt}") for doubt in choice.doubts)
     yield from (("in doubt", doubt) for doubt in found.doubts)
-    yield from _judges(found.asked)
-
-
-def _judges(asked: bool) -> Iterator[tuple[str, str]]:
-    if not asked:
+    if not found.is_asked:
         yield "judges", "detectors alone: the bundled verifier asks with a question"
+    if found.labels:
+        yield "labels", show_all(found.labels)
+    if found.slices:
+        yield "slices", show_all(found.slices)
+    if found.files.unreadable:
+        yield "in doubt", f"{len(found.files.unreadable)} file(s) can't be read, and a run stops at them (on_bad_file)"
+    gpus = f"{len(machine.gpus)} GPU(s) of {min(machine.gpus):.0f} GiB" if machine.gpus else "no GPU that can be used"
+    yield "machine", f"{machine.cores} cores, {machine.memory:.0f} GiB of memory, {gpus}"
 
 
-def _where(machine: Machine, to: str) -> Iterator[tuple[str, str]]:
-    gpus = f", {len(machine.gpus)} GPU(s) of {min(machine.gpus):.0f} GiB" if machine.gpus else ", no GPU that can be used"
-    yield "machine", f"{machine.cores} cores, {machine.memory:.0f} GiB of memory{gpus}"
-    yield "written", to
-
-
-def _next(uri: str, to: str, labels: Sequence[LabelColumn] = ()) -> Iterator[str]:
-    logs, job = shlex.quote(uri), shlex.quote(to)
+def _next_commands(found: Findings, to: str) -> Iterator[str]:
+    logs, job = shlex.quote(found.files.uri), shlex.quote(to)
     yield f"what it takes  ragassay plan {logs} --config {job}"
     yield f"run it         ragassay run {logs} audit/ --config {job}"
-    if labels:
-        label = labels[0]
-        meaning = " --true-means supported (or hallucinated)" if label.true_means else ""
-        yield f"then           ragassay evaluate audit/ --label {shlex.quote(label.name)}{meaning}"
+    for name, needs_meaning in list(found.labels.items())[:1]:
+        meaning = " --true-means supported (or hallucinated)" if needs_meaning else ""
+        yield f"then           ragassay evaluate audit/ --label {shlex.quote(name)}{meaning}"

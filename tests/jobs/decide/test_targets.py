@@ -23,7 +23,7 @@ COMMANDS: dict[str, tuple[str, Callable[[Path, str], list[str]]]] = {
     "review": ("ragassay.jobs.decide.review.sample.draw", lambda output, to: [str(output), "--to", to]),
     "export": ("ragassay.jobs.decide.export.run.rows", lambda output, to: [str(output), to, "--format", "flagged"]),
     "agreement": ("ragassay.jobs.decide.agreement.read_reviewers", lambda output, to: ["a.jsonl", "--to", to]),
-    "init": ("ragassay.jobs.init.run._seen", lambda output, to: [str(output), "--to", to]),
+    "init": ("ragassay.jobs.init.run._look", lambda output, to: [str(output), "--to", to]),
     "tune": ("ragassay.jobs.tune.run.load_tokenizer", lambda output, to: [str(output), "--out", to]),
 }
 

@@ -3,6 +3,8 @@
 import json
 import re
 import shlex
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.jobs.config import Job, load_job, make_job
-from ragassay.jobs.init.columns import guess
-from ragassay.jobs.init.found import look
-from ragassay.jobs.init.machine import Machine
-from ragassay.jobs.init.names import SYNONYMS, Role, fit_of_name
-from ragassay.jobs.init.sample import Column
-from ragassay.jobs.init.wording import as_yaml, comment, said
-from ragassay.jobs.init.write import job_text
+from ragassay.jobs.init.choices import Choice, choose_columns
+from ragassay.jobs.init.columns import Column
+from ragassay.jobs.init.findings import Findings, look_at_logs
+from ragassay.jobs.init.names import SYNONYMS, Role, rate_name, show
+from ragassay.jobs.init.run import Machine, render_job
 from ragassay.jobs.input import check_logs, find_logs
 from ragassay.jobs.job_text import parse
 from ragassay.jobs.sections import Columns
 from ragassay.schemas.manifest import FitRecord, Manifest
-from tests.conftest import REPO, example_rows, write_logs
+from tests.conftest import HANDBOOK, REPO, example_rows, write_logs
 from tests.jobs.conftest import here, read_rows
+from tests.raises import raises
 
 DATA = REPO.parent / "shared" / "data"
 ROWS = example_rows(40)
@@ -50,18 +51,12 @@ def started(tmp_path: Path, rows: list[dict[str, Any]] | pa.Table) -> tuple[str,
     return done.stdout, load_job(str(tmp_path / "job.yaml"))
 
 
-def refused(tmp_path: Path, rows: list[dict[str, Any]]) -> str:
-    done = here("init", write_logs(tmp_path / "logs" / "a.parquet", rows), "--to", tmp_path / "job.yaml")
-    assert done.returncode == 1 and not (tmp_path / "job.yaml").exists()
-    return done.stderr
-
-
 def test_no_name_is_in_two_lists() -> None:
     names = [name for synonyms in SYNONYMS.values() for name in synonyms]
     assert len(set(names)) == len(names)
     for role, synonyms in SYNONYMS.items():
         for name in synonyms:
-            assert max(Role, key=lambda other, name=name: fit_of_name(name, other)) is role  # type: ignore[misc]
+            assert max(Role, key=lambda other, name=name: rate_name(name, other)) is role  # type: ignore[misc]
 
 
 def written(words: str, style: str) -> str:
@@ -90,14 +85,12 @@ def test_any_synonyms_in_any_order_are_found(words: tuple[str, ...], styles: tup
     names = {role: written(word, style) for role, word, style in zip(Role, words, styles, strict=True)}
     texts = {name: values for name, values in OTHERS.items() if name not in names.values()}
     columns = [
-        Column(
-            names[role], ("string",), text=role is not Role.CONTEXT, passages=True, lists=role is Role.CONTEXT, values=values
-        )
+        Column(names[role], "string", text=role is not Role.CONTEXT, passages=True, lists=role is Role.CONTEXT, values=values)
         for role, values in ((role, [] if empty else [row[role.value] for row in ROWS]) for role in Role)
     ]
-    columns += [Column(name, ("string",), text=True, passages=True, values=[] if empty else v) for name, v in texts.items()]
+    columns += [Column(name, "string", text=True, passages=True, values=[] if empty else v) for name, v in texts.items()]
     random.shuffle(columns)
-    assert {role: taken.column for role, taken in guess(columns).items()} == names
+    assert {role: taken.column for role, taken in choose_columns(columns).items()} == names
 
 
 @given(
@@ -107,16 +100,21 @@ def test_any_synonyms_in_any_order_are_found(words: tuple[str, ...], styles: tup
     )
 )
 def test_no_column_is_ever_taken_twice(given_: list[tuple[str, list[str | None]]]) -> None:
-    columns = [Column(name, ("string",), text=True, passages=True, values=values) for name, values in given_]
-    taken = [one.column for one in guess(columns).values()]
+    columns = [Column(name, "string", text=True, passages=True, values=values) for name, values in given_]
+    taken = [one.column for one in choose_columns(columns).values()]
     assert len(set(taken)) == len(taken)
+
+
+@cache
+def handbook() -> Findings:
+    return look_at_logs(str(HANDBOOK))
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
 def test_any_name_comes_back_from_yaml_and_breaks_no_comment(name: str) -> None:
-    assert parse(f"columns:\n  question: {as_yaml(name)}\n  row_id: null") == {"columns": {"question": name, "row_id": None}}
-    text = "\n".join(comment(f"question: {said(name)} is what was found, and {said(name)} again", "  "))
-    assert parse(f"{text}\nslms: []") == {"slms": []}
+    choice = Choice("question", name, [f"{show(name)} is what was found"], [f"{show(name)} {show(name)}"])
+    found = replace(handbook(), choices=[choice], key=name, slices=[name], labels={name: False}, doubts=[f"{show(name)} too"])
+    assert parse(render_job(found, SMALL)) == {"columns": {"question": name}}
 
 
 def test_renamed_logs(tmp_path: Path) -> None:
@@ -153,14 +151,18 @@ def test_several_that_could_be_it_are_named(tmp_path: Path) -> None:
     assert "could be `answer` too" in told and "could be `query` too" in told
 
 
+def row_id(found: Findings) -> str | None:
+    return next(choice.column for choice in found.choices if choice.key == "row_id")
+
+
 def test_ids_have_to_be_unique_in_all_files(tmp_path: Path) -> None:
     rows = [{**row, "request_id": i, "trace_id": f"t{i}"} for i, row in enumerate(ROWS)]
     write_logs(tmp_path / "logs" / "dt=1" / "a.parquet", rows)
     write_logs(tmp_path / "logs" / "dt=2" / "a.parquet", [{**row, "trace_id": f"u{i}"} for i, row in enumerate(rows)])
-    _, found = look(str(tmp_path / "logs"))
-    assert (found.row_id, found.partitions, found.keys, found.rows) == ("trace_id", 2, ["dt"], 80)
+    found = look_at_logs(str(tmp_path / "logs"))
+    assert (row_id(found), found.key, sum(file.rows or 0 for file in found.files.files)) == ("trace_id", "dt", 80)
     write_logs(tmp_path / "logs" / "dt=3" / "a.parquet", rows)
-    assert look(str(tmp_path / "logs"))[1].row_id is None
+    assert row_id(look_at_logs(str(tmp_path / "logs"))) is None
 
 
 def test_without_a_question_detectors_judge(tmp_path: Path) -> None:
@@ -211,24 +213,37 @@ def test_conversations(tmp_path: Path, as_json: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "said_"),
+    ("rows", "roles", "columns", "note"),
     [
-        ([{"city": "Ulm", "n": i} for i in range(30)], ["as context or as response", "`city`: string, 3", "`n`: int64"]),
-        ([{"query": r["question"], "docs": r["context"]} for r in ROWS], ["no column fits as response", "`docs`: list<"]),
+        ([{"city": "Ulm", "n": i} for i in range(30)], "context or as response", {"city": "string", "n": "int64"}, ""),
+        (
+            [{"query": r["question"], "docs": r["context"]} for r in ROWS],
+            "response", {"query": "string", "docs": "list<element: string>"}, "",
+        ),
         (
             [{"messages": [{"role": "user", "content": r["question"]}], "documents": r["context"]} for r in ROWS],
-            ["no column fits as response", "`messages` (list<element: struct<", "holds conversations: `columns: {messages"],
+            "response",
+            {"messages": "list<element: struct<role: string, content: string>>", "documents": "list<element: string>"},
+            "`messages` (list<element: struct<",
         ),
         (
             [{"query": r["question"], "docs": [{"title": t} for t in r["context"]], "answer": r["response"]} for r in ROWS],
-            ["no column fits as context", "`docs` (list<element: struct<title: string>>) could be the context by its name"],
+            "context", {"query": "string", "docs": "list<element: struct<title: string>>", "answer": "string"},
+            "`docs` (list<element: struct<title: string>>)",
         ),
     ],
     ids=["nothing", "no response", "messages", "structs"],
 )  # fmt: skip
-def test_where_nothing_fits_the_columns_are_listed(tmp_path: Path, rows: list[dict[str, Any]], said_: list[str]) -> None:
-    error = refused(tmp_path, rows)
-    assert all(text in error for text in [*said_, "docs/job.yaml"]), error
+def test_where_nothing_fits_the_columns_are_listed(
+    tmp_path: Path, rows: list[dict[str, Any]], roles: str, columns: dict[str, str], note: str
+) -> None:
+    logs = write_logs(tmp_path / "logs" / "a.parquet", rows)
+    with raises("init.no-column-fits", uri=str(logs), roles=roles) as info:
+        look_at_logs(str(logs))
+    lines = info.value.fields["lines"]
+    assert all(f"`{name}`: {kind}" in lines for name, kind in columns.items()) and note in lines
+    done = here("init", logs, "--to", tmp_path / "job.yaml")
+    assert done.returncode == 1 and "error[init.no-column-fits]" in done.stderr and not (tmp_path / "job.yaml").exists()
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
@@ -236,11 +251,11 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     there = tmp_path / "job.yaml"
     there.write_text("mine")
     done = here("init", logs, "--to", there)
-    assert done.returncode == 1 and "name another file with --to" in done.stderr and there.read_text() == "mine"
+    assert done.returncode == 1 and "error[init.file-exists]" in done.stderr and there.read_text() == "mine"
     (tmp_path / "link.yaml").symlink_to(tmp_path / "nowhere.yaml")
     assert here("init", logs, "--to", tmp_path / "link.yaml").returncode == 1 and not (tmp_path / "nowhere.yaml").exists()
     gone = here("init", logs, "--to", tmp_path / "no" / "job.yaml")
-    assert gone.returncode == 1 and "can't be written" in gone.stderr
+    assert gone.returncode == 1 and "error[init.no-folder]" in gone.stderr
 
 
 def test_what_a_run_would_refuse_is_said_and_nothing_is_written(tmp_path: Path) -> None:
@@ -249,8 +264,10 @@ def test_what_a_run_would_refuse_is_said_and_nothing_is_written(tmp_path: Path) 
     done = here("init", tmp_path / "logs", "--to", tmp_path / "job.yaml")
     assert done.returncode == 1 and "error[input.mixed-types]: " in done.stderr and not (tmp_path / "job.yaml").exists()
     (tmp_path / "bad.parquet").write_bytes(b"none")
+    with raises("init.no-readable-file", uri=str(tmp_path / "bad.parquet"), files=1):
+        look_at_logs(str(tmp_path / "bad.parquet"))
     done = here("init", tmp_path / "bad.parquet", "--to", tmp_path / "job.yaml")
-    assert done.returncode == 1 and "none of its 1 files can be read" in done.stderr
+    assert done.returncode == 1 and "error[init.no-readable-file]" in done.stderr
 
 
 def test_mixed_files(tmp_path: Path) -> None:
@@ -283,8 +300,7 @@ def test_logs_without_rows_go_by_names_and_types(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("machine", [SMALL, LARGE, Machine(1, 3.0), Machine(8, 32.0, (), 2), Machine(4, 64.0, (16.0,) * 8)])
 def test_every_machine_gets_a_job_that_fits_it(tmp_path: Path, machine: Machine) -> None:
-    _, found = look(str(write_logs(tmp_path / "a.parquet", ROWS)))
-    text = job_text(found, machine)
+    text = render_job(look_at_logs(str(write_logs(tmp_path / "a.parquet", ROWS))), machine)
     job = make_job(parse(text))
     default = Job()
     assert [m.name for m in job.members] == [m.name for m in default.members]
@@ -301,8 +317,7 @@ def test_every_machine_gets_a_job_that_fits_it(tmp_path: Path, machine: Machine)
 
 
 def test_the_settings_in_comments_are_settings(tmp_path: Path) -> None:
-    _, found = look(str(write_logs(tmp_path / "dt=1" / "a.parquet", ROWS)))
-    lines = job_text(found, SMALL).splitlines()
+    lines = render_job(look_at_logs(str(write_logs(tmp_path / "dt=1" / "a.parquet", ROWS))), SMALL).splitlines()
     settings = [line[2:] for line in lines if re.match(r"# (  - \{|[a-z_]+: ?[\[{a-z]|detectors: )", line)]
     keys = [line.partition(":")[0] for line in settings if not line.startswith(" ")]
     assert {"slms", "detectors", "threshold", "calibration", "splitter", "on_bad_file", "history"} == set(keys)
