@@ -4,7 +4,7 @@ import re
 
 from tests.test_layout import REPO, arrows
 
-PAGE = REPO / "docs" / "architecture.md"
+PAGE = REPO / "docs" / "imports.md"
 SHARED = ("pipeline/errors", "pipeline/arrays", "pipeline/contain", "schemas", "jobs/storage", "jobs/config")
 """Rooms that nearly all others use: left out of the picture."""
 

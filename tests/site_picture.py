@@ -4,8 +4,8 @@ import html
 import re
 from statistics import fmean
 
-WIDTH, HEIGHT, ROW, GAP = 164, 26, 92, 12
-"""Pixels: of a box, from one row of boxes to the next, and between two boxes."""
+LETTER, HEIGHT, ROW, GAP = 6.5, 26, 92, 12
+"""Pixels: of a letter and a box, from one row of boxes to the next, and between two boxes."""
 
 SWEEPS = 8
 """How often each row is put in the order of the rows beside it."""
@@ -59,7 +59,8 @@ def rows(joined: Arrows) -> list[list[str]]:
 
 def _svg(joined: Arrows) -> str:
     found = rows(joined)
-    across = max(map(len, found)) * (WIDTH + GAP)
+    width = 16 + LETTER * max(len(label) for row in found for label in row)
+    across = max(map(len, found)) * (width + GAP)
     middle = {
         label: ((place + 0.5) * across / len(row), number * ROW + HEIGHT / 2 + 1)
         for number, row in enumerate(found)
@@ -73,7 +74,7 @@ def _svg(joined: Arrows) -> str:
         way = f"M{x1:.0f} {y1:.0f}C{x1:.0f} {half:.0f} {x2:.0f} {half:.0f} {x2:.0f} {y2:.0f}"
         parts.append(f'<path d="{way}" marker-end="url(#head)"/>')
     for label, (x, y) in middle.items():
-        box = f'<rect x="{x - WIDTH / 2:.0f}" y="{y - HEIGHT / 2:.0f}" width="{WIDTH}" height="{HEIGHT}" rx="4"/>'
+        box = f'<rect x="{x - width / 2:.0f}" y="{y - HEIGHT / 2:.0f}" width="{width:.0f}" height="{HEIGHT}" rx="4"/>'
         parts.append(f'{box}<text x="{x:.0f}" y="{y + 4:.0f}">{html.escape(label)}</text>')
-    size = f"0 0 {across} {(len(found) - 1) * ROW + HEIGHT + 2}"
-    return f'<div class="flowchart"><svg viewBox="{size}" role="img" aria-label="Which uses which">{"".join(parts)}</svg></div>'
+    size = f"0 0 {across:.0f} {(len(found) - 1) * ROW + HEIGHT + 2}"
+    return f'<div class="flowchart"><svg viewBox="{size}" role="img" aria-label="A flowchart">{"".join(parts)}</svg></div>'

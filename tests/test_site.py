@@ -131,11 +131,12 @@ def test_pages_read_on_the_site_as_in_a_checkout(pages: dict[Path, Page]) -> Non
         assert not left, f"{path.name}: Markdown that was not read as such: {left[:3]}"
 
 
-def test_the_rooms_are_drawn_each_below_all_that_use_it(site: Path) -> None:
-    joined = arrows((REPO / "docs" / "architecture.md").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("name", ["architecture", "imports"])
+def test_each_box_is_drawn_below_all_that_point_to_it(site: Path, name: str) -> None:
+    joined = arrows((REPO / "docs" / f"{name}.md").read_text(encoding="utf-8"))
     at = {label: number for number, row in enumerate(rows(joined)) for label in row}
     assert joined and all(at[upper] < at[lower] for upper, lower in joined)
-    page = (site / "architecture.html").read_text(encoding="utf-8")
+    page = (site / f"{name}.html").read_text(encoding="utf-8")
     assert page.count('marker-end="url(#head)"') == len(joined) and "flowchart TD" not in page
     assert all(f">{label}</text>" in page for label in at)
 
