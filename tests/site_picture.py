@@ -4,8 +4,11 @@ import html
 import re
 from statistics import fmean
 
-LETTER, HEIGHT, ROW, GAP = 6.5, 26, 92, 12
-"""Pixels: of a letter and a box, from one row of boxes to the next, and between two boxes."""
+LETTER, HEIGHT, GAP = 6.5, 26, 12
+"""Pixels: of a letter, of a box, and between two boxes."""
+
+NARROW, ROW, LOW_ROW = 4, 92, 48
+"""Pixels from one row of boxes to the next: fewer in a picture with so few boxes a row that no arrow is flat."""
 
 SWEEPS = 8
 """How often each row is put in the order of the rows beside it."""
@@ -60,9 +63,10 @@ def rows(joined: Arrows) -> list[list[str]]:
 def _svg(joined: Arrows) -> str:
     found = rows(joined)
     width = 16 + LETTER * max(len(label) for row in found for label in row)
-    across = max(map(len, found)) * (width + GAP)
+    widest = max(map(len, found))
+    across, down = widest * (width + GAP), LOW_ROW if widest <= NARROW else ROW
     middle = {
-        label: ((place + 0.5) * across / len(row), number * ROW + HEIGHT / 2 + 1)
+        label: ((place + 0.5) * across / len(row), number * down + HEIGHT / 2 + 1)
         for number, row in enumerate(found)
         for place, label in enumerate(row)
     }
@@ -76,5 +80,5 @@ def _svg(joined: Arrows) -> str:
     for label, (x, y) in middle.items():
         box = f'<rect x="{x - width / 2:.0f}" y="{y - HEIGHT / 2:.0f}" width="{width:.0f}" height="{HEIGHT}" rx="4"/>'
         parts.append(f'{box}<text x="{x:.0f}" y="{y + 4:.0f}">{html.escape(label)}</text>')
-    size = f"0 0 {across:.0f} {(len(found) - 1) * ROW + HEIGHT + 2}"
-    return f'<div class="flowchart"><svg viewBox="{size}" role="img" aria-label="A flowchart">{"".join(parts)}</svg></div>'
+    size = f"0 0 {across:.0f} {(len(found) - 1) * down + HEIGHT + 2}"
+    return f'<div class="flowchart"><svg viewBox="{size}" style="max-width: {across:.0f}px" role="img" aria-label="A flowchart">{"".join(parts)}</svg></div>'
