@@ -81,4 +81,6 @@ def _svg(joined: Arrows) -> str:
         box = f'<rect x="{x - width / 2:.0f}" y="{y - HEIGHT / 2:.0f}" width="{width:.0f}" height="{HEIGHT}" rx="4"/>'
         parts.append(f'{box}<text x="{x:.0f}" y="{y + 4:.0f}">{html.escape(label)}</text>')
     size = f"0 0 {across:.0f} {(len(found) - 1) * down + HEIGHT + 2}"
-    return f'<div class="flowchart"><svg viewBox="{size}" style="max-width: {across:.0f}px" role="img" aria-label="A flowchart">{"".join(parts)}</svg></div>'
+    style = f"max-width: {across:.0f}px"
+    svg = f'<svg viewBox="{size}" style="{style}" role="img" aria-label="A flowchart">{"".join(parts)}</svg>'
+    return f'<div class="flowchart">{svg}</div>'
