@@ -75,7 +75,7 @@ def test_attack_a_store_that_does_not_answer_is_an_error_that_names_it(
 
 def test_attack_google_storage_that_does_not_answer_is_an_error(hole: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contact, "MOST_SECONDS", 1.0)  # its client has no limit for an answer
-    with raises("store.no-answer"):
+    with raises("store.no-answer", host=hole):
         open_folder(uri(hole, "gs"))
 
 
