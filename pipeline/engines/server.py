@@ -282,9 +282,9 @@ def _send(client: "OpenAI", caller: Caller, settings: dict[str, Any], chat: Mess
             raise _TroubleError(f"no answer within {caller.server.timeout_seconds:g} seconds") from None
         raise ModelError(errors.UNREACHABLE, where=caller.where, type=type(error.__cause__).__name__) from None
     except (OpenAIError, ValueError) as error:  # ValueError: what should be JSON is none
-        raise ModelError(errors.NO_CHAT_ANSWER, where=caller.where, type=type(error).__name__) from None
+        raise ModelError(errors.NO_CHAT_API, where=caller.where, reason=type(error).__name__) from None
     if not hasattr(completion, "choices"):  # the client hands on what is no JSON as it came
-        raise ModelError(errors.NO_CHAT_API, where=caller.where)
+        raise ModelError(errors.NO_CHAT_API, where=caller.where, reason="an answer without choices")
     return completion
 
 

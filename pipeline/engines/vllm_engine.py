@@ -215,7 +215,8 @@ def start_vllm(slm: Model, settings: Vllm, *, labels: int, gpus: float, threads:
             args = engine_args(slm, settings, model, cpu=current_platform.is_cpu(), window=window, labels=labels, gpus=gpus)
             return LLM(**args, skip_tokenizer_init=not tokenizer)
         except Exception as error:
-            raise ModelError(errors.VLLM_NOT_LOADED, member=slm.name, model=slm.model, reason=error) from error
+            fields = {"member": slm.name, "engine": "vLLM", "model": slm.model, "reason": error}
+            raise ModelError(errors.ENGINE_CANNOT_LOAD, **fields) from error
 
 
 @contextmanager
