@@ -2,6 +2,8 @@
 
 from urllib.parse import urlsplit
 
+from pydantic_core import PydanticCustomError
+
 from ragassay.pipeline.address import address_of, is_ambiguous, path_in_uri, without_secrets
 
 __all__ = ["address_of", "is_ambiguous", "path_in_uri", "server_of", "without_secrets"]
@@ -22,6 +24,6 @@ def server_of(url: str) -> str:
     except ValueError:
         host, port = None, None
     if not host or parts.scheme not in {"http", "https"} or is_ambiguous(url.strip()):
-        raise ValueError("is no address of a server: give one such as http://localhost:5000")
+        raise PydanticCustomError("config.server-address", "is no address of a server: give one such as http://localhost:5000")
     shown = f"[{host}]" if ":" in host else host
     return f"{parts.scheme}://{shown}" + (f":{port}" if port else "")

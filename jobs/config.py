@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from ragassay.jobs import errors
 from ragassay.jobs.job_text import faults, parse
@@ -135,7 +136,9 @@ class Job(Section):
     @classmethod
     def _names_a_calibration(cls, given: Any) -> Any:
         if given is None:
-            raise ValueError(f"null names no calibration: give {BUNDLED}, {NONE}, or a file of `ragassay calibrate`")
+            raise PydanticCustomError(
+                "config.null-calibration", "null names no calibration: give bundled, none, or a file of `ragassay calibrate`"
+            )
         return given
 
     @field_validator("drop_text", mode="before")
@@ -146,33 +149,43 @@ class Job(Section):
     @model_validator(mode="after")
     def _a_judge_reads_text(self) -> "Job":
         if self.drop_text is not None and self.escalate is not None:
-            raise ValueError("escalate puts texts of OUTPUT to a judge, and drop_text leaves none there: leave out one of both")
+            raise PydanticCustomError(
+                "config.judge-without-text",
+                "escalate puts texts of OUTPUT to a judge, and drop_text leaves none there: leave out one of both",
+            )
         return self
 
     @model_validator(mode="after")
     def _staged_traces_hold_text(self) -> "Job":
         unwanted = [name for name in ("drop_text", "redact") if getattr(self, name) is not None]
         if self.input.preset is not None and unwanted:
-            raise ValueError(
-                f"input.preset writes the texts of traces into OUTPUT (_traces) as they are exported, and "
-                f"{' and '.join(unwanted)} can't keep them out of there: let the tool mask them before it exports, and leave "
-                f"{' and '.join(unwanted)} out"
+            raise PydanticCustomError(
+                "config.preset-keeps-text",
+                "input.preset writes the texts of traces into OUTPUT (_traces) as they are exported, and {settings} can't keep "
+                "them out of there: let the tool mask them before it exports, and leave {settings} out",
+                {"settings": " and ".join(unwanted)},
             )
         return self
 
     @model_validator(mode="after")
     def _preset_brings_its_columns(self) -> "Job":
         if self.input.preset is not None and self.columns != Columns():
-            raise ValueError(f"input.preset: {self.input.preset} brings its own columns: leave columns out")
+            raise PydanticCustomError(
+                "config.preset-columns",
+                "input.preset: {preset} brings its own columns: leave columns out",
+                {"preset": self.input.preset},
+            )
         return self
 
     @model_validator(mode="after")
     def _names_differ(self) -> "Job":
         names = [member.name for member in self.members]
         if len(set(names)) != len(names):
-            raise ValueError(f"names of members must differ: {names}")
+            raise PydanticCustomError("config.member-names", "names of members must differ: {names}", {"names": names})
         if len(self.beside) == len(names):
-            raise ValueError("an ensemble needs a member: give an SLM, or a detector with in_ensemble: true")
+            raise PydanticCustomError(
+                "config.no-member", "an ensemble needs a member: give an SLM, or a detector with in_ensemble: true"
+            )
         return self
 
     @model_validator(mode="after")
@@ -186,10 +199,15 @@ class Job(Section):
         if self.rerank is None:
             return self
         if self.rerank.name in self.values:
-            raise ValueError(f"no member can have the name {self.rerank.name!r} beside the section rerank: rename it")
+            raise PydanticCustomError(
+                "config.rerank-name",
+                "no member can have the name '{name}' beside the section rerank: rename it",
+                {"name": self.rerank.name},
+            )
         if not self.slms and not self.uncertainty:
-            raise ValueError(
-                "rerank puts passages in order for SLMs and scores of uncertainty, and there are none: leave it out"
+            raise PydanticCustomError(
+                "config.rerank-unused",
+                "rerank puts passages in order for SLMs and scores of uncertainty, and there are none: leave it out",
             )
         return self
 
@@ -197,14 +215,20 @@ class Job(Section):
     def _weights_are_of_the_members(self) -> "Job":
         members = [name for name in self.values if name not in self.beside]
         if self.weights and set(self.weights) != set(members):
-            raise ValueError(f"weights must name every member of the ensemble and nothing else: {', '.join(members)}")
+            raise PydanticCustomError(
+                "config.weights-of-members",
+                "weights must name every member of the ensemble and nothing else: {members}",
+                {"members": ", ".join(members)},
+            )
         return self
 
     @model_validator(mode="after")
     def _calibration_brings_its_weights(self) -> "Job":
         if self.calibration_file is not None and self.weights and self.weights != default_members()["weights"]:
-            raise ValueError(
-                f"calibration {self.calibration_file} brings its own weights: leave weights out, or write `calibration: {NONE}`"
+            raise PydanticCustomError(
+                "config.weights-of-calibration",
+                "calibration {path} brings its own weights: leave weights out, or write `calibration: none`",
+                {"path": self.calibration_file},
             )
         return self
 

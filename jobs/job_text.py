@@ -50,24 +50,27 @@ def parse(text: str) -> Any:
     return yaml.load(text, _Loader)
 
 
-def faults(error: ValidationError, model: type[BaseModel]) -> list[dict[str, str]]:
+def faults(error: ValidationError, model: type[BaseModel]) -> list[dict[str, Any]]:
     """What is wrong with data for a model.
 
     Returns:
-        Of each fault: the place in the file, a code, and the text; of an unknown key the known one that it is most like.
+        Of each fault: the place in the file, a code, the text, and fields if the code is ours; of an unknown key `close`, the
+        known one that it is most like.
     """
     found = []
     for fault in error.errors():
-        place, said = fault["loc"], fault["msg"].removeprefix("Value error, ")
-        if fault["type"] == "extra_forbidden":
+        place, said, code = fault["loc"], fault["msg"], fault["type"]
+        fields = fault["ctx"] if code.startswith("config.") and "ctx" in fault else {}
+        if code == "extra_forbidden":
             known = _keys_at(model, place[:-1])
-            close = get_close_matches(str(place[-1]), known, 1)
-            said = "unknown key; " + (f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}")
-        if fault["type"].startswith("union_tag"):
+            close = next(iter(get_close_matches(str(place[-1]), known, 1)), None)
+            code, fields = "config.unknown-key", {"close": close, "known": known}
+            said = "unknown key; " + (f"did you mean {close}?" if close else f"known are {', '.join(known)}")
+        if code.startswith("union_tag"):
             place = (*place, fault["ctx"]["discriminator"].strip("'"))
-            said = said if fault["type"] == "union_tag_invalid" else "Field required"
+            said = said if code == "union_tag_invalid" else "Field required"
         where = ".".join(map(str, _written(model, place))) or "job"
-        found.append({"place": where, "code": fault["type"], "text": said})
+        found.append({**fields, "place": where, "code": code, "text": said})
     return found
 
 

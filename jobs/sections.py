@@ -3,6 +3,7 @@
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from ragassay.jobs.address import server_of
 from ragassay.pipeline.verdict.aggregate import NEED_POSITIVE, Mean, Positive
@@ -43,16 +44,23 @@ class Columns(Section):
         defaults = {name: type(self).model_fields[name].default for name in ("question", "context", "response")}
         also = sorted(name for name, default in defaults.items() if getattr(self, name) != default)
         if self.messages is not None and also:
-            raise ValueError(f"messages holds question, context and response: leave {', '.join(also)} out, or messages")
+            raise PydanticCustomError(
+                "config.messages-and-columns",
+                "messages holds question, context and response: leave {columns} out, or messages",
+                {"columns": ", ".join(also)},
+            )
         if self.messages is None and self.passage_roles != type(self).model_fields["passage_roles"].default:
-            raise ValueError("passage_roles is of a conversation: name its column in messages, or leave passage_roles out")
+            raise PydanticCustomError(
+                "config.roles-without-messages",
+                "passage_roles is of a conversation: name its column in messages, or leave passage_roles out",
+            )
         return self
 
     @model_validator(mode="after")
     def _differ(self) -> "Columns":
         names = [n for n in (*self.read, self.row_id) if n is not None]
         if len(set(names)) != len(names):
-            raise ValueError(f"one column is named twice: {names}")
+            raise PydanticCustomError("config.column-twice", "one column is named twice: {columns}", {"columns": names})
         return self
 
 
@@ -118,7 +126,11 @@ class Splitter(Section):
     @model_validator(mode="after")
     def _column_goes_with_rules(self) -> "Splitter":
         if self.column is not None and self.name != "sentencizer":
-            raise ValueError(f"a pipeline such as {self.name} has one language: leave out column, or name")
+            raise PydanticCustomError(
+                "config.pipeline-language",
+                "a pipeline such as {pipeline} has one language: leave out column, or name",
+                {"pipeline": self.name},
+            )
         return self
 
 
@@ -148,7 +160,7 @@ class Normalize(Section):
     @model_validator(mode="after")
     def _file_goes_with_frozen(self) -> "Normalize":
         if (self.source == "frozen") != (self.file is not None):
-            raise ValueError("file goes with source: frozen, and frozen needs it")
+            raise PydanticCustomError("config.frozen-file", "file goes with source: frozen, and frozen needs it")
         return self
 
 
@@ -184,7 +196,11 @@ def check_positive(mean: Mean, positive: Positive | None) -> None:
         ValueError: The mean needs positive scores.
     """
     if mean in NEED_POSITIVE and positive is Positive.NONE:
-        raise ValueError(f"the {mean} mean needs positive scores: positive must be clip, cdf or shift")
+        raise PydanticCustomError(
+            "config.positive-scores",
+            "the {mean} mean needs positive scores: positive must be clip, cdf or shift",
+            {"mean": mean.value},
+        )
 
 
 class Threshold(Section):
@@ -211,11 +227,18 @@ class Threshold(Section):
     @model_validator(mode="after")
     def _one_of_both(self) -> "Threshold":
         if self.value is not None and self.quantile is not None:
-            raise ValueError("give either value or quantile")
+            raise PydanticCustomError("config.value-and-quantile", "give either value or quantile")
         if self.of != "run" and self.quantile is None:
-            raise ValueError(f"of: {self.of} says of which responses a quantile is taken: give quantile, or leave of out")
+            raise PydanticCustomError(
+                "config.of-without-quantile",
+                "of: {of} says of which responses a quantile is taken: give quantile, or leave of out",
+                {"of": self.of},
+            )
         if self.measured_on is not None and self.value is None:
-            raise ValueError("measured_on says on what a value was measured: give value, or leave measured_on out")
+            raise PydanticCustomError(
+                "config.measured-without-value",
+                "measured_on says on what a value was measured: give value, or leave measured_on out",
+            )
         return self
 
     @property

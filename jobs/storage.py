@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -208,6 +208,28 @@ def open_file(uri: str) -> tuple[Folder, str]:
         raise InputError(errors.NO_FILE, uri=uri)
     address, sign, query = whole.uri.partition("?")
     return Folder(whole.fs, root or "/", address.rpartition("/")[0] + sign + query), name
+
+
+def read_named(uri: str, required: Iterable[str], hint: str = "") -> pa.Table:
+    """A Parquet file that the user names.
+
+    Args:
+        uri: Its path or URI.
+        required: Columns that it must have.
+        hint: What the user may have to know of it, in brackets.
+
+    Raises:
+        InputError: It can't be read, or lacks a column.
+    """
+    where, name = open_file(uri)
+    try:
+        table = read_table(where.fs, where.path(name))
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(errors.NO_PARQUET, path=uri, hint=hint, reason=error) from error
+    known = table.column_names
+    if missing := sorted(set(required) - set(known)):
+        raise InputError(errors.LACKS_COLUMNS, path=uri, columns=", ".join(missing), hint=hint, known=", ".join(known))
+    return table
 
 
 def refuse_inside(output: Folder, target: Folder, dest: str) -> None:

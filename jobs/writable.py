@@ -7,7 +7,7 @@ from uuid import uuid4
 from pyarrow import fs as pafs
 
 from ragassay.jobs import errors
-from ragassay.jobs.storage import Folder
+from ragassay.jobs.storage import Folder, file_of, open_file, refuse_inside
 from ragassay.pipeline.errors import OutputError
 
 
@@ -33,6 +33,25 @@ def check_writable(target: Folder, dest: str) -> None:
             raise OutputError(errors.NO_BUCKET, path=dest, bucket=target.root.partition("/")[0])
     except OSError as error:
         raise OutputError(errors.NOT_WRITABLE, path=dest, reason=error.strerror or error) from error
+
+
+def new_file(dest: str, output: Folder | None) -> Folder:
+    """A file that can be written and is not there yet.
+
+    Args:
+        dest: It, as a path or URI.
+        output: The output folder that it is made from.
+
+    Raises:
+        OutputError: It is there already, lies among the output's data, or can't be written.
+    """
+    file = file_of(*open_file(dest))
+    if output is not None:
+        refuse_inside(output, file, dest)
+    check_writable(file, dest)
+    if file.fs.get_file_info(file.root).type != pafs.FileType.NotFound:
+        raise OutputError(errors.EXISTS, path=dest)
+    return file
 
 
 def _try_beside(path: Path) -> None:

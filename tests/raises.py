@@ -1,5 +1,6 @@
 """Expect an error of ours by its code and fields."""
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -46,3 +47,16 @@ def refuses(fault: str) -> Iterator[pytest.ExceptionInfo[RagassayError]]:
     listed = faults if isinstance(faults, list) else []
     known = {info.value.code, *(one.get("place") for one in listed), *(one["code"] for one in listed)}
     assert fault in known, f"{fault}: {known}: {info.value}"
+
+
+def fails(done: subprocess.CompletedProcess[str], code: str, *values: object) -> None:
+    """Check that a command ended with an error of ours.
+
+    Args:
+        done: The command.
+        code: Code of the error.
+        values: What its text must name, such as values of its fields.
+    """
+    said = " ".join(done.stderr.split())
+    assert done.returncode == 1 and f"error[{code}]: " in said, done.stdout + done.stderr
+    assert [value for value in values if str(value) not in said] == [], said

@@ -58,8 +58,9 @@ def agreement(
     """Tell how far reviewers agree (Cohen's kappa), and the rows to talk about."""
     with our_errors() as console:
         from ragassay.jobs.decide.agreement import agreement as run_agreement
-        from ragassay.jobs.decide.agreement import new_file, read_reviewers, to_talk_about, write_rows
+        from ragassay.jobs.decide.agreement import read_reviewers, to_talk_about, write_rows
         from ragassay.jobs.decide.estimate_tables import print_agreement
+        from ragassay.jobs.writable import new_file
 
         place = new_file(to, existing_output(output) if output else None) if to else None
         reviewers = read_reviewers(files)

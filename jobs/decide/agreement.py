@@ -6,15 +6,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from pyarrow.fs import FileType
-
 from ragassay.jobs.decide import errors
 from ragassay.jobs.decide.review_lines import SUFFIX, SUFFIXES, Item, last_words, read_lines
 from ragassay.jobs.output.scored_dataset import open_scored
-from ragassay.jobs.storage import Folder, file_of, open_file, refuse_inside, writing
-from ragassay.jobs.writable import check_writable
+from ragassay.jobs.storage import Folder, writing
 from ragassay.pipeline.calibration.kappa import Agreement, agreement_of
-from ragassay.pipeline.errors import ConfigError, InputError, OutputError
+from ragassay.pipeline.errors import ConfigError, InputError
 from ragassay.schemas.review import ReviewLine, Said
 
 Words = Mapping[Item, ReviewLine]
@@ -101,25 +98,6 @@ def to_talk_about(reviewers: Mapping[str, Words], output: Folder | None) -> list
             row |= {"question": there["question"], "text": (there["response"] or "")[start:end]}
         found.append(row)
     return found
-
-
-def new_file(dest: str, output: Folder | None) -> Folder:
-    """A file that may be written.
-
-    Args:
-        dest: It, as a path or URI.
-        output: The output folder that was reviewed.
-
-    Raises:
-        OutputError: It is there already, lies among the output's data, or can't be written.
-    """
-    file = file_of(*open_file(dest))
-    if output is not None:
-        refuse_inside(output, file, dest)
-    check_writable(file, dest)
-    if file.fs.get_file_info(file.root).type != FileType.NotFound:
-        raise OutputError(errors.FILE_EXISTS, path=dest)
-    return file
 
 
 def write_rows(rows: Sequence[Mapping[str, Any]], file: Folder) -> None:

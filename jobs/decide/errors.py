@@ -7,10 +7,6 @@ OF_OTHER_ROWS = Message(
     "labels.of-other-rows",
     "output {output} has none of the rows that these files speak of: name the one that was reviewed",
 )
-FILE_EXISTS = Message(
-    "labels.file-exists",
-    "{path} is there already, and nothing is overwritten: name another file with --to, or move it away",
-)
 NO_REVIEW_LINES = Message(
     "labels.no-review-lines",
     "{file}: agreement is of reviewers' JSON Lines, as the review page saves them (FILE{suffix})",
@@ -85,8 +81,6 @@ OPTIONS_OF_FLAGGED = Message(
     "export.options-of-flagged",
     "flagged sentences have no prompt and are never clean: drop the options on system, context and clean",
 )
-EXPORT_FILE_EXISTS = Message("export.file-exists", "{path} exists already: name another file, or delete it first")
-NOT_WRITABLE = Message("export.not-writable", "{path} can't be written: {reason}")
 ANSWERS_NOT_WRITABLE = Message(
     "evaluate.answers-not-writable",
     "{path} can't be written ({reason}), and a judge's answers, which cost money, are kept there: give yourself the right to "
@@ -117,7 +111,6 @@ UNKNOWN_VALUES = Message(
     "label column {column!r} has type {type} and values that are no label ({values}). Labels are {forms}; name another "
     "column, or values that shall count as no label with --ignore-label",
 )
-MISSING_COLUMN = Message("labels.missing-column", "labels {file} lack the column(s) {columns}; they have {known}")
 HALF_A_SPAN = Message(
     "labels.half-a-span",
     "labels {file}: some rows have no start or end: give both, or leave the two columns out",
@@ -127,7 +120,6 @@ TRUE_UNCLEAR = Message(
     "label column {column!r} holds {type}: say with --true-means {supported} or --true-means {hallucinated} what true is",
 )
 ODD_NUMBERS = Message("labels.odd-numbers", "label column {column!r} has the value(s) {values}: numbers must be 0 or 1")
-NO_PARQUET = Message("labels.no-parquet", "labels {file} can't be read as Parquet ({suffix} is JSON Lines): {reason}")
 CONTRADICTION = Message("labels.contradiction", "labels {file} say both {label} and {other} of {row}: keep one")
 PROBABILITY_OUT_OF_RANGE = Message(
     "labels.probability-out-of-range",

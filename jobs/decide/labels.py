@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from ragassay.jobs.decide import errors
 from ragassay.jobs.decide.review_lines import SUFFIX, SUFFIXES, read_lines, settled
 from ragassay.jobs.quoted import MOST_OF_ID, quoted, some_of
-from ragassay.jobs.storage import open_file, read_table
+from ragassay.jobs.storage import read_named
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 from ragassay.schemas.review import LEAST_PROBABILITY, Said
@@ -143,14 +143,7 @@ def read_reviewed(source: LabelSource) -> Reviewed:
     uri = source.file or ""
     if is_lines(uri):
         return _reviewed_lines(uri)
-    where, name = open_file(uri)
-    try:
-        table = read_table(where.fs, where.path(name))
-    except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(errors.NO_PARQUET, file=uri, suffix=SUFFIX, reason=error) from error
-    missing = sorted({"row_id", source.column} - set(table.column_names))
-    if missing:
-        raise InputError(errors.MISSING_COLUMN, file=uri, columns=", ".join(missing), known=", ".join(table.column_names))
+    table = read_named(uri, ["row_id", source.column], f" ({SUFFIX} is JSON Lines)")
     by_partition = PARTITION in table.column_names
     places = table[PARTITION].cast(pa.string()).to_pylist() if by_partition else [None] * len(table)
     ids: list[Key] = list(zip(places, table["row_id"].cast(pa.string()).to_pylist(), strict=True))

@@ -14,11 +14,6 @@ NO_EXPLANATIONS = Message(
     "explain.no-explanations",
     "output {output} has no explanations yet: run `ragassay explain {output}` first",
 )
-JUDGEMENTS_LACK_COLUMN = Message(
-    "explain.judgements-lack-column",
-    "judgements {file} lack the column(s) {columns}: fill in a file of `explain --review`",
-)
-UNREADABLE_JUDGEMENTS = Message("explain.unreadable-judgements", "judgements {file} can't be read as Parquet: {reason}")
 NO_REASONER = Message(
     "explain.no-reasoner",
     "the job file names no model that explains: add to it, for example,\nexplain:\n  model: gpt-4.1-mini\n  engine: {{kind: "

@@ -23,8 +23,8 @@ from ragassay.jobs.explain import errors
 from ragassay.jobs.explain.written import explained_rows
 from ragassay.jobs.output.scored_dataset import Rows, ScoredDataset, as_text, open_scored
 from ragassay.jobs.output.sidecar import explanations
-from ragassay.jobs.storage import Folder, open_file, read_table
-from ragassay.pipeline.errors import InputError, OutputError
+from ragassay.jobs.storage import Folder, read_named
+from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.explain.strategy import Strategy
 from ragassay.schemas.explanations import Outcome
 
@@ -233,14 +233,8 @@ def _sentence_column(scored: ScoredDataset, rows: Rows) -> str | None:
 
 def _judgements(uri: str) -> dict[tuple[Key, str, int], bool]:
     """(row, strategy, sentence) -> whether a person finds the reason inconsistent."""
-    where, name = open_file(uri)
-    try:
-        table = read_table(where.fs, where.path(name))
-    except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(errors.UNREADABLE_JUDGEMENTS, file=uri, reason=error) from error
-    missing = sorted({"row_id", "strategy", "sentence", "inconsistent"} - set(table.column_names))
-    if missing:
-        raise InputError(errors.JUDGEMENTS_LACK_COLUMN, file=uri, columns=", ".join(missing))
+    required = ["row_id", "strategy", "sentence", "inconsistent"]
+    table = read_named(uri, required, " (fill in a file of `explain --review`)")
     return {
         ((row.get(PARTITION), row["row_id"]), row["strategy"], row["sentence"]): row["inconsistent"]
         for row in table.to_pylist()

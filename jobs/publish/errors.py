@@ -34,7 +34,6 @@ NO_LANGFUSE_KEYS = Message(
     "Langfuse wants the keys of a project: set {public_key} and {secret_key}",
 )
 HEADERS_SYNTAX = Message("publish.headers-syntax", "{variable} must be name=value,name=value")
-NO_COLUMN = Message("publish.no-column", "{option}: `scored/` has no column {column!r}. It has: {columns}")
 TOO_MANY_REFUSED = Message(
     "publish.too-many-refused",
     "{url} refuses more than {most:,} verdicts of a partition, such as {reason!r}. Fix the cause, then run the same command "

@@ -19,7 +19,7 @@ from ragassay.jobs.publish.state import State
 from ragassay.jobs.publish.target import Fate, Outcome, Sending, Target
 from ragassay.jobs.publish.verdict import Chunk, Wanted, chunks
 from ragassay.jobs.storage import Folder
-from ragassay.pipeline.errors import ConfigError, PublishError
+from ragassay.pipeline.errors import PublishError
 from ragassay.schemas.manifest import Manifest
 from ragassay.schemas.published import PublishedPartition, Refused
 
@@ -93,15 +93,13 @@ def columns_to_take(job: Job, trace: str | None, span: str | None) -> Wanted:
         span: Column of the span's id; None takes what the tool has most use for; empty takes none.
 
     Raises:
-        ConfigError: A named column is not there.
+        InputError: A named column is not there.
     """
     last = job.scored.partitions[job.places[-1]]  # earlier ones may have fewer columns
-    there = last.schema_of(last.files[0]).names
     for named, option in ((trace, "--trace-column"), (span, "--span-column")):
-        if named and named not in there:
-            raise ConfigError(errors.NO_COLUMN, option=option, column=named, columns=", ".join(there))
-    of_span = next((name for name in job.target.span_columns if name in there), None) if span is None else span or None
-    return replace(job.wanted, trace_column=trace or (TRACE_ID if TRACE_ID in there else ROW_ID), span_column=of_span)
+        last.require_columns([named] if named else [], option)
+    of_span = next((name for name in job.target.span_columns if name in last.columns), None) if span is None else span or None
+    return replace(job.wanted, trace_column=trace or (TRACE_ID if TRACE_ID in last.columns else ROW_ID), span_column=of_span)
 
 
 def rehearse(job: Job, state: State) -> tuple[Done, Any]:

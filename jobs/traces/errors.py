@@ -13,5 +13,8 @@ NONE_WHOLE = Message(
     "is more, or with input: {{hold_days: 0}}{kept}",
 )
 OTHER_PRESET = Message("traces.other-preset", "output {output} holds traces of {preset}, not of {wanted}: give another OUTPUT")
-DAMAGED = Message("traces.damaged", "input {damage}. Fix or remove it, or continue after it with --on-bad-file skip")
+DAMAGED = Message(
+    "traces.damaged",
+    "input {uri}, {where}, can't be read: {reason}. Fix or remove it, or continue after it with --on-bad-file skip",
+)
 UNREADABLE_RECORD = Message("traces.unreadable-record", "{output}/{name} can't be read: {reason}")

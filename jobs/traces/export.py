@@ -49,10 +49,6 @@ class Damage:
     where: str
     reason: str
 
-    def __str__(self) -> str:
-        """As an error says it."""
-        return f"{self.uri}, {self.where}, can't be read: {self.reason}"
-
 
 def export_files(uri: str) -> Logs:
     """Find the files of an export: Parquet, JSON Lines or JSON, compressed or not, by the ends of their names.

@@ -61,7 +61,7 @@ class Staging:
     def damaged(self, damage: Damage) -> None:
         """Count what can't be read, or stop at it."""
         if not self.keep_bad:
-            raise InputError(errors.DAMAGED, damage=damage)
+            raise InputError(errors.DAMAGED, uri=damage.uri, where=damage.where, reason=damage.reason)
         self.counts["unreadable"] += 1
 
 

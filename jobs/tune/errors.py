@@ -6,12 +6,10 @@ ONE_KIND_OF_LABEL = Message(
     "train.one-kind-of-label",
     "{file} has {supported} supported and {unsupported} unsupported labels: both are needed",
 )
-MISSING_COLUMN = Message("train.missing-column", "{file} lacks the column(s) {columns}; it has {known}")
 WRONG_VALUE = Message(
     "train.wrong-value",
     "{file}: column {column!r} holds {value} in row {row}; it must hold {wanted}: rename it, or fix it",
 )
-UNREADABLE_FILE = Message("train.unreadable-file", "{file} can't be read as Parquet: {reason}")
 LABELS_OF_OTHER_ROWS = Message(
     "train.labels-of-other-rows",
     "labels {file} speak of no row of {output}: --labels goes with the output that was reviewed",

@@ -13,7 +13,7 @@ import pyarrow as pa
 from ragassay.jobs.decide.labels import SENTENCE_COLUMNS, Label, LabelSource, sentence_truth, to_labels
 from ragassay.jobs.quoted import quoted
 from ragassay.jobs.sections import Columns
-from ragassay.jobs.storage import open_file, read_table
+from ragassay.jobs.storage import read_named
 from ragassay.jobs.tune import errors
 from ragassay.jobs.tune.reviewed import reviewed_log
 from ragassay.pipeline.errors import InputError
@@ -88,7 +88,8 @@ def read_examples(
     Raises:
         InputError: The file can't be read, lacks a column, or has no two classes of labels.
     """
-    table = reviewed_log(uri, source, columns) if source.file else _read(uri, source, columns)
+    needed = [columns.question, columns.context, columns.response, source.column]
+    table = reviewed_log(uri, source, columns) if source.file else read_named(uri, needed)
     labels = to_labels(table[source.column], source)
     found = next(
         (name for name in ([source.sentences] if source.sentences else SENTENCE_COLUMNS) if name in table.column_names), None
@@ -198,15 +199,3 @@ def _units(prompts: Sequence[tuple[int, ...]], truth: Sequence[bool | None], lab
     if label is Label.CORRECT:
         return [Unit((prompt,), True) for prompt in prompts]
     return [Unit(tuple(prompts), False)]
-
-
-def _read(uri: str, source: LabelSource, columns: Columns) -> pa.Table:
-    where, name = open_file(uri)
-    try:
-        table = read_table(where.fs, where.path(name))
-    except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(errors.UNREADABLE_FILE, file=uri, reason=error) from error
-    missing = sorted({columns.question, columns.context, columns.response, source.column} - set(table.column_names))
-    if missing:
-        raise InputError(errors.MISSING_COLUMN, file=uri, columns=", ".join(missing), known=", ".join(table.column_names))
-    return table

@@ -34,5 +34,6 @@ def load_causal_lm(model: Model, folder: str, dtype: Dtype, gpus: float, attenti
             use_safetensors=True,  # a pickle can run code
         ).eval()
     except Exception as error:
-        raise ModelError(errors.TRANSFORMERS_NOT_LOADED, member=model.name, model=model.model, reason=error) from error
+        fields = {"member": model.name, "engine": "transformers", "model": model.model, "reason": error}
+        raise ModelError(errors.ENGINE_CANNOT_LOAD, **fields) from error
     return loaded.cuda() if torch.cuda.is_available() else loaded

@@ -8,9 +8,10 @@ UNKNOWN_ADAPTER = Message(
     "with the package: {known}",
 )
 UNREADABLE_ADAPTER = Message("model.unreadable-adapter", "adapter {adapter!r}: its {file} can't be read: {reason}")
-TRANSFORMERS_NOT_LOADED = Message(
-    "model.transformers-not-loaded",
-    "SLM {member!r}: transformers can't load model {model!r}: {reason}",
+ENGINE_CANNOT_LOAD = Message("model.engine-cannot-load", "SLM {member!r}: {engine} can't load model {model!r}: {reason}")
+GIVES_NAN = Message(
+    "model.gives-nan",
+    "member {member!r} gave NaN for a prompt, so its scores can't be trusted: try dtype float32, or check its weights",
 )
 ENGINE_FAILED = Message("model.engine-failed", "{member}: the engine failed: {type}: {reason}{advice}")
 SLOW_TOKENIZER = Message(
@@ -40,7 +41,10 @@ NO_KEY_VARIABLE = Message(
     "server.no-key-variable",
     "{member}: environment variable {variable} is not set: put the key for {url} there",
 )
-NO_CHAT_API = Message("server.no-chat-api", "{where} does not speak the chat API: correct base_url, it usually ends in /v1")
+NO_CHAT_API = Message(
+    "server.no-chat-api",
+    "{where} does not speak the chat API ({reason}): correct base_url, it usually ends in /v1",
+)
 REFUSES_KEY = Message("server.refuses-key", "{where} refuses the key (HTTP {status}): it wants a valid one {place}")
 NO_MODEL = Message(
     "server.no-model",
@@ -51,7 +55,6 @@ UNREACHABLE = Message(
     "server.unreachable",
     "{where} can't be reached ({type}): start the server, or correct base_url (proxies of the environment are not used)",
 )
-NO_CHAT_ANSWER = Message("server.no-chat-answer", "{where} does not speak the chat API ({type}): correct base_url")
 REFUSES_PARAMETER = Message("server.refuses-parameter", "{where} does not take `{parameter}` (HTTP {status}): {reason}{advice}")
 IN_TROUBLE = Message(
     "server.in-trouble",
@@ -62,7 +65,6 @@ REFUSES_EVERY_PROMPT = Message(
     "server.refuses-every-prompt",
     "{member}: {url} refuses every prompt: {reason}. One that can't hold answers to a JSON schema wants structured: false",
 )
-VLLM_NOT_LOADED = Message("model.vllm-not-loaded", "SLM {member!r}: vLLM can't load model {model!r}: {reason}")
 TEMPLATE_LEAVES_OUT = Message(
     "model.template-leaves-out",
     "{who}: its chat template leaves out a message: take an instruct model with a system message",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
+from pydantic_core import PydanticCustomError
 
 from ragassay.pipeline.address import without_secrets
 from ragassay.pipeline.engines import errors
@@ -74,14 +75,21 @@ class Server(EngineSettings):
     def _is_http(cls, url: str) -> str:
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise ValueError("must be an http or https address such as http://host:8000/v1")
+            raise PydanticCustomError("config.base-url", "must be an http or https address such as http://host:8000/v1")
         if "@" in parts.netloc or parts.query or parts.fragment:
-            raise ValueError("may hold no password, query or fragment: a key belongs in the variable that api_key_env names")
+            raise PydanticCustomError(
+                "config.base-url-secret",
+                "may hold no password, query or fragment: a key belongs in the variable that api_key_env names",
+            )
         return url
 
-    def fault(self, gpus: float) -> str | None:
+    def fault(self, gpus: float) -> PydanticCustomError | None:
         """See `EngineSettings.fault`."""
-        return None if self.top_logprobs else "a served member needs top_logprobs: without them its probabilities are 0 or 1"
+        if self.top_logprobs:
+            return None
+        return PydanticCustomError(
+            "config.no-logprobs", "a served member needs top_logprobs: without them its probabilities are 0 or 1"
+        )
 
     def weights(self, model: Model) -> dict[str, Any]:
         """See `EngineSettings.weights`; of what is behind a server there is but the name."""
@@ -274,9 +282,9 @@ def _send(client: "OpenAI", caller: Caller, settings: dict[str, Any], chat: Mess
             raise _TroubleError(f"no answer within {caller.server.timeout_seconds:g} seconds") from None
         raise ModelError(errors.UNREACHABLE, where=caller.where, type=type(error.__cause__).__name__) from None
     except (OpenAIError, ValueError) as error:  # ValueError: what should be JSON is none
-        raise ModelError(errors.NO_CHAT_ANSWER, where=caller.where, type=type(error).__name__) from None
+        raise ModelError(errors.NO_CHAT_API, where=caller.where, reason=type(error).__name__) from None
     if not hasattr(completion, "choices"):  # the client hands on what is no JSON as it came
-        raise ModelError(errors.NO_CHAT_API, where=caller.where)
+        raise ModelError(errors.NO_CHAT_API, where=caller.where, reason="an answer without choices")
     return completion
 
 

@@ -3,6 +3,7 @@
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, Field
+from pydantic_core import PydanticCustomError
 
 from ragassay.pipeline.engines.dtype import Dtype, dtype_of
 from ragassay.pipeline.engines.model import SETTINGS, Model
@@ -29,7 +30,7 @@ class EngineSettings(BaseModel):
         """What scores depend on: all settings, but for those that no score depends on."""
         return {"engine": self.kind, **self.model_dump(mode="json", exclude=set(self.NOT_OF_SCORES))}
 
-    def fault(self, gpus: float) -> str | None:
+    def fault(self, gpus: float) -> PydanticCustomError | None:
         """What speaks against it on this share of a GPU a replica; None if nothing does."""
         return None
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
+from pydantic_core import PydanticCustomError
 
 from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.dtype import dtype_of
@@ -24,6 +25,12 @@ from ragassay.pipeline.listener import answered
 
 CPU_BLOCK_SIZE = 32  # vLLM's CPU attention takes multiples of 32; small blocks share more of a short context
 GPU_BLOCK_SIZE = 16  # what vLLM takes there, unless an attention kernel wants another
+
+
+def quantization_fault(quantization: str, advice: str) -> PydanticCustomError:
+    """The fault of a quantization where it can't be computed, and what to do."""
+    fields = {"quantization": quantization, "advice": advice}
+    return PydanticCustomError("config.quantization", "quantization {quantization} is for vllm on GPUs: {advice}", fields)
 
 
 class Vllm(LocalSettings):
@@ -59,12 +66,15 @@ class Vllm(LocalSettings):
         """See `LocalSettings.tokens_a_step`."""
         return self.max_num_batched_tokens
 
-    def fault(self, gpus: float) -> str | None:
+    def fault(self, gpus: float) -> PydanticCustomError | None:
         """See `EngineSettings.fault`."""
         if self.quantization and not gpus:
-            return f"quantization {self.quantization} is for vllm on GPUs: set replicas.num_gpus, or leave it out"
+            return quantization_fault(self.quantization, "set replicas.num_gpus, or leave it out")
         if 0 < gpus < 1 and self.kv_cache_gib is None:
-            return "replicas that share a GPU need kv_cache_gib: vLLM can't measure what is free while others start"
+            return PydanticCustomError(
+                "config.shared-gpu-cache",
+                "replicas that share a GPU need kv_cache_gib: vLLM can't measure what is free while others start",
+            )
         return None
 
     def cache_block(self, gpus: float) -> int:
@@ -205,7 +215,8 @@ def start_vllm(slm: Model, settings: Vllm, *, labels: int, gpus: float, threads:
             args = engine_args(slm, settings, model, cpu=current_platform.is_cpu(), window=window, labels=labels, gpus=gpus)
             return LLM(**args, skip_tokenizer_init=not tokenizer)
         except Exception as error:
-            raise ModelError(errors.VLLM_NOT_LOADED, member=slm.name, model=slm.model, reason=error) from error
+            fields = {"member": slm.name, "engine": "vLLM", "model": slm.model, "reason": error}
+            raise ModelError(errors.ENGINE_CANNOT_LOAD, **fields) from error
 
 
 @contextmanager

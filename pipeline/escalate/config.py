@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from ragassay.pipeline.engines.model import SETTINGS
 from ragassay.pipeline.explain.config import Price
@@ -38,13 +39,18 @@ class Escalate(BaseModel):
     @model_validator(mode="after")
     def _one_of_both(self) -> "Escalate":
         if (self.share is None) == (self.threshold is None):
-            raise ValueError("give either share (such as 0.2) or threshold: dynamic")
+            raise PydanticCustomError("config.share-and-threshold", "give either share (such as 0.2) or threshold: dynamic")
         if self.threshold and self.when == UNCERTAINTY:
-            raise ValueError("threshold: dynamic is of a member's values: name the member in when")
+            raise PydanticCustomError(
+                "config.dynamic-without-when", "threshold: dynamic is of a member's values: name the member in when"
+            )
         if self.order is not None and not self.threshold:
-            raise ValueError("order goes with threshold: dynamic; a share asks the most doubtful, in whatever order they came")
+            raise PydanticCustomError(
+                "config.order-of-share",
+                "order goes with threshold: dynamic; a share asks the most doubtful, in whatever order they came",
+            )
         if self.price is not None and not self.to.engine.SERVED:
-            raise ValueError("price is what a served judge costs: leave it out")
+            raise PydanticCustomError("config.price-unserved", "price is what a served judge costs: leave it out")
         return self
 
     def check_members(self, names: list[str]) -> None:
@@ -55,11 +61,22 @@ class Escalate(BaseModel):
         """
         taken = [*names, ENSEMBLE]
         if self.to.name in taken:
-            raise ValueError(f"escalate.to needs a name of its own, not {self.to.name!r}: {', '.join(taken)} are taken")
+            raise PydanticCustomError(
+                "config.judge-name",
+                "escalate.to needs a name of its own, not '{name}': {taken} are taken",
+                {"name": self.to.name, "taken": ", ".join(taken)},
+            )
         if self.when != UNCERTAINTY and self.when not in names:
-            raise ValueError(f"escalate.when names no member, {self.when!r}: take {UNCERTAINTY} or one of {', '.join(names)}")
+            raise PydanticCustomError(
+                "config.when-no-member",
+                "escalate.when names no member, '{when}': take uncertainty or one of {members}",
+                {"when": self.when, "members": ", ".join(names)},
+            )
         if self.when == UNCERTAINTY and UNCERTAINTY in names:
-            raise ValueError(f"escalate.when: {UNCERTAINTY} may mean the member of that name too: call the member otherwise")
+            raise PydanticCustomError(
+                "config.when-ambiguous",
+                "escalate.when: uncertainty may mean the member of that name too: call the member otherwise",
+            )
 
     def identity(self) -> dict[str, Any]:
         """What the judge's values depend on, weights among it."""

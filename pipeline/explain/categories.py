@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 from ragassay.pipeline.detectors.named import EntityKind
 
@@ -49,11 +50,14 @@ OF_DETECTORS = {
 """Category of what a detector finds missing from the context."""
 
 
-def fault_of_categories(categories: Sequence[Category]) -> str | None:
+def fault_of_categories(categories: Sequence[Category]) -> PydanticCustomError | None:
     """What is wrong with a list of categories; None if nothing is."""
     names = [category.name for category in categories]
     if len(set(names)) != len(names):
-        return f"categories share a name: {', '.join(names)}"
+        return PydanticCustomError("config.category-names", "categories share a name: {names}", {"names": ", ".join(names)})
     if sum(not category.is_hallucination for category in categories) != 1 or len(categories) < 2:
-        return "categories need one with is_hallucination: false, by which the model can disagree, and others besides"
+        return PydanticCustomError(
+            "config.category-to-disagree",
+            "categories need one with is_hallucination: false, by which the model can disagree, and others besides",
+        )
     return None

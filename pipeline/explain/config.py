@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from ragassay.pipeline.engines.model import SETTINGS, Model
 from ragassay.pipeline.engines.server import Server
@@ -89,11 +90,13 @@ class Reasoner(Model):
     def _can_explain(self) -> "Reasoner":
         served = isinstance(self.engine, Server)
         if fault := fault_of_categories(self.categories):
-            raise ValueError(fault)
+            raise fault
         if served and (self.adapter or self.model == "embedded"):
-            raise ValueError("a served reasoner takes no adapter, and needs model: its name at the server")
+            raise PydanticCustomError(
+                "config.served-reasoner", "a served reasoner takes no adapter, and needs model: its name at the server"
+            )
         if not served and (fault := self.engine.fault(self.replicas.num_gpus)):
-            raise ValueError(fault)
+            raise fault
         return self
 
 

@@ -3,6 +3,7 @@
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from ragassay.pipeline.engines.adapter import trained_with
 from ragassay.pipeline.engines.config import KINDS, EngineConfig
@@ -10,7 +11,7 @@ from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.prepare import window_of
 from ragassay.pipeline.engines.protocol import Engine
 from ragassay.pipeline.engines.settings import EngineSettings, LocalSettings
-from ragassay.pipeline.engines.vllm_engine import Vllm
+from ragassay.pipeline.engines.vllm_engine import Vllm, quantization_fault
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm import errors
@@ -78,7 +79,9 @@ class Replicas(BaseModel):
     @model_validator(mode="after")
     def _ordered(self) -> "Replicas":
         if self.max < self.min:
-            raise ValueError(f"max ({self.max}) is below min ({self.min})")
+            raise PydanticCustomError(
+                "config.replicas-range", "max ({max}) is below min ({min})", {"max": self.max, "min": self.min}
+            )
         return self
 
 
@@ -189,10 +192,14 @@ class Slm(Model):
             others = set().union(*(other.model_fields for other in KINDS if issubclass(other, LocalSettings)))
             passed = {key: flat.pop(key) for key in others - set(kind.model_fields) if key in flat}
             if passed.get("quantization"):
-                raise ValueError(f"quantization {passed['quantization']} is for vllm on GPUs: leave it out")
+                raise quantization_fault(passed["quantization"], "leave it out")
         for key in flat.keys() & engine.keys():
             if flat[key] != engine[key]:
-                raise ValueError(f"{key} stands twice, as {flat[key]!r} and in engine as {engine[key]!r}: leave one out")
+                raise PydanticCustomError(
+                    "config.engine-setting-twice",
+                    "{key} stands twice, as {value} and in engine as {other}: leave one out",
+                    {"key": key, "value": repr(flat[key]), "other": repr(engine[key])},
+                )
         return {**rest, "engine": {**flat, **engine}}
 
     @model_validator(mode="before")
@@ -202,7 +209,11 @@ class Slm(Model):
         trained = trained_with(given["adapter"]) if isinstance(given, dict) and given.get("adapter") else {}
         for key in TRAINED:
             if key in trained and key in given and _plain(given[key]) != trained[key]:
-                raise ValueError(f"adapter {given['adapter']!r} was trained with another {key}: leave {key} out")
+                raise PydanticCustomError(
+                    "config.adapter-setting",
+                    "adapter '{adapter}' was trained with another {key}: leave {key} out",
+                    {"adapter": given["adapter"], "key": key},
+                )
         return {**given, **{key: trained[key] for key in TRAINED if key in trained}} if trained else given
 
     @model_validator(mode="after")
@@ -213,17 +224,18 @@ class Slm(Model):
     @model_validator(mode="after")
     def _served_as_it_is(self) -> "Slm":
         if self.engine.SERVED and (self.adapter or self.system or not self.chat):
-            raise ValueError(
-                "a served SLM takes neither adapter nor system nor chat: false: the server puts its chat around it"
+            raise PydanticCustomError(
+                "config.served-prompt",
+                "a served SLM takes neither adapter nor system nor chat: false: the server puts its chat around it",
             )
         if self.engine.SERVED and self.model == "embedded":
-            raise ValueError("a served SLM needs model: its name at the server")
+            raise PydanticCustomError("config.served-model", "a served SLM needs model: its name at the server")
         return self
 
     @model_validator(mode="after")
     def _engine_can(self) -> "Slm":
         if fault := self.engine.fault(self.replicas.num_gpus):
-            raise ValueError(fault)
+            raise fault
         return self
 
 
@@ -235,7 +247,9 @@ def refuse_shared_words(supported: Words, unsupported: Words) -> None:
     """
     both = set(supported) & set(unsupported)
     if both:
-        raise ValueError(f"supported and unsupported share the words {sorted(both)}")
+        raise PydanticCustomError(
+            "config.shared-words", "supported and unsupported share the words {words}", {"words": sorted(both)}
+        )
 
 
 def _plain(value: Any) -> Any:

@@ -18,7 +18,6 @@ CHAT_TEMPLATE_FAILS = Message(
     "model.chat-template-fails",
     "SLM {member!r}: its chat template fails ({reason}): set chat: false, or another prompt",
 )
-GIVES_NAN = Message("model.gives-nan", "SLM {member!r} gave NaN for a prompt: try dtype float32; its scores can't be trusted")
 JUDGED_ONCE = Message(
     "prompt.judged-once",
     "{member}: the prompt must hold {{{{ {judged} }}}} exactly once, it holds it {times} times",
@@ -29,5 +28,4 @@ FILTERED = Message(
     "prompt.filtered",
     "{member}: the prompt may not change or cut question, context or {judged} by filters or slices",
 )
-SYNTAX = Message("prompt.syntax", "{member}: the prompt is no valid template: {reason}")
 UNUSABLE = Message("prompt.unusable", "{member}: the prompt is no usable template: {reason}")

@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from ragassay.pipeline.attach import Addition, attach, not_scored
 from ragassay.pipeline.contain import contain, contain_one, fault_of, with_status
+from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.protocol import Engine
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.members import Value, member_values
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.sentence_ends import Span
-from ragassay.pipeline.slm import errors
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.row_prompts import Prompt, RowPrompts, prompt_order, prompts_of_rows

@@ -35,7 +35,7 @@ def render(who: str, prompt: str, context: Sequence[str], texts: Mapping[str, st
         check_length(text, [*context, *texts.values()])
         return text
     except Exception as error:  # whatever a template's expressions raise
-        raise ConfigError(errors.SYNTAX, member=who, reason=error) from error
+        raise ConfigError(errors.UNUSABLE, member=who, reason=error) from error
 
 
 def placeholder(name: str) -> str:

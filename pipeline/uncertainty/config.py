@@ -3,6 +3,7 @@
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.transformers_engine import Transformers
@@ -144,9 +145,16 @@ class Uncertainty(ReadingModel):
     @model_validator(mode="after")
     def _can_be_had(self) -> "Uncertainty":
         if self.score.of_samples and self.text == "own":
-            raise ValueError(f"{self.score.value} compares answers in the logs: leave out text: own")
+            raise PydanticCustomError(
+                "config.samples-of-own",
+                "{score} compares answers in the logs: leave out text: own",
+                {"score": self.score.value},
+            )
         if self.in_ensemble and (self.score.of_samples or self.text == "own"):
-            raise ValueError("it has no value of a sentence, so it can't be in the ensemble: leave out in_ensemble: true")
+            raise PydanticCustomError(
+                "config.no-sentence-value",
+                "it has no value of a sentence, so it can't be in the ensemble: leave out in_ensemble: true",
+            )
         return self
 
 

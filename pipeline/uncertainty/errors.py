@@ -8,7 +8,6 @@ PARTIAL_ATTENTION = Message(
     "model {model!r}: {shown} of {layers} layers of {type} show their attention: take a model whose layers all have full "
     "attention",
 )
-READS_NAN = Message("model.reads-nan", "model {model!r}: it gives NaN: check its weights and dtype")
 NO_TOKEN_READING = Message(
     "model.no-token-reading",
     "model {model!r}: {type} can't be read token by token with its attention ({error_type}: {reason}): take another model",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ragassay.pipeline.arrays import Floats, Ints
+from ragassay.pipeline.engines import errors as engine_errors
 from ragassay.pipeline.engines.causal_lm import load_causal_lm
 from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.plain_text import Ids
@@ -152,7 +153,7 @@ class Reader:
                 type=type(self._model).__name__,
             )
         if not np.isfinite(told).all():
-            raise ModelError(errors.READS_NAN, model=self._name)
+            raise ModelError(engine_errors.GIVES_NAN, member=self._name)
         ends = np.cumsum(lengths)[:-1]
         attention = [
             [array.cpu().numpy().astype(np.float64) for array in all_] for all_ in (watch.highest, watch.means, watch.last)

@@ -22,7 +22,7 @@ from ragassay.pipeline.verdict.moments import moments_of
 from ragassay.schemas.manifest import Manifest
 from ragassay.schemas.stats import PartitionStats
 from tests.conftest import REPO
-from tests.raises import raises
+from tests.raises import refuses
 
 Place = tuple[str | int, ...]
 
@@ -142,5 +142,5 @@ def test_no_decision_depends_on_what_stands_in_the_file() -> None:
 
 
 def test_a_column_that_is_named_must_be_there() -> None:
-    with raises("input.faults"):
+    with refuses("input.missing-column"):
         taken_from_logs(make_job({"columns": {"row_id": "id"}}))

@@ -114,8 +114,9 @@ def test_a_job_has_the_languages_that_it_names_or_that_its_members_were_measured
 
 @pytest.mark.parametrize("wrong", ["en", "all", [], ["German"], ["EN"], ["deu"], 1])
 def test_languages_are_codes(wrong: Any) -> None:
-    with raises("config.invalid"):
+    with raises("config.invalid") as error:
         make_job({"languages": wrong})
+    assert {fault["place"].partition(".")[0] for fault in error.value.fields["faults"]} == {"languages"}
 
 
 def test_both_bundled_calibrations_state_english() -> None:
@@ -171,7 +172,7 @@ def test_rows_that_were_not_scored_are_not_promised_a_verdict(tmp_path: Path) ->
     for wider in ("any", ["en", "fr"]):
         with raises("fit.more-languages"):
             finalize_job(make_job({**ALONE, "languages": wider}), str(output), Console(quiet=True))
-        with raises("output.other-settings"):
+        with raises("output.other-settings", settings=["languages"]):
             ran(tmp_path, rows_in("fr"), {**ALONE, "languages": wider}, "b")
     assert read_manifest(open_folder(str(output))).finalized == before.finalized
 

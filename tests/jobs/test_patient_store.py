@@ -97,11 +97,11 @@ def test_rows_that_a_store_does_not_give_are_not_unreadable(tmp_path: Path, monk
 
     monkeypatch.setattr(read, "open_log", failing)
     monkeypatch.setattr(row_sample, "open_log", failing)
-    with raises("store.gave-way"):  # nor is any of them chosen unseen
+    with raises("store.gave-way", where=f" at {logs.files[0].uri}"):  # nor is any of them chosen unseen
         row_sample.chosen_keys(logs.fs, logs.files[0], 0, "response", 0.5)
     tables = read.read_logs(logs.fs, logs.files[0], 0, [0, 1], Columns(), pa.schema([]), keep_bad=True)
     assert next(tables).num_rows == 1
-    with raises("store.gave-way"):
+    with raises("store.gave-way", where=f" at {logs.files[0].uri}"):
         next(tables)
 
 

@@ -7,7 +7,7 @@ import pytest
 from ragassay.jobs.config import Job
 from ragassay.pipeline.errors import OutputError
 from tests.jobs.conftest import here, write_job
-from tests.raises import EXAMPLE
+from tests.raises import EXAMPLE, fails
 
 
 @pytest.mark.parametrize("command", ["run", "score", "fit", "finalize", "escalate"])
@@ -25,5 +25,5 @@ def test_the_address_of_the_command_line_goes_before_the_job_files(
     places = ["in", "out"] if command in ("run", "score") else ["out"]
     for more in ([], ["--address", "other:2"]):
         done = here(command, *places, "--config", config, *more)
-        assert done.returncode == 1 and "far enough" in done.stderr, done.stderr
+        fails(done, EXAMPLE.code)
     assert seen == ["of:1", "other:2"]

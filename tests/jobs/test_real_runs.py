@@ -15,6 +15,7 @@ import yaml
 from ragassay.jobs.sections import DEFAULT_SENTENCE
 from tests.conftest import HANDBOOK, write_logs
 from tests.jobs.conftest import here, manifest, ragassay, read_rows, read_table, tiny, write_job
+from tests.raises import fails
 
 pytestmark = [pytest.mark.slow, pytest.mark.engine]
 DAYS = ("02", "03")
@@ -209,8 +210,7 @@ def test_another_model_or_prompt_is_refused(handbook_day: tuple[Path, Path], tmp
         slms=[{"name": "smollm2", "dtype": "float32", "prompt": "{{ context | join }} {{ sentence }} Yes or No?"}],
     )
     done = here("run", handbook_day[1].parent / "logs", handbook_day[0], "--config", config)
-    assert done.returncode == 1
-    assert "made under other settings" in done.stderr and "slms.smollm2.prompt" in done.stderr
+    fails(done, "output.other-settings", "slms.smollm2.prompt")
 
 
 def test_a_lock_keeps_a_second_run_out(handbook_day: tuple[Path, Path]) -> None:
@@ -220,4 +220,4 @@ def test_a_lock_keeps_a_second_run_out(handbook_day: tuple[Path, Path]) -> None:
     output, config = handbook_day
     with locked(open_folder(str(output))):
         done = here("run", config.parent / "logs", output, "--config", config, "--wait", "0")
-    assert done.returncode == 1 and "in use by another run" in done.stderr
+    fails(done, "output.locked")

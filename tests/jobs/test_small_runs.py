@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import here, manifest, read_rows, read_table, tiny, write_job
+from tests.raises import fails
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_ray")]
 NOVELTY = {"name": "novelty", "kind": "novelty"}
@@ -87,7 +88,7 @@ def test_an_unreadable_file_is_scored_once_it_is_mended(tmp_path: Path) -> None:
     assert len({r["row_id"] for r in read_rows(tmp_path / "out")}) == 5
     write_logs(tmp_path / "logs" / "b.parquet", example_rows(3, start=3))
     changed = here("run", tmp_path / "logs", tmp_path / "out", "--config", config)
-    assert changed.returncode == 1 and "give changed logs a new file name" in changed.stderr
+    fails(changed, "input.changed-file")
 
 
 def test_weights_that_cannot_be_loaded_are_an_error_of_one_message(tiny_model: str, tmp_path: Path) -> None:
@@ -99,7 +100,7 @@ def test_weights_that_cannot_be_loaded_are_an_error_of_one_message(tiny_model: s
     write_logs(tmp_path / "a.parquet", example_rows(3))
     config = write_job(tmp_path / "job.yaml", slms=[tiny(str(model))])
     done = here("run", tmp_path / "a.parquet", tmp_path / "out", "--config", config)
-    assert done.returncode == 1 and "error[model.transformers-not-loaded]: " in done.stderr
+    fails(done, "model.engine-cannot-load")
     assert "UDF" not in done.stderr
     assert manifest(tmp_path / "out")["files"][0]["state"] == "pending"
     (model / "model.safetensors").write_bytes(weights)

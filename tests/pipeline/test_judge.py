@@ -143,7 +143,7 @@ def test_a_fault_of_the_server_ends_it_at_once(serve: Serve, status: int) -> Non
     code = {401: "refuses-key", 403: "refuses-key", 404: "no-model"}.get(status, "refuses-requests")
     with raises(f"server.{code}") as caught:
         judge_rows(judge(server, concurrency=2), rows(60))
-    assert server.url in str(caught.value) and str(status) in str(caught.value) and "sk-1234" not in str(caught.value)
+    assert server.url in str(caught.value) and "sk-1234" not in str(caught.value)
     assert len(server.bodies) < 20
 
 
@@ -283,12 +283,12 @@ def test_log_text_is_no_template_and_a_missing_question_is_empty(serve: Serve) -
     [
         ("{{ context | join }}", "prompt.judged-once"),
         ("{{ context | join }} {{ response }} {{ response }}", "prompt.judged-once"),
-        ("{{ context | join }} {{ sentence }}", "prompt.syntax"),
+        ("{{ context | join }} {{ sentence }}", "prompt.unusable"),
         ("{{ question }} {{ response }}", "prompt.no-context"),
         ("{{ context[0] }} {{ response }}", "prompt.no-context"),
         ("{{ context | join }} {{ question | upper }} {{ response }}", "prompt.filtered"),
-        ("{{ response", "prompt.syntax"),
-        ("{{ context | join }} {{ response.__class__.__mro__ }}", "prompt.syntax"),
+        ("{{ response", "prompt.unusable"),
+        ("{{ context | join }} {{ response.__class__.__mro__ }}", "prompt.unusable"),
     ],
 )
 def test_the_prompt_is_checked_before_anything_is_sent(serve: Serve, prompt: str, says: str) -> None:

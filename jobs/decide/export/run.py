@@ -6,8 +6,6 @@ from enum import StrEnum
 from functools import partial
 from itertools import chain
 
-from pyarrow import fs as pafs
-
 from ragassay.jobs.decide import errors
 from ragassay.jobs.decide.export.examples import EXAMPLES, examples, messages
 from ragassay.jobs.decide.export.flagged import REVIEW, flagged
@@ -17,8 +15,8 @@ from ragassay.jobs.decide.export.rows import Options, Read, Row, Tally, rows
 from ragassay.jobs.decide.export.write import write_json, write_jsonl, write_parquet
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.output.snapshot import unchanged
-from ragassay.jobs.storage import Folder, open_folder, refuse_inside
-from ragassay.jobs.writable import check_writable
+from ragassay.jobs.storage import Folder
+from ragassay.jobs.writable import new_file
 from ragassay.pipeline.errors import ConfigError, OutputError
 
 
@@ -91,7 +89,7 @@ def export(
     """
     options = Options(system, context_in_prompt, only_clean, near_duplicates)
     _check_options(fmt, options)
-    target = _target(output, dest)
+    target = new_file(dest, output)
     read, tally = partial(rows, open_scored(output).require_verdicts()), Tally()
     made = _MAKERS[fmt](read, options, tally)
     first = next(made, None)
@@ -109,20 +107,6 @@ def _check_options(fmt: Format, options: Options) -> None:
         raise ConfigError(errors.NO_NEAR_DUPLICATES, format=fmt)
     if fmt in FOR_REVIEWERS and (options.system is not None or not options.context_in_prompt or options.only_clean):
         raise ConfigError(errors.OPTIONS_OF_FLAGGED)
-
-
-def _target(output: Folder, dest: str) -> Folder:
-    """The file to write, which is not there yet and not among an output folder's own."""
-    target = open_folder(dest)
-    try:
-        kind = target.fs.get_file_info(target.root).type
-    except OSError as error:
-        raise OutputError(errors.NOT_WRITABLE, path=dest, reason=error) from error
-    if kind not in (pafs.FileType.NotFound, pafs.FileType.Directory):
-        raise OutputError(errors.EXPORT_FILE_EXISTS, path=dest)
-    refuse_inside(output, target, dest)
-    check_writable(target, dest)
-    return target
 
 
 def _nothing(output: Folder, fmt: Format, tally: Tally) -> OutputError:

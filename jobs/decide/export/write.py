@@ -8,7 +8,7 @@ from itertools import islice
 import pyarrow as pa
 from pyarrow import parquet as pq
 
-from ragassay.jobs.decide import errors
+from ragassay.jobs import errors
 from ragassay.jobs.decide.export.rows import Row
 from ragassay.jobs.storage import Folder, writing
 from ragassay.pipeline.errors import OutputError

@@ -11,7 +11,7 @@ import pytest
 from ragassay.jobs.cli.check import parse_answers
 from ragassay.schemas.columns import SCORED_FIELDS
 from tests.jobs.conftest import COMMAND, environment, ragassay
-from tests.raises import raises
+from tests.raises import fails, raises
 
 FARE: dict[str, Any] = {
     "question": "What does a suitcase cost?",
@@ -87,26 +87,27 @@ print(sorted(before), sorted(sys.modules.keys() & {HEAVY!r}))
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "code", "named"),
     [
-        ("", "standard input is empty: a JSON object with question, context and response is wanted"),
-        ('{"question": 1', "standard input, line 1: no JSON: Expecting ',' delimiter"),
-        ('{"context": "c", "response": "r"}\n\n{oops}', "standard input, line 3: no JSON"),
-        ("[1, 2]", "standard input, line 1: a JSON object is wanted, and this is a list"),
-        ('{"question": "q", "context": "c"}', "the answer has no 'response'; it has 'question', 'context'"),
-        (b"\xff\xfe{}", "standard input is no UTF-8 (byte 0)"),
+        ("", "check.empty-file", "standard input"),
+        ('{"question": 1', "check.no-json", "line 1"),
+        ('{"context": "c", "response": "r"}\n\n{oops}', "check.no-json", "line 3"),
+        ("[1, 2]", "check.no-object", "line 1"),
+        ('{"question": "q", "context": "c"}', "check.missing-field", "'response'"),
+        (b"\xff\xfe{}", "check.no-utf8", "byte 0"),
     ],
 )
-def test_what_is_no_answer_is_an_error_that_names_it(text: str | bytes, said: str) -> None:
+def test_what_is_no_answer_is_an_error_that_names_it(text: str | bytes, code: str, named: str) -> None:
     done = piped(text)
-    assert done.returncode == 1 and done.stdout == b"" and said in done.stderr.decode()
+    said = done.stderr.decode()
+    assert done.returncode == 1 and done.stdout == b"" and f"error[{code}]: " in said and named in said
 
 
 def test_wrong_ways_to_ask(tmp_path: Path) -> None:
-    assert "the answer has no 'context'" in ragassay("check", "--fast", "--response", "r").stderr
+    fails(ragassay("check", "--fast", "--response", "r"), "check.missing-field", "'context'")
     both = ragassay("check", "--fast", tmp_path / "a.json", "--response", "r")
-    assert both.returncode == 1 and "give FILE, or --question, --context and --response, not both" in both.stderr
-    assert "none.json: No such file" in ragassay("check", "--fast", tmp_path / "none.json").stderr
+    fails(both, "check.given-twice")
+    fails(ragassay("check", "--fast", tmp_path / "none.json"), "check.unreadable-file", "none.json")
 
 
 def test_objects_may_stand_on_one_line_or_many() -> None:

@@ -54,7 +54,7 @@ def test_from_logs_to_an_adapter(logs: Path, tiny_model: str, tmp_path: Path, mo
     assert abs(plain.logprobs - tuned.logprobs).max() > 1e-3
 
     code, said = tune(logs, "--base", tiny_model, "--out", out, *SHORT)
-    assert code == 1 and "holds a finished adapter" in said
+    assert code == 1 and "error[train.finished-already]: " in said
 
     further = tmp_path / "further"
     code, said = tune(logs, "--base", tiny_model, "--adapter", out, "--out", further, *SHORT, "--learning-rate", "0")
@@ -74,18 +74,18 @@ def test_an_slm_of_a_job_file_is_trained_under_its_own_prompt(logs: Path, tiny_m
     assert tune(logs, "--config", job, "--slm", "two", "--out", out, *SHORT)[0] == 0
     assert json.loads((out / SETTINGS).read_text())["prompt"] == prompt
     code, said = tune(logs, "--config", job, "--out", tmp_path / "b")
-    assert code == 1 and "has 2 SLMs: name one with --slm" in said
+    assert code == 1 and "error[train.several-slms]: " in said
     code, said = tune(logs, "--config", job, "--slm", "three", "--out", tmp_path / "b")
-    assert code == 1 and "no SLM 'three'; it has one, two" in said
+    assert code == 1 and "error[train.no-such-slm]: " in said and "one, two" in said
 
 
 def test_what_it_refuses(tiny_model: str, tmp_path: Path) -> None:
     row = {"question": "q", "context": ["c"], "response": "r", "label": "correct"}
     logs = write_logs(tmp_path / "one.parquet", [row, {**row, "response": "s", "label": "wrong"}])
     code, said = tune(logs, "--base", tiny_model, "--out", tmp_path / "a")
-    assert code == 1 and "have no labels of both kinds" in said
+    assert code == 1 and "error[train.contexts-of-one-kind]: " in said
     code, said = tune(tmp_path / "none.parquet", "--base", tiny_model, "--out", tmp_path / "a")
-    assert code == 1 and "none.parquet" in said
+    assert code == 1 and "error[path.no-parquet]: " in said and "none.parquet" in said
     code, said = tune(logs, "--base", "nowhere/", "--out", tmp_path / "a")
-    assert code == 1 and "is unknown" in said
+    assert code == 1 and "error[model.unknown]: " in said
     assert not (tmp_path / "a").exists()

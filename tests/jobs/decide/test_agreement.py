@@ -8,6 +8,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from tests.jobs.conftest import here, read_rows
+from tests.raises import fails
 
 S, U, N = "supported", "unsupported", "unsure"
 
@@ -52,30 +53,29 @@ def test_one_name_in_two_files_is_told_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "code"),
     [
-        (["a.jsonl"], "only ana says anything"),
-        (["empty.jsonl"], "nobody says anything"),
-        (["a.jsonl", "b.parquet"], "agreement is of reviewers' JSON Lines"),
-        (["a.jsonl", "b.jsonl", "--to", "a.jsonl"], "is there already, and nothing is overwritten"),
-        (["a.jsonl", "b.jsonl", "--to", "./a.jsonl"], "is there already, and nothing is overwritten"),
-        (["a.jsonl", "none.jsonl"], "no such file"),
+        (["a.jsonl"], "labels.one-reviewer"),
+        (["empty.jsonl"], "labels.one-reviewer"),
+        (["a.jsonl", "b.parquet"], "labels.no-review-lines"),
+        (["a.jsonl", "b.jsonl", "--to", "a.jsonl"], "path.exists"),
+        (["a.jsonl", "b.jsonl", "--to", "./a.jsonl"], "path.exists"),
+        (["a.jsonl", "none.jsonl"], "labels.no-file"),
     ],
 )
-def test_what_is_no_pair_of_files(tmp_path: Path, arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_pair_of_files(tmp_path: Path, arguments: list[str], code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "a.jsonl", "ana", {"x": S})
     write(tmp_path / "b.jsonl", "ben", {"x": U})
     write(tmp_path / "empty.jsonl", "ben", {})
     before = (tmp_path / "a.jsonl").read_bytes()
-    done = here("agreement", *arguments)
-    assert done.returncode == 1 and message in done.stderr
+    fails(here("agreement", *arguments), code)
     assert (tmp_path / "a.jsonl").read_bytes() == before
 
 
 def test_another_output_is_refused(scored: Path, tmp_path: Path) -> None:
     a, b = (write(tmp_path / f"{who}.jsonl", who, {"elsewhere": label}) for who, label in (("ana", S), ("ben", U)))
     done = here("agreement", a, b, "--output", scored)
-    assert done.returncode == 1 and "has none of the rows" in done.stderr
+    fails(done, "labels.of-other-rows")
     done = here("agreement", a, b, "--to", scored / "scored" / "talk.jsonl", "--output", scored)
-    assert done.returncode == 1
+    fails(done, "output.file-inside")

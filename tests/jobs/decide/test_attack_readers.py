@@ -26,7 +26,7 @@ from ragassay.pipeline.errors import OutputRewritten
 from ragassay.pipeline.judge import Judge
 from ragassay.schemas.manifest import Manifest
 from tests.jobs.conftest import here, tasks_here
-from tests.raises import raises
+from tests.raises import fails, raises
 
 from .conftest import DAYS, job
 
@@ -139,7 +139,7 @@ def broken_off(scored: Path, tmp_path: Path) -> Path:
 def test_attack_no_reader_shows_half_of_a_run_that_broke_off(broken_off: Path, tmp_path: Path, name: str) -> None:
     before = {path: path.read_bytes() for path in broken_off.rglob("*") if path.is_file()}
     done = read(name, broken_off, tmp_path / "to")
-    assert done.returncode == 1 and "is being rewritten" in done.stderr and "dt=2026-11-03" in done.stderr
+    fails(done, "output.rewritten", "dt=2026-11-03")
     assert not done.stdout.strip()
     assert {path: path.read_bytes() for path in broken_off.rglob("*") if path.is_file()} == before
     assert not list((tmp_path / "to").iterdir())
@@ -257,7 +257,7 @@ def test_attack_an_output_that_may_only_be_read_is_read(read_only: Path, tmp_pat
 def test_what_is_to_be_written_into_such_an_output_asks_for_another_place(read_only: Path, name: str) -> None:
     options = [option for option in READERS[name] if option != "--to" and "{to}" not in option]
     done = here(name, read_only, *options)
-    assert done.returncode == 1 and "--to" in done.stderr and "Permission denied" in done.stderr
+    fails(done, "options.to-not-writable", "Permission denied")
 
 
 def test_a_judge_is_not_asked_where_its_answers_cannot_be_kept(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from ragassay.schemas.estimate import Estimate
 from ragassay.schemas.review import LEAST_PROBABILITY
 from tests.jobs.conftest import here, read_rows
 from tests.jobs.decide.conftest import DAYS, ITEMS
-from tests.raises import raises
+from tests.raises import fails, raises
 
 ROWS = 3 * DAYS * ITEMS
 Lines = list[dict[str, Any]]
@@ -255,5 +255,4 @@ def test_the_command(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -
     assert done.returncode == 0, done.stderr
     for text in ("hallucinated", "labels alone", "half as wide", "by partition", "by tenant", "estimate.json"):
         assert text in done.stdout
-    done = here("estimate", scored)
-    assert done.returncode == 1 and "--labels FILE.jsonl" in done.stderr
+    fails(here("estimate", scored), "options.no-labels")

@@ -353,10 +353,10 @@ def test_destinations_that_are_refused(tmp_path: Path) -> None:
     (tmp_path / "there").write_text("mine")
     (tmp_path / "link").symlink_to(tmp_path / "out")
     refused = {
-        "there": "export.file-exists",
+        "there": "path.exists",
         "there/below": "path.not-writable",
         "out": "path.is-folder",
-        "new/": "path.is-folder",
+        "new/": "path.no-file",
         "out/scored/x.parquet": "output.file-inside",
         "out/raw/dt=1/x.parquet": "output.file-inside",
         "out/stats/x": "output.file-inside",

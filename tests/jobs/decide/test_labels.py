@@ -86,9 +86,9 @@ def test_labels_from_a_file_a_row_a_sentence(tmp_path: Path) -> None:
 
 
 def test_bad_label_files(tmp_path: Path) -> None:
-    with raises("labels.no-parquet"):
+    with raises("path.no-parquet"):
         read_reviewed(LabelSource("x", file=str(tmp_path / "none.parquet")))
-    with raises("labels.missing-column", columns="row_id"):
+    with raises("path.lacks-columns", columns="row_id"):
         read_reviewed(reviewed(tmp_path / "a.parquet", id=["a"], supported=[True]))
     with raises("labels.contradiction", label="correct", other="wrong", row="row 'a'"):
         read_reviewed(reviewed(tmp_path / "b.parquet", row_id=["a", "a"], supported=[True, False]))

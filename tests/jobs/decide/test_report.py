@@ -24,7 +24,7 @@ from ragassay.jobs.storage import open_folder
 from ragassay.jobs.visible import visible
 from ragassay.schemas.manifest import DriftCheck, MemberFit, Shift
 from tests.jobs.conftest import here, read_rows
-from tests.raises import raises
+from tests.raises import fails, raises
 
 from .conftest import DAYS, HOSTILE, ITEMS, job, labelled_days, raw_row, write_output
 
@@ -228,13 +228,11 @@ def test_an_output_without_any_score_has_a_report_too(tmp_path: Path) -> None:
     text = (output / "report.html").read_text()
     assert "No response has a score." in text and "no_context" in text and "Not checked" in text
     for command in (("evaluate", output, "--label", "label"), ("compare", output), ("drift", output)):
-        refused = here(*command)
-        assert refused.returncode == 1 and "no row of this output has a score" in refused.stderr
+        fails(here(*command), "output.no-scored-row")
 
 
 def test_a_slice_must_be_of_plain_values(scored: Path) -> None:
-    refused = here("report", scored, "--slice", "sentences")
-    assert refused.returncode == 1 and "slices are of plain values" in refused.stderr
+    fails(here("report", scored, "--slice", "sentences"), "report.nested-slice", "'sentences'")
 
 
 def test_tonight_stands_beside_the_night_before(scored_once: Path) -> None:

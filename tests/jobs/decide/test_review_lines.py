@@ -9,7 +9,7 @@ from ragassay.jobs.decide.labels import Label, LabelSource, read_reviewed
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.storage import open_folder
 from tests.jobs.conftest import here, read_rows
-from tests.raises import raises
+from tests.raises import fails, raises
 
 C, W = Label.CORRECT, Label.WRONG
 FIRST, SECOND = {"start": 0, "end": 10}, {"start": 11, "end": 20}
@@ -121,6 +121,6 @@ def test_commands_read_them(scored: Path, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
     assert "label: 30 correct, 60 wrong" in here("calibrate", scored, "--target", "f1", "--labels", file).stdout
     done = here("evaluate", scored, "--labels", file, "--label", "hallucinated")
-    assert done.returncode == 1 and "leave out all label options but --labels" in done.stderr
+    fails(done, "options.labels-say-it")
     done = here("evaluate", scored, "--labels", str(tmp_path / "r.parquet"))
-    assert done.returncode == 1 and "say with --label" in done.stderr
+    fails(done, "options.labels-without-label")

@@ -45,5 +45,5 @@ def test_uneven_labels_are_said_to_be_uneven(scored: Path, tmp_path: Path, proba
         assert ("drawn unevenly" in json.loads((scored / record).read_text())["label"]) == uneven
     assert (SAID in (scored / "report.html").read_text()) == uneven
     certified = here(*calibrate, "--certify", "0.2")
-    assert ("without --stratified" in certified.stderr) == uneven
+    assert ("error[calibrate.drawn-unevenly]" in certified.stderr) == uneven
     assert certified.returncode == int(uneven), certified.stderr

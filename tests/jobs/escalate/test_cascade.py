@@ -23,6 +23,7 @@ from tests.chat_server import Reply, completion
 from tests.jobs.conftest import here
 from tests.jobs.decide.conftest import job
 from tests.jobs.explain.test_explain import finalize
+from tests.raises import fails
 
 from .conftest import Judge, asked, by_key, judges, outcomes
 
@@ -138,7 +139,7 @@ def test_on_the_command_line_and_without_resamples(escalated: Callable[..., Path
 
 def test_without_a_judge_it_says_how_to_get_one(scored: Path) -> None:
     done = here("evaluate", scored, "--label", "label", "--cascade")
-    assert done.returncode == 1 and "share: 1" in done.stderr
+    fails(done, "evaluate.no-judged-labels")
 
 
 def test_the_report_shows_who_decided_and_the_curve(escalated: Callable[..., Path]) -> None:

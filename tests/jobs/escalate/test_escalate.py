@@ -13,6 +13,7 @@ from tests.jobs.conftest import here, manifest, read_rows
 from tests.jobs.decide.conftest import job, labelled_days, raw_row, write_output
 from tests.jobs.explain.test_explain import finalize
 from tests.pipeline.escalate.test_dynamic import algorithm_1
+from tests.raises import fails
 
 from .conftest import Judge, asked, by_key, check, doubtful, judges, outcomes, questions
 
@@ -152,7 +153,7 @@ def test_a_server_in_lasting_trouble_ends_the_run_and_what_came_is_kept(scored: 
     server, config = judge(lambda _: (503, {"error": {"message": "down"}}))
     before = by_key(scored)
     done = here("escalate", scored, "--config", config)
-    assert done.returncode == 1 and "HTTP 503" in done.stderr, done.stdout + done.stderr
+    fails(done, "server.in-trouble", "HTTP 503")
     assert by_key(scored) == before and not manifest(scored)["escalated"]
     server.reply = judges
     assert escalate(scored, config)["decided"] == 72
@@ -178,10 +179,11 @@ def test_another_judge_is_refused_until_the_old_ones_answers_are_gone(scored: Pa
     before = by_key(scored)
     config.write_text(config.read_text().replace("model: m", "model: other"))
     done = here("escalate", scored, "--config", config)
-    assert done.returncode == 1 and "model: was 'm', is 'other'" in done.stderr and "ragassay finalize" in done.stderr
+    fails(done, "output.other-second-pass", "model: was 'm', is 'other'")
     (scored / "escalated").rename(tmp_path / "moved")
     done = here("escalate", scored, "--config", config)
-    assert done.returncode == 1 and "72 verdicts" in done.stderr and by_key(scored) == before
+    fails(done, "escalate.answers-gone", 72)
+    assert by_key(scored) == before
     finalize(scored, job())
     assert {row["decided_by"] for row in by_key(scored).values()} == {"ensemble", None}
     assert escalate(scored, config)["decided"] == 72
@@ -246,26 +248,22 @@ def test_a_judge_of_the_machine_is_any_slm(scored: Path, judge: Judge, tiny_mode
 
 
 @pytest.mark.parametrize(
-    ("section", "said"),
+    ("section", "code", "named"),
     [
-        ({"order": "no_such", "when": "a", "threshold": "dynamic"}, "no column 'no_such'"),
-        ({"order": "spans", "when": "a", "threshold": "dynamic"}, "escalate.order"),
-        ({"when": "zzz"}, "escalate.when names no member, 'zzz'"),
-        ({"share": 0.1, "threshold": "dynamic", "when": "a"}, "either share"),
-        ({"threshold": "dynamic"}, "name the member in when"),
-        ({"share": 0.1, "order": "ts"}, "order goes with threshold: dynamic"),
-        ({"share": 1.5}, "escalate.share"),
+        ({"order": "no_such", "when": "a", "threshold": "dynamic"}, "output.no-column", "no_such"),
+        ({"order": "spans", "when": "a", "threshold": "dynamic"}, "escalate.unsortable-column", "spans"),
+        ({"share": 1.5}, "config.invalid", "escalate.share"),
     ],
 )
-def test_what_is_wrong_is_named(scored: Path, judge: Judge, section: dict[str, Any], said: str) -> None:
+def test_what_is_wrong_is_named(scored: Path, judge: Judge, section: dict[str, Any], code: str, named: str) -> None:
     server, config = judge(**section)
     done = here("escalate", scored, "--config", config)
-    assert done.returncode == 1 and said in done.stderr and not server.bodies, done.stdout + done.stderr
+    fails(done, code, named)
+    assert not server.bodies
 
 
 def test_a_job_without_a_judge_says_how_to_name_one(scored: Path) -> None:
-    done = here("escalate", scored)
-    assert done.returncode == 1 and "escalate:\n  to:" in done.stderr
+    fails(here("escalate", scored), "config.no-judge")
 
 
 def test_values_of_float32_are_what_is_compared() -> None:

@@ -9,6 +9,7 @@ from ragassay.jobs.escalate import run as escalate_run
 from tests.chat_server import Reply, Serve, Server, completion
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import here, manifest, write_job
+from tests.raises import fails
 
 from .conftest import by_key, check, outcomes
 
@@ -121,7 +122,8 @@ def test_a_judge_that_is_not_there_is_told_before_anything_is_scored(nights: tup
     logs, output, path, server = nights
     server.reply = lambda _: (401, {"error": {"message": "no key"}})
     done = here("run", logs, output, "--config", job_file(path, server))
-    assert done.returncode == 1 and "401" in done.stderr and not (output / "raw").exists()
+    fails(done, "server.refuses-key", 401)
+    assert not (output / "raw").exists()
 
 
 def test_score_and_finalize_ask_no_judge(nights: tuple[Path, Path, Path, Server]) -> None:
@@ -134,4 +136,4 @@ def test_score_and_finalize_ask_no_judge(nights: tuple[Path, Path, Path, Server]
     fresh = output.with_name("fresh")
     assert here("score", logs, fresh, "--config", config).returncode == 0
     done = here("escalate", fresh, "--config", config)
-    assert done.returncode == 1 and "no verdicts yet" in done.stderr
+    fails(done, "output.no-verdicts")

@@ -12,6 +12,7 @@ import pytest
 from tests.chat_server import Reply, Server
 from tests.jobs.conftest import here, manifest
 from tests.jobs.decide.conftest import job, labelled_days, write_output
+from tests.raises import fails
 
 from .conftest import SENTENCE, asked, explains, flags, outcomes, questions, told
 
@@ -147,7 +148,7 @@ def test_a_server_in_lasting_trouble_ends_the_run_and_keeps_what_came(flagged: P
 
     _, config = model(reply, engine={"concurrency": 2, "retries": 0})
     done = here("explain", flagged, "--config", config)
-    assert done.returncode == 1 and "HTTP 503" in done.stderr, done.stdout + done.stderr
+    fails(done, "server.in-trouble", "HTTP 503")
     well.append(True)
     assert here("explain", flagged, "--config", config).returncode == 0
     assert set(outcomes(flagged, "categorized")) == flags(flagged)
@@ -205,7 +206,8 @@ def test_a_question_that_comes_back_on_another_night_is_not_asked_again(tmp_path
 def test_a_server_that_refuses_everything_is_no_rows_fault(flagged: Path, model: Model) -> None:
     server, config = model(lambda _: (400, {"error": {"message": "unknown field response_format"}}))
     done = here("explain", flagged, "--config", config)
-    assert done.returncode == 1 and "structured: false" in done.stderr and len(server.bodies) < 30
+    fails(done, "server.refuses-every-prompt")
+    assert len(server.bodies) < 30
     assert not outcomes(flagged, "categorized")
 
 
@@ -229,26 +231,26 @@ def test_a_number_of_sentences_takes_the_worst_responses(flagged: Path, model: M
 
 
 @pytest.mark.parametrize(
-    ("arguments", "settings", "said"),
+    ("arguments", "settings", "code"),
     [
-        (["--usd", "1"], {}, "explain.price"),
-        (["--stratify", "item"], {}, "--sentences"),
-        (["--sentences", "5", "--stratify", "zzz"], {}, "no column 'zzz'"),
-        ([], {"categories": [{"name": "a", "meaning": "b"}]}, "is_hallucination: false"),
-        ([], {"model": "embedded"}, "its name at the server"),
+        (["--usd", "1"], {}, "explain.no-price"),
+        (["--stratify", "item"], {}, "options.stratify-without-sentences"),
+        (["--sentences", "5", "--stratify", "zzz"], {}, "output.no-column"),
+        ([], {"categories": [{"name": "a", "meaning": "b"}]}, "config.invalid"),
+        ([], {"model": "embedded"}, "config.invalid"),
     ],
 )
-def test_what_is_wrong_is_named(flagged: Path, model: Model, arguments: list[str], settings: dict[str, Any], said: str) -> None:
+def test_what_is_wrong_is_named(flagged: Path, model: Model, arguments: list[str], settings: dict[str, Any], code: str) -> None:
     server, config = model(**settings) if "model" not in settings else model()
     if "model" in settings:
         config.write_text(config.read_text().replace("model: m", "model: embedded"))
     done = here("explain", flagged, "--config", config, *arguments)
-    assert done.returncode == 1 and said in done.stderr and not server.bodies, done.stdout + done.stderr
+    fails(done, code)
+    assert not server.bodies
 
 
 def test_a_job_without_a_reasoner_says_how_to_name_one(flagged: Path) -> None:
-    done = here("explain", flagged)
-    assert done.returncode == 1 and "base_url" in done.stderr
+    fails(here("explain", flagged), "explain.no-reasoner")
 
 
 def test_another_model_is_refused(flagged: Path, model: Model) -> None:
@@ -256,7 +258,7 @@ def test_another_model_is_refused(flagged: Path, model: Model) -> None:
     assert here("explain", flagged, "--config", config).returncode == 0
     config.write_text(config.read_text().replace("model: m", "model: other"))
     done = here("explain", flagged, "--config", config)
-    assert done.returncode == 1 and "model: was 'm', is 'other'" in done.stderr
+    fails(done, "output.other-second-pass", "model: was 'm', is 'other'")
     assert here("explain", flagged, "--config", config, "--strategy", "vanilla").returncode == 0
 
 
@@ -326,4 +328,5 @@ def test_two_explain_at_once_exclude_each_other(flagged: Path, model: Model) -> 
     server, config = model()
     with locked(open_folder(str(flagged)), "explain", name=LOCK):
         done = here("explain", flagged, "--config", config, "--wait", "0")
-    assert done.returncode == 1 and "`ragassay explain`" in done.stderr and not server.bodies
+    fails(done, "output.locked", "`ragassay explain`")
+    assert not server.bodies

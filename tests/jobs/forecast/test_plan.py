@@ -20,6 +20,7 @@ from ragassay.jobs.sections import Columns
 from ragassay.pipeline.stages.split import Split
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import here, ragassay, write_job
+from tests.raises import fails
 
 UNTUNED = make_job({"slms": [{"name": "smollm2"}]})
 
@@ -181,13 +182,13 @@ def test_files_that_slow_a_job_are_warned_of() -> None:
 def test_the_command_says_what_is_missing(tmp_path: Path) -> None:
     write_logs(tmp_path / "a.parquet", example_rows(5))
     done = here("plan", tmp_path / "a.parquet", "--gpus", "8")
-    assert done.returncode == 1 and "--gpu-tokens-per-second" in done.stderr
+    fails(done, "options.gpus-without-throughput")
     done = here("plan", tmp_path / "none.parquet")
-    assert done.returncode == 1 and "error[input.missing]: " in done.stderr
+    fails(done, "input.missing")
     for name, number in (("a", 2**60 + 1), ("b", 0.5)):
         write_logs(tmp_path / f"{name}.parquet", [{**example_rows(1)[0], "n": number}])
     done = here("plan", tmp_path, "--seconds", "0")
-    assert done.returncode == 1 and "error[input.values-too-wide]: " in done.stderr
+    fails(done, "input.values-too-wide")
 
 
 def test_the_command_without_an_engine(tmp_path: Path) -> None:

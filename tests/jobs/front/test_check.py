@@ -142,7 +142,7 @@ def test_a_model_that_was_mended_is_loaded_anew(tiny_model: str, tmp_path: Path)
     slm = {"name": "tiny", "model": str(model), "engine": "transformers", "dtype": "float32", "max_model_len": 512}
     (tmp_path / "frozen.json").write_text('{"tiny": {"mu": 0.0, "sigma": 1.0, "count": 2, "low": -9.0}}')
     own = {"normalize": {"source": "frozen", "file": str(tmp_path / "frozen.json")}, "threshold": {"value": 0.3}}
-    with raises("model.transformers-not-loaded"):
+    with raises("model.engine-cannot-load"):
         ragassay.check(**FARE, job={"slms": [slm], **own})
     (model / "model.safetensors").write_bytes(weights)
     assert ragassay.check(**FARE, job={"slms": [slm], **own}).status == "ok"

@@ -15,7 +15,7 @@ from ragassay.jobs.input.parquet import TAIL_BYTES, footer_bytes
 from ragassay.jobs.input.walk import walk
 from ragassay.jobs.sections import Columns
 from tests.conftest import example_rows, write_logs
-from tests.raises import raises
+from tests.raises import raises, refuses
 
 
 def paths(uri: Path | str) -> list[str]:
@@ -87,7 +87,7 @@ def test_a_glob_of_folders_means_what_lies_in_them(tmp_path: Path) -> None:
 
 def test_a_glob_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     write_logs(tmp_path / "a.parquet", example_rows(1))
-    with raises("input.glob-syntax"):
+    with raises("input.glob-syntax", glob="[z-a].parquet"):
         find_logs(f"{tmp_path}/[z-a].parquet")
 
 
@@ -109,8 +109,9 @@ def test_what_is_passed_over_is_named_where_there_is_nothing_else(tmp_path: Path
     for name in ("a.parq", "b.pq", "c.csv", "d.parquet.gz", "e.json", "f.tsv", "g.orc"):
         (tmp_path / name).touch()
     for place in (tmp_path, tmp_path / "*"):
-        with raises("input.no-logs", suffix=".parquet"):
+        with raises("input.no-logs", suffix=".parquet") as error:
             find_logs(str(place))
+        assert "'a.parq', 'b.pq'" in error.value.fields["others"] and "2 more" in error.value.fields["others"]
 
 
 def test_a_file_of_any_name_can_be_given_itself(tmp_path: Path) -> None:
@@ -202,8 +203,9 @@ def test_what_only_looks_like_parquet_is_unreadable(tmp_path: Path, data: bytes)
 def test_a_key_that_would_be_passed_over_is_refused(tmp_path: Path, key: str) -> None:
     write_logs(tmp_path / f"{key}=1" / "a.parquet", example_rows(1))
     logs = find_logs(str(tmp_path / f"{key}=1"))
-    with raises("input.faults"):
+    with refuses("input.hidden-key") as error:
         check_logs(logs, Columns(), question_needed=True)
+    assert error.value.fields["faults"][0]["key"] == key
 
 
 def test_a_key_with_the_name_that_a_column_gets_is_refused(tmp_path: Path) -> None:

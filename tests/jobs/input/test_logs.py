@@ -86,23 +86,29 @@ def test_string_kinds_are_all_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "says"),
+    ("row", "code", "faults"),
     [
         (
-            [{"query": "q", "docs": ["c"], "answer": "a"}],
+            {"query": "q", "docs": ["c"], "answer": "a"},
             "input.missing-column",
+            [{"columns": ["question", "context", "response"], "known": "query, docs, answer"}],
         ),
-        ([{"question": 1, "context": ["c"], "response": "a"}], "input.column-shape"),
+        ({"question": 1, "context": ["c"], "response": "a"}, "input.column-shape", [{"column": "question", "type": "int64"}]),
+        ({"question": "q", "context": [{"t": "c"}], "response": "a"}, "input.column-shape", [{"column": "context"}]),
         (
-            [{"question": "q", "context": [{"t": "c"}], "response": "a"}],
+            {"question": 1, "context": ["c"], "response": 2.0},
             "input.column-shape",
+            [{"column": "question"}, {"column": "response", "type": "double"}],
         ),
-        ([{"question": 1, "context": ["c"], "response": 2.0}], "input.column-shape"),
     ],
 )
-def test_every_wrong_column_is_named_at_once(tmp_path: Path, rows: list[dict[str, Any]], says: str) -> None:
-    with refuses(says):
-        load(write_logs(tmp_path / "a.parquet", rows))
+def test_every_wrong_column_is_named_at_once(
+    tmp_path: Path, row: dict[str, Any], code: str, faults: list[dict[str, Any]]
+) -> None:
+    with raises("input.faults", count=len(faults)) as error:
+        load(write_logs(tmp_path / "a.parquet", [row]))
+    for found, fault in zip(error.value.fields["faults"], faults, strict=True):
+        assert found["code"] == code and {name: found[name] for name in fault} == fault
 
 
 def test_question_may_be_missing_where_no_prompt_uses_it(tmp_path: Path) -> None:
@@ -113,7 +119,7 @@ def test_question_may_be_missing_where_no_prompt_uses_it(tmp_path: Path) -> None
 def test_partition_keys_must_agree(tmp_path: Path) -> None:
     write_logs(tmp_path / "dt=1" / "a.parquet", example_rows(1))
     write_logs(tmp_path / "b.parquet", example_rows(1))
-    with raises("input.faults"):
+    with refuses("input.several-keys"):
         load(tmp_path)
 
 

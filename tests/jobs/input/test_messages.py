@@ -15,7 +15,7 @@ from ragassay.jobs.input.messages import can_be_messages, talk_of, talks, turns_
 from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.jobs.sections import Columns
 from tests.conftest import write_logs
-from tests.raises import raises
+from tests.raises import refuses
 
 from .test_logs import load, rows_of
 
@@ -142,11 +142,12 @@ def test_settings_that_do_not_go_together(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValidationError):
             Columns.model_validate(wrong)
-    with raises("config.invalid"):
+    with refuses("config.messages-and-columns"):
         make_job({"columns": {"messages": "m", "question": "q"}})
     write_logs(tmp_path / "a.parquet", [{"messages": 3}])
-    with raises("input.faults"):
+    with refuses("input.column-shape") as error:
         load(tmp_path, TALKS)
+    assert error.value.fields["faults"][0]["setting"] == "messages"
     assert not can_be_messages(pa.list_(pa.struct([("text", pa.string())])))
 
 

@@ -10,7 +10,7 @@ from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.sections import Columns
 from ragassay.jobs.storage import Folder, open_folder
 from tests.conftest import example_rows, write_logs
-from tests.raises import raises
+from tests.raises import fails, raises
 
 from ..conftest import here, write_job
 
@@ -93,4 +93,5 @@ def test_prefixes_of_an_object_store() -> None:
 def test_the_first_run_says_so_and_writes_nothing(root: Path) -> None:
     job = write_job(root / "job.yaml", slms=[], detectors=[{"name": "novelty", "kind": "novelty"}])
     done = here("run", root / "logs", root / "logs" / "audit", "--config", job)
-    assert done.returncode == 1 and "error[output.inside-input]: " in done.stderr and not (root / "logs" / "audit").exists()
+    fails(done, "output.inside-input")
+    assert not (root / "logs" / "audit").exists()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ragassay.jobs.input.passages import Passages, can_be_context, passages
 from ragassay.jobs.sections import Columns
-from tests.raises import raises
+from tests.raises import refuses
 
 from .test_logs import load, rows_of
 from .test_types import write
@@ -177,7 +177,7 @@ def test_one_struct_a_row_and_numbers_as_ids(tmp_path: Path) -> None:
 def test_types_that_hold_no_text_are_refused(tmp_path: Path) -> None:
     assert not can_be_context(pa.list_(pa.struct([("title", pa.string())]))) and can_be_context(pa.list_(pa.string_view()))
     write(tmp_path / "a.parquet", context=pa.array([[{"title": "x"}]] * 3))
-    with raises("input.faults"):
+    with refuses("input.column-shape"):
         load(tmp_path)
 
 

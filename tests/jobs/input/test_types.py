@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ragassay.jobs.input import check_row_ids, check_types
 from ragassay.jobs.input.types import always_fits, merge_schemas, plain, plain_type
 from ragassay.jobs.sections import Columns
-from tests.raises import raises
+from tests.raises import raises, refuses
 
 from .test_logs import load, rows_of
 
@@ -144,7 +144,7 @@ def test_strange_columns_are_carried_under_their_names(tmp_path: Path) -> None:
 def test_two_columns_of_one_name_are_refused_by_name(tmp_path: Path, name: str) -> None:
     columns = [*BASE.items(), ("tenant", ["t"]), (name, ["again"])]
     pq.write_table(pa.table([c for _, c in columns], names=[n for n, _ in columns]), tmp_path / "a.parquet")
-    with raises("input.faults"):
+    with refuses("input.same-name"):
         load(tmp_path)
 
 
@@ -156,7 +156,7 @@ def test_a_column_that_takes_the_name_of_another_is_refused(tmp_path: Path) -> N
 
 def test_a_key_twice_in_a_path_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "dt=1" / "dt=2" / "a.parquet", n=pa.array([1]))
-    with raises("input.faults"):
+    with refuses("input.repeated-key"):
         load(tmp_path)
 
 
@@ -181,7 +181,7 @@ def test_ids_of_any_type(tmp_path: Path, ids: pa.Array, expected: list[str]) -> 
 
 def test_ids_that_are_no_text_are_refused_and_null_ones_counted(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", row_id=pa.array([[1]]))
-    with raises("input.faults"):
+    with refuses("input.column-shape"):
         load(tmp_path)
     write(tmp_path / "a.parquet", row_id=pa.nulls(1))
     logs = load(tmp_path)
@@ -234,7 +234,7 @@ def test_columns_of_nothing_are_null(tmp_path: Path, name: str) -> None:
 )  # fmt: skip
 def test_contexts_that_are_no_texts_are_refused(tmp_path: Path, context: pa.Array) -> None:
     write(tmp_path / "a.parquet", context=context)
-    with raises("input.faults"):
+    with refuses("input.column-shape"):
         load(tmp_path)
 
 

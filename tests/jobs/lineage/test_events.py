@@ -25,7 +25,7 @@ from ragassay.jobs.storage import Folder, open_folder
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.manifest import Run
 from tests.conftest import example_rows, free_port, write_logs
-from tests.raises import EXAMPLE, raises
+from tests.raises import EXAMPLE, raises, refuses
 
 RUN = "20261101T030000Z-abc123"
 
@@ -166,7 +166,7 @@ def test_nobody_is_told_where_no_server_is_named(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("url", ["localhost:5000", "http://h:port", "http://[", "file:///x"])
 def test_an_address_that_is_none(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with raises("config.invalid"):
+    with refuses("config.server-address"):
         make_job({"openlineage": {"url": url}})
     monkeypatch.setenv("OPENLINEAGE_URL", url)
     heard, done = StringIO(), []

@@ -22,7 +22,7 @@ from ragassay.jobs.storage import Folder, open_folder
 from ragassay.pipeline.errors import OutputError, OutputInUse
 from ragassay.schemas.manifest import Manifest
 from tests.jobs.conftest import here
-from tests.raises import EXAMPLE, raises
+from tests.raises import EXAMPLE, fails, raises
 
 
 @pytest.fixture(params=["disk", "store"])
@@ -126,7 +126,8 @@ def test_a_command_that_is_not_to_wait_ends_at_once(tmp_path: Path, monkeypatch:
     pauses = when_it_waits(monkeypatch, lambda: None)
     with locked(folder, "run"):
         done = here(command, tmp_path, "--wait", "0")
-        assert done.returncode == 1 and "in use by another run" in done.stderr and not pauses
+        fails(done, "output.locked")
+        assert not pauses
         assert here(command, tmp_path).returncode == 1 and sum(pauses) == 600
 
 

@@ -10,6 +10,7 @@ from ragassay.schemas.columns import HALLUCINATED
 from tests.jobs.publish.conftest import Serve
 from tests.jobs.publish.outputs import IDS, row, rows, write_output
 from tests.jobs.publish.test_publish import publish, record
+from tests.raises import fails
 from tests.tool_servers import DROP_BEHIND, METHOD, Headers, Reply, Tool
 
 
@@ -83,7 +84,7 @@ def phoenix_id(there: Annotations, whose: str) -> str:
 def test_where_no_trace_is_known_the_column_is_wrong(tmp_path: Path, serve: Serve) -> None:
     tool = serve(Tool(Annotations(set()).answer))
     done = publish(write_output(tmp_path, {"": rows(5)}), tool.url, to="phoenix")
-    assert done.returncode == 1 and "knows none of the 5 traces" in done.stderr and "--trace-column" in done.stderr
+    fails(done, "publish.unknown-traces", 5)
 
 
 def test_a_name_that_phoenix_refuses(tmp_path: Path, serve: Serve) -> None:
@@ -95,7 +96,7 @@ def test_a_name_that_phoenix_refuses(tmp_path: Path, serve: Serve) -> None:
 def test_a_server_that_is_no_phoenix(tmp_path: Path, serve: Serve) -> None:
     tool = serve(Tool(lambda *_: (404, {"detail": "Not Found"})))
     done = publish(write_output(tmp_path, {"": rows(2)}), tool.url, to="phoenix")
-    assert done.returncode == 1 and "has no such API" in done.stderr
+    fails(done, "publish.no-api")
 
 
 @pytest.mark.usefixtures("quickly")

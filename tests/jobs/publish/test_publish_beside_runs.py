@@ -14,6 +14,7 @@ from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 from tests.jobs.publish.conftest import Serve
 from tests.jobs.publish.outputs import LATER, row, write_output
 from tests.jobs.publish.test_publish import publish
+from tests.raises import fails
 from tests.tool_servers import Langfuse
 
 PLACE = "dt=2026-11-20"
@@ -27,7 +28,7 @@ def test_attack_verdicts_are_sent_while_a_run_holds_the_lock(tmp_path: Path, ser
     assert set(there.named()) == {"a"}
     with locked(open_folder(str(output)), "publish", name=LOCK):
         done = publish(output, tool.url, "--wait", "0")
-    assert done.returncode == 1 and "`ragassay publish`" in done.stderr
+    fails(done, "output.locked", "`ragassay publish`")
 
 
 def test_attack_verdicts_that_a_run_replaces_while_they_are_sent_are_sent_again(

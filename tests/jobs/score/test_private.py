@@ -21,7 +21,7 @@ from ragassay.schemas.columns import Status
 from tests.chat_server import Reply, Serve, completion
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import here, read_rows, write_job
-from tests.raises import raises
+from tests.raises import fails, raises, refuses
 
 QUIET = Console(quiet=True)
 DETECTORS = [{"name": kind, "kind": kind} for kind in ("entities", "attribution", "novelty")]
@@ -98,7 +98,7 @@ def test_an_output_without_text_holds_none(folder: Path) -> None:
             assert mine == {**other, "passage_id": None, "missing": [{**item, "text": None} for item in other["missing"]]}
     assert any(at["passage_id"] for row in full.values() for at in row["evidence"] or [])
     assert any(at["missing"] for row in bare.values() for at in row["evidence"] or [])
-    with raises("output.other-settings"):  # what was to hold no text gets none later
+    with raises("output.other-settings", settings=["drop_text"]):  # what was to hold no text gets none later
         run_job(make_job(settings), str(folder / "logs"), str(folder / "bare"), QUIET)
 
 
@@ -143,8 +143,7 @@ def test_commands_that_need_text_say_so(folder: Path) -> None:
     assert here("run", folder / "logs", folder / "out", "--config", job).returncode == 0
     for command in (["review"], ["export", "--format", "messages"], ["export", "--format", "flagged"], ["explain"]):
         place = [folder / "out", *([folder / "to.jsonl"] if command[0] == "export" else [])]
-        done = here(command[0], *place, *command[1:])
-        assert done.returncode == 1 and "holds no text (drop_text)" in done.stderr, done.stderr
+        fails(here(command[0], *place, *command[1:]), "output.no-text")
     for works in ("report", "compare", "drift", "finalize"):
         done = here(works, folder / "out", "--config", job)
         assert done.returncode == 0, done.stderr
@@ -159,11 +158,12 @@ def test_commands_that_need_text_say_so(folder: Path) -> None:
 
 def test_columns_to_keep_must_be_there_and_a_cascade_needs_text(folder: Path) -> None:
     job = make_job({"slms": [], "detectors": DETECTORS, "drop_text": {"keep": ["tenat"]}})
-    with raises("input.unknown-kept-column", columns="tenat"):
+    with raises("input.unknown-kept-column", columns="tenat") as error:
         run_job(job, str(folder / "logs"), str(folder / "out"), QUIET)
+    assert "tenant" in error.value.fields["known"]
     quiet = Logs("a table", pafs.LocalFileSystem(), [])  # nothing came in
     assert carried_columns(job, quiet).names == []
-    with raises("config.invalid"):
+    with refuses("config.judge-without-text"):
         make_job({"drop_text": True, "escalate": {"to": {"name": "judge"}, "share": 0.1}})
     assert make_job({"drop_text": False}).drop_text is None and make_job({"drop_text": True}).drop_text is not None
 
@@ -229,7 +229,7 @@ def test_texts_are_redacted_before_anything_sees_them(folder: Path, function: st
     assert fingerprint(job)["redact"] == one and one["name"] == f"hide_it:{function}"
     (folder / "hide_it.py").write_text(HIDE + "# changed\n")
     assert identity(f"hide_it:{function}") != one
-    with raises("output.other-settings"):
+    with raises("output.other-settings", settings=["redact.source"]):
         run_job(job, str(folder / "secret"), str(folder / "out"), QUIET)
 
 
@@ -251,6 +251,6 @@ def test_a_redaction_that_cannot_be_used_is_refused_before_the_run(folder: Path)
     with raises("config.redact-no-function"):
         run_job(job, str(folder / "logs"), str(folder / "out"), QUIET)
     assert not (folder / "out" / "raw").exists()
-    with raises("config.invalid"):
+    with refuses("redact"):
         make_job({"redact": "no function"})
     assert len(find_logs(str(folder / "logs")).files) == 1

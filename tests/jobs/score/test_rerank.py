@@ -131,8 +131,8 @@ def test_it_is_checked_before_the_run_and_has_its_threads(tiny_model: str, tmp_p
         ({"rerank": {"engine": "vllm"}}, "rerank.engine.kind"),
         ({"rerank": {"prompt": "No passage"}}, "prompt.no-context"),
         ({"rerank": {"prompt": "{{ context | join }}{{ question }}"}}, "prompt.judged-once"),
-        ({"rerank": {}, "slms": [{"name": "rerank"}]}, "job"),
-        ({"rerank": {}, "slms": [], "detectors": [{"name": "n", "kind": "novelty"}]}, "job"),
+        ({"rerank": {}, "slms": [{"name": "rerank"}]}, "config.rerank-name"),
+        ({"rerank": {}, "slms": [], "detectors": [{"name": "n", "kind": "novelty"}]}, "config.rerank-unused"),
     ],
 )  # fmt: skip
 def test_faults_are_named(settings: dict[str, Any], says: str) -> None:

@@ -31,7 +31,7 @@ from tests.corpus.job import without_slm
 from tests.jobs.traces.exports import TOOLS, write_export
 from tests.jobs.traces.stories import stories
 from tests.jobs.traces.test_presets import night, staged
-from tests.raises import raises
+from tests.raises import raises, refuses
 
 TOLD = stories(60)
 DAY = 86_400
@@ -160,7 +160,7 @@ def test_files_that_change_are_read_again_and_others_are_not(tmp_path: Path) -> 
 def test_lines_and_files_that_can_not_be_read(tmp_path: Path) -> None:
     export, output = tmp_path / "export", tmp_path / "out"
     write(export / "1.jsonl", otlp("t1", 1e9), '{"resourceSpans": [', otlp("t2", 1e9))
-    with raises("traces.damaged"):
+    with raises("traces.damaged", uri=str(export / "1.jsonl"), where="line 2"):
         staging(export, output)
     assert not (output / RECORD).exists() and not list(output.rglob("*.parquet"))
     (export / "2.parquet").write_bytes(b"none")
@@ -201,7 +201,7 @@ def test_a_record_with_an_odd_field_is_damage(tmp_path: Path) -> None:
         {**row, "attributes": [{"key": "a", "value": {"arrayValue": "x"}}]},
     ]
     write(tmp_path / "export" / "1.jsonl", otlp("t1", 1e9), *odd, otlp("t2", 1e9))
-    with raises("traces.damaged"):
+    with raises("traces.damaged", where="record 2"):
         staging(tmp_path / "export", tmp_path / "out")
     counts = staging(tmp_path / "export", tmp_path / "out", keep_bad=True)
     assert (counts["unreadable"], counts["records"]) == (4, 6) and ids(tmp_path / "out") == {"t1": 1, "t2": 1}
@@ -215,7 +215,7 @@ def test_a_row_with_a_time_that_python_has_not_is_damage(tmp_path: Path) -> None
     table = pa.Table.from_pylist(spans).append_column("day", pa.array([1, 1 << 30, None], pa.int32()).cast(pa.date32()))
     (tmp_path / "export").mkdir()
     pq.write_table(table, tmp_path / "export" / "1.parquet")
-    with raises("traces.damaged"):
+    with raises("traces.damaged", where="a row of row group 0"):
         staging(tmp_path / "export", tmp_path / "out", 0)
     counts = staging(tmp_path / "export", tmp_path / "out", 0, keep_bad=True)
     assert counts["unreadable"] == 1 and ids(tmp_path / "out") == {"t0": 1, "t2": 1}
@@ -261,16 +261,17 @@ def test_what_is_refused(tmp_path: Path) -> None:
     (tmp_path / "csv" / "a.csv").write_text("x")
     with raises("input.no-logs", suffix=".parquet", others="; it holds 'a.csv': have traces written as Parquet or JSON Lines"):
         export_files(str(tmp_path / "csv"))
-    with raises("config.invalid"):
+    with refuses("config.preset-columns"):
         make_job({"input": {"preset": "otel"}, "columns": {"question": "q"}})
-    with raises("config.invalid"):
+    with refuses("input.preset"):
         make_job({"input": {"preset": "datadog"}})
 
 
 @pytest.mark.parametrize("setting", [{"drop_text": True}, {"redact": "privacy:hide"}])
 def test_texts_of_traces_can_not_be_kept_out_of_the_output(setting: dict[str, Any]) -> None:
-    with raises("config.invalid"):
+    with refuses("config.preset-keeps-text") as error:
         make_job({"input": {"preset": "otel"}, **setting})
+    assert error.value.fields["faults"][0]["settings"] == next(iter(setting))
     assert make_job({"input": {"preset": "otel"}, "drop_text": False})
 
 

@@ -38,7 +38,7 @@ def test_attack_a_line_without_end_is_refused_before_it_fills_the_memory(
     monkeypatch.setattr("ragassay.jobs.traces.export.LONGEST_LINE", 5000)
     huge = otlp("t2", 1e9, text="A" * 20_000)
     write(tmp_path / "export" / "1.jsonl", otlp("t1", 1e9), huge, otlp("t3", 1e9))
-    with raises("traces.damaged"):
+    with raises("traces.damaged", where="line 2"):
         staging(tmp_path / "export", tmp_path / "out")
     assert staging(tmp_path / "export", tmp_path / "out", keep_bad=True)["unreadable"] == 1
     assert ids(tmp_path / "out") == {"t1": 1, "t3": 1}

@@ -134,7 +134,7 @@ def test_one_class_is_refused(tmp_path: Path, builder: PromptBuilder) -> None:
 
 
 def test_a_missing_column_is_named(tmp_path: Path, builder: PromptBuilder) -> None:
-    with raises("train.missing-column", columns="label"):
+    with raises("path.lacks-columns", columns="label"):
         read(tmp_path, [{**ROW, "response": TWO}], builder)
 
 

@@ -114,7 +114,7 @@ def test_a_file_is_overridden_by_parts_too(tmp_path: Path) -> None:
     whole = decided(job.with_calibration(str(path)))  # the option of `finalize` sets the job file's parts aside
     assert origins(whole) == ("calibration own",) * 4 and whole.settings.threshold == 0.6
     assert origins(decided(job.with_calibration("none")))[0] == "this run"
-    with raises("config.invalid"):
+    with refuses("config.weights-of-calibration"):
         make_job({"calibration": str(path), **NOVELTY, "weights": {"n": 1}})
     with raises("config.aggregate"):
         text = replace(BUNDLED, fingerprint=known(), mean="min", positive="none").to_json()
@@ -125,10 +125,10 @@ def test_a_file_is_overridden_by_parts_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"calibration": None}, "calibration"),
+        ({"calibration": None}, "config.null-calibration"),
         ({"calibration": ""}, "calibration"),
-        ({"threshold": {"of": "history"}}, "threshold"),
-        ({"threshold": {"measured_on": "x"}}, "threshold"),
+        ({"threshold": {"of": "history"}}, "config.of-without-quantile"),
+        ({"threshold": {"measured_on": "x"}}, "config.measured-without-value"),
     ],
 )
 def test_what_contradicts_itself_names_the_way_out(settings: dict[str, Any], says: str) -> None:

@@ -21,7 +21,7 @@ from ragassay.pipeline.slm.prompt import check_template
 from ragassay.pipeline.token_tree.attention import NAME, register
 from ragassay.pipeline.token_tree.tree import grow
 from ragassay.pipeline.tune.lora import label_logprobs, load_for_training
-from tests.raises import raises
+from tests.raises import raises, refuses
 
 PROMPT = "{% for p in context %}{{ p }}{% endfor %} {{ question }} {{ sentence }} True?"
 PROMPTS = [[1, 50 + i, 60, 70 + i, 9] for i in range(20)]
@@ -96,7 +96,7 @@ def test_nothing_of_this_machine_is_in_an_adapter(adapter: Path, tiny_model: str
 
 
 def test_another_prompt_is_refused(adapter: Path) -> None:
-    with raises("config.invalid"):
+    with refuses("config.adapter-setting"):
         make_job({"slms": [{"name": "a", "adapter": str(adapter), "prompt": "{{ context[0] }} {{ sentence }}"}]})
 
 

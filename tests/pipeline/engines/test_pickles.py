@@ -39,7 +39,7 @@ def pickled(tiny_model: str, tmp_path: Path) -> Path:
 def test_attack_pickled_weights_are_refused_by_every_loader(pickled: Path, tmp_path: Path) -> None:
     with raises("model.pickled-weights", file="pytorch_model.bin"):
         prepare(str(pickled))
-    with raises("model.transformers-not-loaded", member="m"):
+    with raises("model.engine-cannot-load", member="m"):
         load_causal_lm(Slm(name="m", model=str(pickled)), str(pickled), "float32", 0.0)
     with raises("model.embedding-not-loaded"):
         Encoder(str(pickled), 1)

@@ -60,7 +60,7 @@ def tokenizer_with(template: str, rendered: list[str]) -> Any:
 
 @pytest.mark.parametrize("bomb", [*LOOPS.values(), *GROWS.values()], ids=[*LOOPS, *GROWS])
 def test_attack_a_prompt_that_loops_or_grows_is_refused(bomb: str) -> None:
-    with raises("prompt.unusable", "prompt.syntax", member="SLM 'm'"):
+    with raises("prompt.unusable", member="SLM 'm'"):
         check_template(Slm(name="m", prompt=bomb + WHOLE))
 
 

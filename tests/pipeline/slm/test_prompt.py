@@ -164,11 +164,11 @@ def test_prompt_needs_the_sentence_once(prompt: str) -> None:
 @pytest.mark.parametrize(
     ("prompt", "says"),
     [
-        ("{{ contexts }} {{ sentence }}", "prompt.syntax"),
+        ("{{ contexts }} {{ sentence }}", "prompt.unusable"),
         ("{{ question }} {{ sentence }}", "prompt.no-context"),
         ("{{ context[0] }} {{ sentence }}", "prompt.no-context"),
         ("{{ context | join }} {{ question | upper }} {{ sentence }}", "prompt.filtered"),
-        ("{{ context | join }} {{ 'a' + 1 }} {{ sentence }}", "prompt.syntax"),
+        ("{{ context | join }} {{ 'a' + 1 }} {{ sentence }}", "prompt.unusable"),
     ],
 )
 def test_prompt_holds_every_text_whole(prompt: str, says: str) -> None:
@@ -182,5 +182,5 @@ def test_labels_beyond_ascii_are_the_right_token(tokenizer: Any) -> None:
 
 @pytest.mark.parametrize("prompt", ["{{ sentence", "{{ sentence.__class__.__mro__ }}", "{% for p in context %}{{ sentence }}"])
 def test_prompt_is_sandboxed_and_checked(prompt: str) -> None:
-    with raises("prompt.syntax", member="SLM 'm'"):
+    with raises("prompt.unusable", member="SLM 'm'"):
         check_template(Slm(name="m", prompt=prompt))

@@ -170,9 +170,9 @@ def test_members_are_read_together_where_only_the_score_differs() -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"score": "eigenscore", "text": "own"}, "uncertainty.0"),
-        ({"score": "lexical_similarity", "in_ensemble": True}, "uncertainty.0"),
-        ({"text": "own", "in_ensemble": True}, "uncertainty.0"),
+        ({"score": "eigenscore", "text": "own"}, "config.samples-of-own"),
+        ({"score": "lexical_similarity", "in_ensemble": True}, "config.no-sentence-value"),
+        ({"text": "own", "in_ensemble": True}, "config.no-sentence-value"),
         ({"prompt": "No passages here"}, "prompt.no-context"),
         ({"prompt": "{% for p in context %}{{ p }}{% endfor %} {{ response }}"}, "prompt.judged-once"),
         ({"engine": "vllm"}, "uncertainty.0.engine.kind"),

@@ -14,6 +14,7 @@ from ragassay.jobs.decide.review.sample import Drawn
 from ragassay.jobs.output.scored_dataset import DataFile, Position
 from ragassay.jobs.visible import visible
 from tests.jobs.conftest import here
+from tests.raises import fails
 
 DRAWN = Drawn(Position(DataFile("dt=1/team=a%20b", "scored/a.parquet"), 0), "flagged, near the threshold", 0.25)
 texts = st.text(st.characters() | st.sampled_from("<>&'\"\u2028\ud800\u202e\r\n😀/"), max_size=40)
@@ -82,18 +83,18 @@ def test_the_command_writes_where_it_is_told_and_nowhere_else(scored: Path, tmp_
     assert (scored / "review.html").read_text() == first  # the same output and seed
     file = tmp_path / "precious.txt"
     file.write_text("mine")
-    for place, said in (
-        (file, "is no review page of ours"),
-        (scored / "raw" / "x.html", "own data"),
-        (tmp_path, "is a folder"),
+    for place, code in (
+        (file, "options.to-foreign-page"),
+        (scored / "raw" / "x.html", "output.file-inside"),
+        (tmp_path, "path.is-folder"),
     ):
-        refused = here("review", scored, "--to", place)
-        assert refused.returncode == 1 and said in refused.stderr
+        fails(here("review", scored, "--to", place), code)
     assert file.read_text() == "mine"
     theirs = tmp_path / "theirs.html"
     for page in ("<!doctype html><title>Their review</title>", "<!doctype html><title>RAGAssay report: out</title>"):
         theirs.write_text(page)
         refused = here("review", scored, "--to", theirs)
-        assert refused.returncode == 1 and "is no review page of ours" in refused.stderr and theirs.read_text() == page
+        fails(refused, "options.to-foreign-page")
+        assert theirs.read_text() == page
     assert here("review", scored, "--to", tmp_path / "a.html", "--level", "responses", "--log-format", "json").returncode == 0
     assert '"level": "responses"' in (tmp_path / "a.html").read_text()

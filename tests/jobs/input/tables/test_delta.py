@@ -234,7 +234,7 @@ def test_an_empty_table_and_one_among_files(tmp_path: Path) -> None:
     write_deltalake(path, table(0).slice(0, 0))
     assert sum(file.rows or 0 for file in load(path).files) == 0
     write_logs(tmp_path / "logs" / "a.parquet", table(0).to_pylist())
-    with raises("input.holds-table"):
+    with raises("input.holds-table", table=str(tmp_path / "logs" / "t")):
         find_logs(str(tmp_path / "logs"))
     with raises("input.no-table", option="input.version"):
         load(tmp_path / "logs" / "a.parquet", version=1)
