@@ -25,59 +25,28 @@ _IN_ATTRIBUTES = Places(
 
 LANGFUSE = Tool(  # the scheduled export to blob storage: `observations_v2/`, or `observations/` with `traces/`
     span=Places(
-        needs="type",
-        lacks="datatype observationid",  # which scores have
-        trace_id="traceid",
-        span_id="id",
-        parent_id="parentobservationid",
-        root="isrootobservation",
-        root_name="tracename",
-        name="name",
-        start="starttime",
-        end="endtime",
-        status="level",
-        phase="type",
-        ended="EVENT",  # a moment
-        kind="type",
-        question="input",
-        response="output",
-        session="sessionid",
-        user="userid",
-        model="providedmodelname model",
+        needs="type", lacks="datatype observationid",  # scores have these
+        span_id="id", parent_id="parentobservationid", root="isrootobservation", root_name="tracename",
+        status="level", phase="type", ended="EVENT",  # a moment
+        kind="type", question="input", response="output", model="providedmodelname model",
     ),
     trace=Places(
-        needs="timestamp",
-        lacks="datatype observationid traceid",
-        trace_id="id",
-        name="name",
-        start="timestamp",
-        question="input",
-        response="output",
-        session="sessionid",
-        user="userid",
+        needs="timestamp", lacks="datatype observationid traceid",
+        trace_id="id", start="timestamp", end="", question="input", response="output",
     ),
-)
+)  # fmt: skip
 
 LANGSMITH = Tool(  # the bulk export of runs as Parquet, or runs as JSON Lines
     span=Places(
         objects={"extra": "extra", "metadata": "metadata extra.metadata", "parameters": "extra.invocationparams"},
-        trace_id="traceid",
-        span_id="id",
-        parent_id="parentrunid",
-        name="name",
-        start="starttime",
-        end="endtime",
-        status="status",
-        error="error",
-        kind="runtype",
-        question="inputs",
-        response="outputs",
+        span_id="id", parent_id="parentrunid", status="status", error="error",
+        kind="runtype", question="inputs", response="outputs",
         session="metadata.sessionid metadata.threadid metadata.conversationid",
         user="metadata.userid metadata.user",
         model="metadata.lsmodelname metadata.modelname parameters.model parameters.modelname",
     ),
     root_is_trace=True,
-)
+)  # fmt: skip
 
 PHOENIX = Tool(  # a data frame of spans written as Parquet, or spans as JSON Lines
     span=replace(
@@ -86,9 +55,6 @@ PHOENIX = Tool(  # a data frame of spans written as Parquet, or spans as JSON Li
         trace_id="context.traceid traceid",
         span_id="context.spanid spanid indexlevel0",
         parent_id="parentid parentspanid",
-        name="name",
-        start="starttime",
-        end="endtime",
         status="statuscode",
     ),
     attributes="attributes",
@@ -99,53 +65,36 @@ MLFLOW = Tool(  # what `search_traces` gives, as Parquet or JSON Lines, or trace
     span=replace(
         _IN_ATTRIBUTES,
         objects={"": "context", "status": "status"},
-        trace_id="mlflow.traceRequestId",
-        span_id="spanid",
-        parent_id="parentspanid parentid",
-        name="name",
-        start="starttimeunixnano starttimens starttime",
-        end="endtimeunixnano endtimens endtime",
+        trace_id="mlflow.traceRequestId", span_id="spanid", parent_id="parentspanid parentid",
+        start="starttimeunixnano starttimens starttime", end="endtimeunixnano endtimens endtime",
         status="status.code statuscode status",
         events="events",
     ),
     trace=Places(
         objects={
-            "trace": "trace",
-            "": "trace.info info",
-            "data": "trace.data data",
-            "metadata": "tracemetadata requestmetadata",
-            "tags": "tags",
+            "trace": "trace", "": "trace.info info", "data": "trace.data data",
+            "metadata": "tracemetadata requestmetadata", "tags": "tags",
         },
         needs="state status request",
-        trace_id="traceid requestid",
-        name="tags.mlflow.tracename",
-        start="requesttime timestampms",
-        status="state status",
-        phase="state status",
-        ended="OK ERROR",
-        question="request requestpreview",
-        response="response responsepreview",
-        session="metadata.mlflow.trace.session",
-        user="metadata.mlflow.trace.user",
+        trace_id="traceid requestid", name="tags.mlflow.tracename", start="requesttime timestampms", end="",
+        status="state status", phase="state status", ended="OK ERROR",
+        question="request requestpreview", response="response responsepreview",
+        session="metadata.mlflow.trace.session", user="metadata.mlflow.trace.user",
     ),
     lists=("spans data.spans",),
     is_span=False,
     attributes="attributes",
+    are_json=True,
     beside={"inputs": "mlflow.spanInputs", "outputs": "mlflow.spanOutputs", "spantype": "mlflow.spanType"},
     read_id=hexadecimal,
-)
+)  # fmt: skip
 
 OTEL = Tool(  # OTLP as JSON, a request a line, or spans as rows of Parquet
     span=replace(
         _IN_ATTRIBUTES,
         objects={"status": "status"},
-        trace_id="traceid",
-        span_id="spanid",
-        parent_id="parentspanid",
-        name="name spanname",
-        start="starttimeunixnano starttime timestamp",
-        end="endtimeunixnano endtime",
-        duration="duration",
+        span_id="spanid", parent_id="parentspanid", name="name spanname",
+        start="starttimeunixnano starttime timestamp", end="endtimeunixnano endtime", duration="duration",
         status="status.code statuscode status",
         events="events",
     ),
@@ -153,7 +102,7 @@ OTEL = Tool(  # OTLP as JSON, a request a line, or spans as rows of Parquet
     attributes="attributes span_attributes SpanAttributes spanAttributes",
     read_id=hexadecimal,
     read_trace_id=hexadecimal,
-)
+)  # fmt: skip
 
 PRESETS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[Span]]] = {
     name: partial(spans_of, tool)

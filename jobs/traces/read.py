@@ -67,14 +67,14 @@ class Places:
     objects: Mapping[str, str] = field(default_factory=dict)
     needs: str = ""
     lacks: str = ""
-    trace_id: str = ""
+    trace_id: str = "traceid"
     span_id: str = ""
     parent_id: str = ""
     root: str = ""
     root_name: str = ""
-    name: str = ""
-    start: str = ""
-    end: str = ""
+    name: str = "name"
+    start: str = "starttime"
+    end: str = "endtime"
     duration: str = ""
     status: str = ""
     error: str = ""
@@ -88,8 +88,8 @@ class Places:
     response: str = ""
     completion: str = ""
     documents: str = ""
-    session: str = ""
-    user: str = ""
+    session: str = "sessionid"
+    user: str = "userid"
     model: str = ""
 
 
@@ -103,6 +103,7 @@ class Tool:
         lists: A field of the record with a list, of its items likewise, down to the spans; none where records are spans.
         is_span: Whether a record without lists is a span.
         attributes: Fields with attributes, which may be JSON; none where all stands in fields.
+        are_json: Whether each attribute by itself is JSON.
         beside: Field -> the attribute in whose place it stands.
         read_id: Reads the ids of spans.
         read_trace_id: Reads the ids of traces.
@@ -114,6 +115,7 @@ class Tool:
     lists: tuple[str, ...] = ()
     is_span: bool = True
     attributes: str = ""
+    are_json: bool = False
     beside: Mapping[str, str] = field(default_factory=dict)
     read_id: Callable[[Any], str | None] = span_id
     read_trace_id: Callable[[Any], str | None] = text
@@ -184,10 +186,9 @@ def _span(tool: Tool, record: Mapping[str, Any], trace_id: str | None) -> Span |
         return None
     name = text(first(fields, places.name))
     kind, documents = _kind_and_documents(tool, values, name)
-    texts = [(places.question, places.prompt), (places.response, places.completion)]
     asked, said = (
         tool.content(values, f"{messages} {value}" if kind is Kind.GENERATION else f"{value} {messages}")
-        for value, messages in texts
+        for value, messages in ((places.question, places.prompt), (places.response, places.completion))
     )
     if tool.attributes:
         by_events = _event_messages(first(fields, places.events))
@@ -215,6 +216,7 @@ def _values(tool: Tool, record: Mapping[str, Any], fields: Mapping[str, Any]) ->
     if not tool.attributes:
         return fields
     found = attributes_of(record, tool.attributes)
+    found = {name: unquoted(value) for name, value in found.items()} if tool.are_json else found
     for name, attribute in tool.beside.items():
         if str(fields.get(name) or "UNKNOWN").upper() != "UNKNOWN":
             found.setdefault(attribute, fields[name])
@@ -258,12 +260,9 @@ def _kind_and_documents(tool: Tool, values: Mapping[str, Any], name: str | None)
 
 def _put_out(output: Any) -> tuple[Document, ...] | None:
     """The documents in the output of a retrieval; one of text is a document, None says that there is no output."""
-    found = documents_in(output)
-    if found is not None:
-        return tuple(found)
     if isinstance(output, str) and output.strip():
         return (Document(whole(output)),)
-    return None if output in (None, "") else ()
+    return None if output in (None, "") else tuple(documents_in(output) or ())
 
 
 def _messages(value: Any) -> Any:
@@ -280,12 +279,8 @@ def _message(item: Mapping[str, Any]) -> Mapping[str, Any]:
     fields = _without("message.", inner if isinstance(inner, Mapping) and "role" not in item else item)
     contents = listed(fields, "contents")
     if fields.get("content") is None and contents:
-        parts = [part for part in contents if isinstance(part, Mapping)]
-        held = [part.get("message_content") for part in parts]
-        fields["content"] = [
-            _without("message_content.", below if isinstance(below, Mapping) else part)
-            for below, part in zip(held, parts, strict=True)
-        ]
+        held = [(part, part.get("message_content")) for part in contents if isinstance(part, Mapping)]
+        fields["content"] = [_without("message_content.", inner if isinstance(inner, Mapping) else one) for one, inner in held]
     if isinstance(fields.get("parts"), list) and "content" not in fields:
         fields["content"] = [part for part in fields.pop("parts") if isinstance(part, Mapping)]
     return fields if "role" in fields else item
@@ -305,9 +300,8 @@ def _event_messages(events: Any) -> tuple[list[dict[str, Any]], list[dict[str, A
         content = first(values, "content gen_ai.prompt gen_ai.completion")
         if name == "gen_ai.choice":
             inner = unquoted(values.get("message"))
-            content = (
-                content or (inner.get("content") if isinstance(inner, Mapping) else inner) or values.get("message.content")
-            )
+            inner = inner.get("content") if isinstance(inner, Mapping) else inner
+            content = content or inner or values.get("message.content")
         if not content:
             continue
         content_text = text_of(unquoted(content)) or str(content)

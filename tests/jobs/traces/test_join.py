@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ragassay.jobs.input.documents import Document
 from ragassay.jobs.traces.join import _inside, joined, unique
-from ragassay.jobs.traces.spans import Kind, Span, from_batch, to_table
+from ragassay.jobs.traces.spans import Kind, Span
 
 DAY = 86_400_000_000
 A, B, C = (Document(f"Text {name}.", name) for name in "abc")
@@ -121,10 +121,6 @@ def test_what_is_missing_is_said(documents: tuple[Document, ...] | None, note: s
 def test_traces_without_times_have_a_place() -> None:
     found = joined([replace(one, start=None, end=None) for one in TRACE])
     assert found.day == "unknown" and found.row["start_time"] is None
-
-
-def test_spans_come_back_from_a_table() -> None:
-    assert [one for batch in to_table(TRACE).to_batches() for one in from_batch(batch)] == TRACE
 
 
 PARENTS = st.lists(st.none() | st.integers(0, 12), min_size=1, max_size=12)

@@ -333,7 +333,6 @@ def test_rows_are_partitioned_by_the_day_they_began(tmp_path: Path) -> None:
         for path in (tmp_path / "out").rglob("*.parquet")
     }
     assert found == {"dt=2026-11-22": ["t1"], "dt=2026-11-23": ["t2"], "dt=unknown": ["t3"]}
-    assert replace(record(tmp_path / "out"), part=1).to_json()
 
 
 def test_an_output_with_staged_traces_can_be_moved(tmp_path: Path) -> None:
