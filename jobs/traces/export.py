@@ -115,9 +115,12 @@ def _rows(fs: pafs.FileSystem, file: LogFile, damaged: Callable[[Damage], None],
 
 
 def _as_records(batch: pa.RecordBatch, damaged: Callable[[Damage], None], damage: Damage) -> Iterator[Record]:
-    """Rows as Python has them, less those with what it can't have, such as a time in the year 10,000."""
+    """Rows as Python has them, less those with what it can't have, such as a time in the year 10,000.
+
+    Bytes that are no UTF-8 are shown as they are elsewhere.
+    """
     try:
-        columns = [_values(plain(column)) for column in batch.columns]
+        columns = [mended(_coarse(plain(column)))[0].to_pylist() for column in batch.columns]
     except (ValueError, OverflowError) as error:
         if len(batch) == 1:
             damaged(replace(damage, reason=text(error) or type(error).__name__))
@@ -128,12 +131,8 @@ def _as_records(batch: pa.RecordBatch, damaged: Callable[[Damage], None], damage
     yield from (dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True))
 
 
-def _values(array: pa.Array) -> list[Any]:
-    """Values as Python has them, without nanoseconds; bytes that are no UTF-8 are shown as they are elsewhere."""
-    return list(mended(_coarse(array))[0].to_pylist())
-
-
 def _coarse(array: pa.Array) -> pa.Array:
+    """Times as Python can have them, without nanoseconds; the rest stays."""
     if pa.types.is_timestamp(array.type) and array.type.unit == "ns":
         return array.cast(pa.timestamp("us", array.type.tz), safe=False)
     if pa.types.is_duration(array.type) or pa.types.is_time(array.type):

@@ -32,7 +32,10 @@ def by_name(record: Mapping[Any, Any]) -> dict[str, Any]:
 
 def first(fields: Mapping[str, Any], names: str) -> Any:
     """The first field that is there and not empty; None where there is none."""
-    return next((fields[name] for name in names.split() if fields.get(name) not in (None, "")), None)
+    for name in names.split():
+        if (value := fields.get(name)) is not None and value != "":
+            return value
+    return None
 
 
 def object_of(value: Any) -> Mapping[str, Any]:

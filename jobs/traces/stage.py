@@ -109,7 +109,7 @@ def stage(export: Logs, output: Folder, preset: str, hold_days: float, keep_bad:
     if not fresh and not work.counts["traces"]:  # what waits waits on: nothing has changed
         _sweep(output, record)
         return {}
-    work.record = replace(work.record, counts=dict(work.counts))
+    work.record.counts = dict(work.counts)
     output.write(RECORD, work.record.to_json())
     _sweep(output, work.record)
     return dict(work.counts)
