@@ -3,12 +3,12 @@
 import gzip
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from io import TextIOWrapper
-from typing import Any
+from io import StringIO, TextIOWrapper
+from typing import Any, TextIO
 
 import pyarrow as pa
 from pyarrow import fs as pafs
@@ -19,9 +19,7 @@ from ragassay.jobs.input.find import find_files
 from ragassay.jobs.input.parquet import footer_bytes
 from ragassay.jobs.input.text import mended
 from ragassay.jobs.input.types import plain, rebuilt
-from ragassay.jobs.traces import errors
 from ragassay.jobs.traces.fields import text
-from ragassay.pipeline.errors import InputError
 from ragassay.schemas.traces import ExportFile
 
 BATCH_ROWS = 512
@@ -51,10 +49,7 @@ class Damage:
 
 
 def export_files(uri: str) -> Logs:
-    """Find the files of an export: Parquet, JSON Lines or JSON, compressed or not, by the ends of their names.
-
-    Args:
-        uri: A file, a folder (searched below), a glob, on a disk or an object store.
+    """Find the files of an export by the ends of their names: a file, a folder (searched below) or a glob.
 
     Raises:
         InputError: There is none, or the place can't be read.
@@ -64,13 +59,14 @@ def export_files(uri: str) -> Logs:
 
 def seal(fs: pafs.FileSystem, file: LogFile) -> ExportFile:
     """What tells whether a file is the one that was read; its bytes are read, of Parquet the footer alone."""
+    found = blake2b(digest_size=16)
     with fs.open_input_file(file.fs_path) as source:
         if file.fs_path.lower().endswith(PARQUET):
-            return ExportFile(file.size, file.mtime, blake2b(footer_bytes(source), digest_size=16).hexdigest())
-        found = blake2b(digest_size=16)
-        while chunk := source.read(_CHUNK):
-            found.update(chunk)
-        return ExportFile(file.size, file.mtime, found.hexdigest())
+            found.update(footer_bytes(source))
+        else:
+            while chunk := source.read(_CHUNK):
+                found.update(chunk)
+    return ExportFile(file.size, file.mtime, found.hexdigest())
 
 
 def records(
@@ -93,7 +89,10 @@ def records(
         with closing(fs.open_input_stream(file.fs_path, compression=None)) as stream:
             zipped = file.fs_path.lower().endswith(".gz")
             with TextIOWrapper(gzip.open(stream) if zipped else stream, encoding="utf-8-sig", errors="replace") as lines:
-                yield from _lines(lines, file, damaged)
+                try:
+                    yield from _lines(lines, file, damaged)
+                except (OSError, EOFError, zlib.error) as error:  # a compressed file that is cut off
+                    damaged(Damage(file.uri, "its end", str(error)))
 
 
 def _rows(fs: pafs.FileSystem, file: LogFile, damaged: Callable[[Damage], None], buffer: int | None) -> Iterator[Record]:
@@ -112,9 +111,12 @@ def _rows(fs: pafs.FileSystem, file: LogFile, damaged: Callable[[Damage], None],
 
 
 def _as_records(batch: pa.RecordBatch, damaged: Callable[[Damage], None], damage: Damage) -> Iterator[Record]:
-    """Rows as Python has them, less those with what it can't have, such as a time in the year 10,000."""
+    """Rows as Python has them, less those with what it can't have, such as a time in the year 10,000.
+
+    Bytes that are no UTF-8 are shown as they are elsewhere.
+    """
     try:
-        columns = [_values(plain(column)) for column in batch.columns]
+        columns = [mended(_coarse(plain(column)))[0].to_pylist() for column in batch.columns]
     except (ValueError, OverflowError) as error:
         if len(batch) == 1:
             damaged(replace(damage, reason=text(error) or type(error).__name__))
@@ -125,78 +127,44 @@ def _as_records(batch: pa.RecordBatch, damaged: Callable[[Damage], None], damage
     yield from (dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True))
 
 
-def _values(array: pa.Array) -> list[Any]:
-    """Values as Python has them, without nanoseconds; bytes that are no UTF-8 are shown as they are elsewhere."""
-    return list(mended(_coarse(array))[0].to_pylist())
-
-
 def _coarse(array: pa.Array) -> pa.Array:
+    """Times as Python can have them, without nanoseconds; the rest stays."""
     if pa.types.is_timestamp(array.type) and array.type.unit == "ns":
         return array.cast(pa.timestamp("us", array.type.tz), safe=False)
     if pa.types.is_duration(array.type) or pa.types.is_time(array.type):
         return array.cast(pa.int64() if array.type.bit_width == 64 else pa.int32())
-    return rebuilt(array, _coarse) if pa.types.is_nested(array.type) and holds_times(array.type) else array
+    return rebuilt(array, _coarse) if pa.types.is_nested(array.type) and _holds_times(array.type) else array
 
 
-def holds_times(kind: pa.DataType) -> bool:
+def _holds_times(kind: pa.DataType) -> bool:
     """Whether a plain type is a time, or has one inside."""
     if pa.types.is_nested(kind):
-        return any(holds_times(kind.field(i).type) for i in range(kind.num_fields))
+        return any(_holds_times(kind.field(i).type) for i in range(kind.num_fields))
     return bool(pa.types.is_temporal(kind))
 
 
-def _lines(lines: TextIOWrapper, file: LogFile, damaged: Callable[[Damage], None]) -> Iterator[Record]:
+def _lines(lines: TextIO, file: LogFile, damaged: Callable[[Damage], None]) -> Iterator[Record]:
     """Records of JSON Lines; of a file that is one JSON value, over many lines or in a list, its items."""
-    try:
-        for number, line in enumerate(_bounded(lines), 1):
-            if line is None:
-                damaged(Damage(file.uri, f"line {number}", f"it has more than {LONGEST_LINE >> 20} Mi characters"))
-                continue
-            if not line.strip():
-                continue
-            try:
-                yield from _items(json.loads(line))
-            except (ValueError, RecursionError) as error:
-                if number == 1 and _goes_on(error, line):
-                    yield from _whole(line, lines, file, damaged)
-                    return
-                damaged(Damage(file.uri, f"line {number}", text(error) or "no JSON"))
-    except (OSError, EOFError, zlib.error) as error:  # a compressed file that is cut off
-        damaged(Damage(file.uri, "its end", str(error)))
-
-
-def _bounded(lines: TextIOWrapper) -> Iterator[str | None]:
-    """Lines; None for one that is too long. The first may be a whole file: a list, or an object that holds one."""
-    first = lines.readline()
-    if first:
-        yield first
-    while line := lines.readline(LONGEST_LINE):
-        if len(line) < LONGEST_LINE or line.endswith("\n"):
-            yield line
-            continue
-        while (rest := lines.readline(_CHUNK)) and not rest.endswith("\n"):
-            pass
-        yield None
-
-
-def _goes_on(error: ValueError | RecursionError, line: str) -> bool:
-    """Whether a line is the beginning of a value over many lines: nothing is wrong with it but its end."""
-    return isinstance(error, json.JSONDecodeError) and error.pos >= len(line.rstrip())
-
-
-def _whole(first: str, rest: Iterable[str], file: LogFile, damaged: Callable[[Damage], None]) -> Iterator[Record]:
-    """A file that is one value; where it is none, its lines but the first."""
-    others = list(rest)
-    try:
-        yield from _items(json.loads("".join([first, *others])))
-    except (ValueError, RecursionError) as error:
-        damaged(Damage(file.uri, "line 1", text(error) or "no JSON"))
-        for number, line in enumerate(others, 2):
+    number, line = 1, lines.readline()  # it may be a whole file
+    while line:
+        try:
+            if number > 1 and len(line) == LONGEST_LINE and not line.endswith("\n"):
+                while (rest := lines.readline(_CHUNK)) and not rest.endswith("\n"):
+                    pass
+                raise ValueError(f"it has more than {LONGEST_LINE >> 20} Mi characters")
             if line.strip():
+                yield from _items(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            reason = error
+            if number == 1 and isinstance(error, json.JSONDecodeError) and error.pos >= len(line.rstrip()):
+                rest = lines.read()  # nothing is wrong with it but its end: it is a value over many lines
                 try:
-                    yield from _items(json.loads(line))
+                    yield from _items(json.loads(line + rest))
+                    return
                 except (ValueError, RecursionError) as wrong:
-                    damaged(Damage(file.uri, f"line {number}", text(wrong) or "no JSON"))
+                    reason, lines = wrong, StringIO(rest)
+            damaged(Damage(file.uri, f"line {number}", text(reason) or "no JSON"))
+        number, line = number + 1, lines.readline(LONGEST_LINE)
 
 
 def _items(value: Any) -> Iterator[Record]:
@@ -205,19 +173,8 @@ def _items(value: Any) -> Iterator[Record]:
     Raises:
         ValueError: It is a number or a text.
     """
-    if isinstance(value, list):
-        yield from (item for item in value if isinstance(item, Mapping))
-    elif isinstance(value, Mapping):
-        inner = next((value[name] for name in ("data", "runs", "traces") if isinstance(value.get(name), list)), None)
-        if inner is None:
-            yield value
-        else:
-            yield from (item for item in inner if isinstance(item, Mapping))
-    else:
+    if isinstance(value, Mapping):
+        value = next((value[name] for name in ("data", "runs", "traces") if isinstance(value.get(name), list)), [value])
+    if not isinstance(value, list):
         raise ValueError("no object")
-
-
-def nothing_in(uri: str, preset: str, read: int, names: Sequence[str]) -> InputError:
-    """What to say of an export in which there is no span."""
-    shown = f", with fields such as {', '.join(map(repr, names[:8]))}" if names else ""
-    return InputError(errors.NONE_KNOWN, uri=uri, records=read, preset=preset, names=shown)
+    yield from (item for item in value if isinstance(item, Mapping))

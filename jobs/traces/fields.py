@@ -1,32 +1,83 @@
-"""Reading the fields of exports: times, ids, flags, and attributes in the shapes that tools and collectors write them in."""
+"""Reading the fields of exports: names, ids, times, and attributes in the shapes that tools and collectors write them in.
+
+Where several names are given they are one text, with blanks between them.
+"""
 
 import base64
 import json
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from ragassay.jobs.input.documents import lenient, plain_name, whole
 
+EMPTY: tuple[Any, ...] = (None, "", [], {})
 _INDEXED = re.compile(r"(\d+)\.?(.*)", re.DOTALL)
-_SCALES = ((10**17, 1000), (10**14, 1))  # larger numbers are nanoseconds, then microseconds
-_MILLIS, _SECONDS = 1000, 1_000_000
+_SCALES = ((10**17, 1, 1000), (10**14, 1, 1), (10**11, 1000, 1), (0, 1_000_000, 1))
+"""Sizes of nano-, micro-, milliseconds and seconds since 1970, and by what each is multiplied and divided."""
+
 _FIRST, _LAST = -62_135_510_400_000_000, 253_402_214_400_000_000  # a day within the years 1 and 9999
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def by_name(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields by their plain names: `trace_id`, `traceId` and `TraceId` are one."""
+def by_name(record: Mapping[Any, Any]) -> dict[str, Any]:
+    """Fields that hold something by their plain names: `trace_id`, `traceId` and `TraceId` are one."""
     found: dict[str, Any] = {}
     for name, value in record.items():
-        found.setdefault(plain_name(str(name)), value)
+        if value is not None:
+            found.setdefault(plain_name(str(name)), value)
     return found
 
 
-def first(fields: Mapping[str, Any], *names: str) -> Any:
+def first(fields: Mapping[str, Any], names: str) -> Any:
     """The first field that is there and not empty; None where there is none."""
-    return next((fields[name] for name in names if fields.get(name) not in (None, "")), None)
+    for name in names.split():
+        if (value := fields.get(name)) is not None and value != "":
+            return value
+    return None
+
+
+def object_of(value: Any) -> Mapping[str, Any]:
+    """The object that a value is: as such, as JSON, as a map of Arrow's, or as OTLP's keys and values; else an empty one."""
+    value = lenient(value)
+    if isinstance(value, Mapping):
+        return value
+    found = {}
+    for item in value if isinstance(value, list | tuple) else ():
+        if isinstance(item, Mapping) and "key" in item:
+            found[str(item["key"])] = any_value(item.get("value"))
+        elif isinstance(item, tuple) and len(item) == 2:
+            found[str(item[0])] = item[1]
+    return found
+
+
+def list_of(value: Any) -> Sequence[Any]:
+    """The list that a value is, as such or as JSON; else an empty one."""
+    value = lenient(value)
+    return value if isinstance(value, list | tuple) else ()
+
+
+def any_value(value: Any) -> Any:
+    """A value as OTLP writes it: an object that says of which type it is."""
+    if not isinstance(value, Mapping):
+        return value
+    fields = by_name(value)
+    if "arrayvalue" in fields:
+        return [any_value(item) for item in by_name(fields["arrayvalue"]).get("values") or []]
+    if "kvlistvalue" in fields:
+        return object_of(by_name(fields["kvlistvalue"]).get("values"))
+    return int(fields["intvalue"]) if "intvalue" in fields else first(fields, "stringvalue boolvalue doublevalue bytesvalue")
+
+
+def unquoted(value: Any) -> Any:
+    """A value that was written as JSON, a string in quotes too; any other stays as it is."""
+    if isinstance(value, str) and (value[:1] == '"' or value == "null"):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return lenient(value)
 
 
 def text(value: Any) -> str | None:
@@ -39,17 +90,7 @@ def text(value: Any) -> str | None:
 def span_id(value: Any) -> str | None:
     """An id of a span; an id of zeros, as some write for none, is None."""
     found = text(value)
-    return None if found is None or not found.strip("0") else found
-
-
-def unquoted(value: Any) -> Any:
-    """A value that was written as JSON, a string in quotes too; any other stays as it is."""
-    if isinstance(value, str) and (value[:1] == '"' or value == "null"):
-        try:
-            return json.loads(value)
-        except ValueError:
-            return value
-    return lenient(value)
+    return found if found and found.strip("0") else None
 
 
 def hexadecimal(value: Any) -> str | None:
@@ -72,10 +113,20 @@ def micros(value: Any) -> int | None:
             nanoseconds since 1970, by its size.
     """
     try:
-        found = _micros(value)
-    except (ValueError, OverflowError):  # not finite, or too many digits
+        if isinstance(value, str):
+            value = value.strip()
+            number = re.fullmatch(r"\d+(\.\d+)?", value)
+            value = (
+                (float if "." in value else int)(value) if number else datetime.fromisoformat(value.replace(" UTC", "+00:00"))
+            )
+        if isinstance(value, datetime):
+            moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+            return within_years(int((moment - _EPOCH).total_seconds() * 1_000_000 + 0.5))
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+            return None
+        return within_years(next(int(value * factor) // parts for size, factor, parts in _SCALES if value >= size))
+    except (ValueError, OverflowError):  # no time, not finite, or too many digits
         return None
-    return None if found is None else within_years(found)
 
 
 def within_years(moment: int) -> int | None:
@@ -83,26 +134,7 @@ def within_years(moment: int) -> int | None:
     return moment if _FIRST <= moment < _LAST else None
 
 
-def _micros(value: Any) -> int | None:
-    if isinstance(value, str) and re.fullmatch(r"\d+(\.\d+)?", value.strip()):
-        value = int(value) if value.strip().isdecimal() else float(value)
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value.strip().replace(" UTC", "+00:00"))
-        except ValueError:
-            return None
-    if isinstance(value, datetime):
-        moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        return int((moment - _EPOCH).total_seconds() * 1_000_000 + 0.5)
-    if isinstance(value, bool | date) or not isinstance(value, int | float) or not value > 0:
-        return None
-    for size, parts in _SCALES:
-        if value >= size:
-            return int(value) // parts
-    return int(value * (_MILLIS if value >= 10**11 else _SECONDS))
-
-
-def attributes_of(record: Mapping[str, Any], *names: str) -> dict[str, Any]:
+def attributes_of(record: Mapping[str, Any], names: str) -> dict[str, Any]:
     """Attributes of a span with dots in their names.
 
     They may be a map, an object with objects in it, JSON, a list of keys and values as OTLP has them, or columns of their own
@@ -113,50 +145,17 @@ def attributes_of(record: Mapping[str, Any], *names: str) -> dict[str, Any]:
         names: Of the fields with attributes; later ones give way to earlier ones.
     """
     found: dict[str, Any] = {}
-    for name in names:
-        _flatten(_pairs(record.get(name)), "", found)
-        for column, value in record.items():
-            if column.startswith(f"{name}."):
-                _flatten({column[len(name) + 1 :]: value}, "", found)
+    for name in names.split():
+        _flatten(object_of(record.get(name)), "", found)
+        _flatten({key[len(name) + 1 :]: value for key, value in record.items() if key.startswith(f"{name}.")}, "", found)
     return found
-
-
-def _pairs(value: Any) -> Mapping[str, Any]:
-    value = lenient(value)
-    if isinstance(value, Mapping):
-        return value
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        pairs = {}
-        for item in value:
-            if isinstance(item, Mapping) and "key" in item:
-                pairs[str(item["key"])] = any_value(item.get("value"))
-            elif isinstance(item, tuple) and len(item) == 2:  # a map of Arrow's
-                pairs[str(item[0])] = item[1]
-        return pairs
-    return {}
-
-
-def any_value(value: Any) -> Any:
-    """A value as OTLP writes it: an object that says of which type it is."""
-    if not isinstance(value, Mapping):
-        return value
-    fields = by_name(value)
-    if (array := fields.get("arrayvalue")) is not None:
-        return [any_value(item) for item in by_name(array).get("values") or []]
-    if (pairs := fields.get("kvlistvalue")) is not None:
-        return dict(_pairs(by_name(pairs).get("values")))
-    if fields.get("intvalue") is not None:
-        return int(fields["intvalue"])
-    return first(fields, "stringvalue", "boolvalue", "doublevalue", "bytesvalue")
 
 
 def _flatten(values: Mapping[str, Any], before: str, into: dict[str, Any]) -> None:
     for name, value in values.items():
-        if value is None:  # the columns of a table are those of all of its spans
-            continue
         if isinstance(value, Mapping):
             _flatten(value, f"{before}{name}.", into)
-        else:
+        elif value is not None:  # the columns of a table are those of all of its spans
             into.setdefault(f"{before}{name}", value)
 
 
@@ -170,12 +169,14 @@ def listed(attributes: Mapping[str, Any], name: str) -> Any:
     found: dict[int, Any] = {}
     others: dict[str, Any] = {}
     for key, value in attributes.items():
-        if key.startswith(f"{name}.") and (match := _INDEXED.fullmatch(key[len(name) + 1 :])):
-            place, rest = int(match[1]), match[2]
-            if rest:
-                found.setdefault(place, {})[rest] = value
-            else:
-                found[place] = value
-        elif key.startswith(f"{name}."):
-            others[key[len(name) + 1 :]] = value
+        if not key.startswith(f"{name}."):
+            continue
+        rest = key[len(name) + 1 :]
+        match = _INDEXED.fullmatch(rest)
+        if match is None:
+            others[rest] = value
+        elif match[2]:
+            found.setdefault(int(match[1]), {})[match[2]] = value
+        else:
+            found[int(match[1])] = value
     return [found[place] for place in sorted(found)] or others or None

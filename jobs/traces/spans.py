@@ -1,9 +1,7 @@
-"""A span as every tool's file gives it: all that the join asks of it."""
+"""A span of any tool: all that the join asks of it."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
-from typing import Any
 
 import pyarrow as pa
 
@@ -71,25 +69,13 @@ class Span:
         return self.start if self.end is None else self.end
 
 
-_DOCUMENT = pa.struct([("text", pa.string()), ("id", pa.string()), ("rank", pa.float64())])
+_DOCUMENT = pa.struct({"text": pa.string(), "id": pa.string(), "rank": pa.float64()})
 SPANS = pa.schema(
-    [
-        ("trace_id", pa.string()),
-        ("span_id", pa.string()),
-        ("parent_id", pa.string()),
-        ("root", pa.bool_()),
-        ("kind", pa.string()),
-        ("name", pa.string()),
-        ("start", pa.int64()),
-        ("end", pa.int64()),
-        ("failed", pa.bool_()),
-        ("question", pa.large_string()),
-        ("response", pa.large_string()),
-        ("documents", pa.list_(_DOCUMENT)),
-        ("session", pa.string()),
-        ("user", pa.string()),
-        ("model", pa.string()),
-    ]
+    {field.name: pa.string() for field in fields(Span)}
+    | dict.fromkeys(("root", "failed"), pa.bool_())
+    | dict.fromkeys(("start", "end"), pa.int64())
+    | dict.fromkeys(("question", "response"), pa.large_string())
+    | {"documents": pa.list_(_DOCUMENT)}
 )
 """Spans while they wait: for the rest of an export's, or for those of the next one."""
 
@@ -99,12 +85,10 @@ def to_table(spans: list[Span]) -> pa.Table:
     return pa.Table.from_pylist([asdict(span) for span in spans], schema=SPANS)
 
 
-def from_table(table: pa.Table) -> list[Span]:
+def from_batch(batch: pa.RecordBatch) -> list[Span]:
     """What `to_table` made a table of."""
-    return [_span(row) for row in table.to_pylist()]
-
-
-def _span(row: Mapping[str, Any]) -> Span:
-    documents = row["documents"]
-    found = None if documents is None else tuple(Document(**document) for document in documents)
-    return Span(**{**row, "kind": Kind(row["kind"]), "documents": found})
+    found = []
+    for row in batch.to_pylist():
+        documents = None if row["documents"] is None else tuple(Document(**document) for document in row["documents"])
+        found.append(Span(**{**row, "kind": Kind(row["kind"]), "documents": documents}))
+    return found

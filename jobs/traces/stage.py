@@ -2,11 +2,13 @@
 
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -16,17 +18,24 @@ from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.progress.task import advance
 from ragassay.jobs.storage import Folder, read_table, writing
 from ragassay.jobs.traces import errors
-from ragassay.jobs.traces.buckets import Buckets
-from ragassay.jobs.traces.export import Damage, nothing_in, records, seal
-from ragassay.jobs.traces.join import ROWS, Joined, as_unfinished, joined
+from ragassay.jobs.traces.export import Damage, records, seal
+from ragassay.jobs.traces.join import ROWS, as_unfinished, joined
 from ragassay.jobs.traces.presets import ODD, PRESETS
-from ragassay.jobs.traces.spans import SPANS, Span, from_table, to_table
+from ragassay.jobs.traces.spans import SPANS, Span, from_batch, to_table
 from ragassay.jobs.traces.spill import Spill
 from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.schemas.traces import ExportFile, TracesRecord
 
 TRACES = "_traces"
 RECORD = f"{TRACES}/_record.json"
+BATCH = 4096
+BUFFERED = 8192
+"""Spans that wait in memory before they are written."""
+
+BUCKET_BYTES = 16 << 20
+"""Bytes of export files for each bucket: a bucket's spans stand in memory together, and Parquet packs them tenfold."""
+
+MOST_BUCKETS = 512
 _DAY = 86_400_000_000  # microseconds
 _AHEAD = _DAY  # of now: later times are of a wrong clock
 
@@ -37,7 +46,6 @@ class Staging:
 
     Attributes:
         output: The output folder.
-        preset: The tool.
         hold: Microseconds of newer data after which a trace is taken as it is.
         keep_bad: Go on behind what can't be read.
         record: What was read before, and then what will have been.
@@ -46,7 +54,6 @@ class Staging:
     """
 
     output: Folder
-    preset: str
     hold: float
     keep_bad: bool
     record: TracesRecord
@@ -87,21 +94,22 @@ def stage(export: Logs, output: Folder, preset: str, hold_days: float, keep_bad:
     """
     record = read_record(output, preset)
     _sweep(output, record)
-    work = Staging(output, preset, hold_days * _DAY, keep_bad, record)
+    work = Staging(output, hold_days * _DAY, keep_bad, record)
     fresh = _fresh(work, export)
     if not fresh and record.waiting is None:
         return {}
+    buckets = min(MOST_BUCKETS, 1 + sum(file.size for file, _ in fresh) // BUCKET_BYTES)
     with (
         tempfile.TemporaryDirectory(prefix="ragassay-traces-") as of_spans,
         tempfile.TemporaryDirectory(prefix="ragassay-rows-") as of_rows,
     ):
-        buckets = Buckets(Path(of_spans), sum(file.size for file, _ in fresh))
-        _spill(work, export, fresh, buckets)
-        _write(work, buckets, Spill(Path(of_rows)))
+        spans = Spill(Path(of_spans))
+        _spill(_spans(work, export, fresh), spans, buckets)
+        _write(work, spans, Spill(Path(of_rows)))
     if not fresh and not work.counts["traces"]:  # what waits waits on: nothing has changed
         _sweep(output, record)
         return {}
-    work.record = replace(work.record, counts=dict(work.counts))
+    work.record.counts = dict(work.counts)
     output.write(RECORD, work.record.to_json())
     _sweep(output, work.record)
     return dict(work.counts)
@@ -127,11 +135,10 @@ def read_record(output: Folder, preset: str) -> TracesRecord:
 
 def _sweep(output: Folder, record: TracesRecord) -> None:
     """Delete what no record names: a staging that broke off wrote it, or it was waiting and is done."""
-    named = {*record.staged, *([record.waiting] if record.waiting else [])}
-    base = len(output.path(TRACES)) + 1
+    named = {output.path(f"{TRACES}/{place}") for place in (*record.staged, record.waiting)}
     for folder in (TRACES, f"{TRACES}/_waiting"):
         for info in output.list(folder, ""):
-            if info.path.endswith((".parquet", ".part")) and info.path[base:] not in named:  # .part: it was killed
+            if info.path.endswith((".parquet", ".part")) and info.path not in named:  # .part: it was killed
                 output.fs.delete_file(info.path)
 
 
@@ -153,51 +160,51 @@ def _fresh(work: Staging, export: Logs) -> list[tuple[LogFile, ExportFile]]:
     return found
 
 
-def _spill(work: Staging, export: Logs, fresh: list[tuple[LogFile, ExportFile]], buckets: Buckets) -> None:
-    """Put the spans that wait and those of new files into buckets."""
-    for span in _waiting(work):
-        buckets.add(span)
-    spans_of = PRESETS[work.preset]
-    newest = work.record.newest if work.record.newest <= work.latest else 0
+def _spans(work: Staging, export: Logs, fresh: list[tuple[LogFile, ExportFile]]) -> Iterator[Span]:
+    """The spans that wait, and those of new files."""
+    record, counts = work.record, work.counts
+    if record.waiting is not None:
+        with pq.ParquetFile(work.output.path(f"{TRACES}/{record.waiting}"), filesystem=work.output.fs) as parquet:
+            for batch in parquet.iter_batches(BATCH):
+                yield from from_batch(batch)
+    newest = record.newest if record.newest <= work.latest else 0
     names: list[str] = []
     for file, now in fresh:
         try:
-            for number, record in enumerate(records(export.fs, file, work.damaged), 1):
-                names = names or [str(name) for name in record]
-                work.counts["records"] += 1
+            for number, item in enumerate(records(export.fs, file, work.damaged), 1):
+                names = names or [repr(str(name)) for name in item]
+                counts["records"] += 1
                 try:
-                    some = list(spans_of(record))
+                    spans = list(PRESETS[record.preset](item))
                 except ODD as error:
-                    reason = f"a field is not as {work.preset} writes it ({type(error).__name__})"  # its message may quote it
+                    reason = f"a field is not as {record.preset} writes it ({type(error).__name__})"  # its message may quote it
                     work.damaged(Damage(file.uri, f"record {number}", reason))
                     continue
-                work.counts["other records"] += not some
-                for span in some:
-                    newest = max(newest, work.seen(span))
-                    buckets.add(span)
+                counts["other records"] += not spans
+                newest = max([newest, *map(work.seen, spans)])
+                yield from spans
         except (OSError, pa.ArrowException) as error:
             work.damaged(Damage(file.uri, "as a whole", str(error).splitlines()[0]))
             continue
-        work.record.files[file.path] = now
+        record.files[file.path] = now
         advance(1, "files")
-    work.record.newest = newest
-    nothing_yet = not work.record.staged and work.record.waiting is None
-    if nothing_yet and work.counts["records"] and work.counts["other records"] == work.counts["records"]:
-        raise nothing_in(export.uri, work.preset, work.counts["records"], names)
+    record.newest = newest
+    if not record.staged and record.waiting is None and counts["records"] == counts["other records"] > 0:
+        shown = f", with fields such as {', '.join(names[:8])}" if names else ""
+        raise InputError(errors.NONE_KNOWN, uri=export.uri, records=counts["records"], preset=record.preset, names=shown)
 
 
-def _waiting(work: Staging) -> Iterator[Span]:
-    if work.record.waiting is None:
-        return
-    with pq.ParquetFile(work.output.path(f"{TRACES}/{work.record.waiting}"), filesystem=work.output.fs) as parquet:
-        for batch in parquet.iter_batches(BATCH):
-            yield from from_table(pa.Table.from_batches([batch]))
+def _spill(spans: Iterator[Span], into: Spill, buckets: int) -> None:
+    """Put spans on this machine's disk, all of one trace into one bucket: an export of any size is joined in bounded memory."""
+    while some := list(islice(spans, BUFFERED)):
+        groups: dict[int, list[Span]] = defaultdict(list)
+        for span in some:
+            groups[crc32(span.trace_id.encode("utf-8", "surrogatepass")) % buckets].append(span)
+        for number, group in groups.items():
+            into.append(f"{number:03}", to_table(group))
 
 
-BATCH = 4096
-
-
-def _write(work: Staging, buckets: Buckets, rows: Spill) -> None:
+def _write(work: Staging, spans: Spill, rows: Spill) -> None:
     """Join bucket by bucket; then write a file a day, one after the other, and what is to wait into one of its own.
 
     An export may hold the traces of years: a file for each of its days at once would be more than a process may open.
@@ -207,18 +214,25 @@ def _write(work: Staging, buckets: Buckets, rows: Spill) -> None:
     waiting = f"_waiting/{part}.parquet"
     staged: Counter[str] = Counter()
     open_traces = 0
-    for traces in buckets.each():
+    for bucket in sorted(spans.names()):
+        traces: dict[str, list[Span]] = defaultdict(list)
+        for batch in spans.batches(bucket):
+            for span in from_batch(batch):
+                traces[span.trace_id].append(span)
         new = _without(traces, known)
         work.counts["late traces"] += len(traces) - len(new)
-        taken, held = _parted(work, new)
+        days, held = _rows(work, new)
         open_traces += len(held)
         if held:
-            rows.append(waiting, to_table([span for trace in held for span in new[trace]]))
-        for place, some in _by_day(taken, part).items():
-            rows.append(place, pa.Table.from_pylist([one.row for one in some], schema=ROWS))
+            rows.append(waiting, to_table([span for spans_of_one in held for span in spans_of_one]))
+        for day, some in days.items():
+            place = f"dt={day}/part-{part}.parquet"
+            some.sort(key=lambda row: (row["start_time"] or 0, row["row_id"]))
+            rows.append(place, pa.Table.from_pylist(some, schema=ROWS))
             staged[place] += len(some)
     for place in rows.names():
         _write_file(work.output, place, rows.batches(place), SPANS if place == waiting else ROWS)
+    work.counts["traces"], work.counts["open traces"] = staged.total(), open_traces
     work.record = replace(
         work.record,
         staged={**work.record.staged, **staged},
@@ -226,7 +240,6 @@ def _write(work: Staging, buckets: Buckets, rows: Spill) -> None:
         waiting=waiting if open_traces else None,
         open=open_traces,
     )
-    work.counts["traces"], work.counts["open traces"] = staged.total(), open_traces
 
 
 def _write_file(output: Folder, place: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
@@ -238,31 +251,25 @@ def _write_file(output: Folder, place: str, batches: Iterable[pa.RecordBatch], s
             writer.write_table(pa.Table.from_batches([batch]), BATCH)
 
 
-def _by_day(taken: list[Joined], part: int) -> dict[str, list[Joined]]:
-    found: dict[str, list[Joined]] = {}
-    for one in taken:
-        found.setdefault(f"dt={one.day}/part-{part}.parquet", []).append(one)
-    return found
-
-
-def _parted(work: Staging, traces: dict[str, list[Span]]) -> tuple[list[Joined], list[str]]:
-    """Traces that are taken, as rows, and those that wait."""
-    taken, held = [], []
-    for trace_id, spans in traces.items():
+def _rows(work: Staging, traces: dict[str, list[Span]]) -> tuple[dict[str, list[dict[str, Any]]], list[list[Span]]]:
+    """Rows of the traces that are taken, by their days, and those traces that wait."""
+    days: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    held = []
+    for spans in traces.values():
         found = joined(spans)
         if found.open and work.record.newest - max(map(work.seen, spans)) < work.hold:
-            held.append(trace_id)
+            held.append(spans)
             continue
         found = as_unfinished(found) if found.open else found
         work.counts.update(found.notes)
-        taken.append(found)
-    return sorted(taken, key=lambda one: (one.row["start_time"] or 0, one.row["row_id"])), held
+        days[found.day].append(found.row)
+    return days, held
 
 
-def _hashes(ids: list[str]) -> "np.ndarray[Any, np.dtype[np.uint64]]":
+def _hashes(ids: Iterable[str]) -> "np.ndarray[Any, np.dtype[np.uint64]]":
     import polars as pl
 
-    return pl.Series(ids, dtype=pl.String).hash().to_numpy()
+    return pl.Series(list(ids), dtype=pl.String).hash().to_numpy()
 
 
 def _staged_ids(work: Staging) -> "np.ndarray[Any, np.dtype[np.uint64]]":
@@ -270,13 +277,11 @@ def _staged_ids(work: Staging) -> "np.ndarray[Any, np.dtype[np.uint64]]":
     found = [np.empty(0, np.uint64)]
     for place in work.record.staged:
         path = work.output.path(f"{TRACES}/{place}")
-        ids = read_table(work.output.fs, path, ["trace_id"])["trace_id"]
-        found.append(_hashes(ids.to_pylist()))
+        found.append(_hashes(read_table(work.output.fs, path, ["trace_id"])["trace_id"].to_pylist()))
     return np.sort(np.concatenate(found))
 
 
 def _without(traces: dict[str, list[Span]], known: "np.ndarray[Any, np.dtype[np.uint64]]") -> dict[str, list[Span]]:
-    if not len(known) or not traces:
-        return traces
-    there = np.isin(_hashes(list(traces)), known)
+    """Traces that are not staged."""
+    there = np.isin(_hashes(traces), known) if len(known) else [False] * len(traces)
     return {trace: spans for (trace, spans), staged in zip(traces.items(), there, strict=True) if not staged}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ragassay.jobs.input.documents import Document
 from ragassay.jobs.traces.join import _inside, joined, unique
-from ragassay.jobs.traces.spans import Kind, Span, from_table, to_table
+from ragassay.jobs.traces.spans import Kind, Span
 
 DAY = 86_400_000_000
 A, B, C = (Document(f"Text {name}.", name) for name in "abc")
@@ -123,10 +123,6 @@ def test_traces_without_times_have_a_place() -> None:
     assert found.day == "unknown" and found.row["start_time"] is None
 
 
-def test_spans_come_back_from_a_table() -> None:
-    assert from_table(to_table(TRACE)) == TRACE
-
-
 PARENTS = st.lists(st.none() | st.integers(0, 12), min_size=1, max_size=12)
 
 
@@ -146,7 +142,7 @@ def test_what_lies_inside_is_what_a_walk_from_each_span_finds(parents: list[int 
             seen.add(at.span_id)
             if holds(at):
                 walked.add(start.span_id)
-    assert _inside(spans, by_id, holds) == walked
+    assert _inside(spans, holds) == walked
 
 
 def test_attack_a_chain_of_spans_is_joined_however_deep_it_is() -> None:
