@@ -9,7 +9,7 @@ from typing import Any
 from pyarrow.fs import FileType
 
 from ragassay.jobs.decide import errors
-from ragassay.jobs.decide.review_lines import SUFFIX, SUFFIXES, Item, last_words, read_lines
+from ragassay.jobs.decide.labels import SUFFIX, SUFFIXES, Item, last_words, read_lines
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.storage import Folder, file_of, open_file, refuse_inside, writing
 from ragassay.jobs.writable import check_writable

@@ -17,10 +17,11 @@ from ragassay.jobs.decide.labels import (
     Label,
     LabelSource,
     Reviewed,
+    labels_of_rows,
     read_reviewed,
+    refuse_repeated,
     sentence_truth,
 )
-from ragassay.jobs.decide.reviewed_rows import labels_of_rows, refuse_repeated
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.scored_dataset import ScoredDataset, as_batch, as_text, open_scored
 from ragassay.jobs.output.snapshot import check_rows

@@ -1,7 +1,9 @@
-"""Labels of responses and sentences: a column of the logs, or a file of reviewers, Parquet or JSON Lines."""
+"""Labels of responses and sentences: a column of the logs, or a file of reviewers: Parquet, JSON Lines, Label Studio."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -9,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragassay.jobs.decide import errors
-from ragassay.jobs.decide.review_lines import SUFFIX, SUFFIXES, read_lines, settled
+from ragassay.jobs.output.scored_dataset import Rows
 from ragassay.jobs.quoted import MOST_OF_ID, quoted, some_of
 from ragassay.jobs.storage import open_file, read_table
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
-from ragassay.schemas.review import LEAST_PROBABILITY, Said
+from ragassay.schemas.review import LEAST_PROBABILITY, ReviewLine, Said
 
 
 class Label(StrEnum):
@@ -40,6 +42,13 @@ TRUE_MEANS = {
 PARTITION = "partition"
 DRAWN = ("stratum", "inclusion_probability")
 SENTENCE_COLUMNS = ("sentence_labels", "spans")
+EXPORT_SUFFIX = ".json"
+SUFFIX = ".jsonl"
+SUFFIXES = (SUFFIX, EXPORT_SUFFIX)
+"""By its name a file of labels is one of these; else it is Parquet."""
+
+NEVER = datetime.min.replace(tzinfo=UTC)
+SPANS = ("sentences.list.element.start", "sentences.list.element.end")
 
 
 @dataclass(frozen=True)
@@ -72,6 +81,9 @@ Key = tuple[str | None, str]
 
 Drawn = tuple[str | None, float | None]
 """Stratum of a row in the reviewers' sample, and the probability with which it was drawn; None where it is not said."""
+
+Item = tuple[str | None, str, int | None, int | None]
+"""What a line speaks of: partition, row id, and the characters [start, end) of a sentence; both None for the response."""
 
 
 @dataclass(frozen=True)
@@ -305,3 +317,171 @@ def _reviewed_sentences(
 
 def _forms() -> str:
     return ", ".join(WORDS)
+
+
+def item_of(line: ReviewLine) -> Item:
+    """What a line speaks of."""
+    return line.partition, line.row_id, line.start, line.end
+
+
+def item_name(item: Item) -> str:
+    """What was spoken of, as a message names it."""
+    partition, row_id, start, end = item
+    row = f"row {quoted(row_id, MOST_OF_ID)}" + (f" of partition {partition}" if partition else "")
+    return row if start is None else f"the sentence {start} to {end} of {row}"
+
+
+def read_lines(uri: str) -> list[ReviewLine]:
+    """Every line of a reviewers' file, in its order.
+
+    Raises:
+        InputError: The file can't be read, or a line of it.
+    """
+    where, name = open_file(uri)
+    try:
+        text = where.read(name)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(errors.NO_JSON_LINES, file=uri, reason=error) from error
+    if text is None:
+        raise InputError(errors.NO_FILE, file=uri)
+    if name.lower().endswith(EXPORT_SUFFIX):
+        try:
+            return lines_of_export(text.removeprefix("\ufeff"))
+        except ValueError as error:
+            raise InputError(errors.UNREADABLE, file=uri, reason=error) from error
+    found = []
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):  # a text may hold other line breaks
+        if line.strip():
+            try:
+                found.append(ReviewLine.from_json(line))
+            except ValueError as error:
+                raise InputError(errors.WRONG_LINE, file=uri, line=number, reason=error) from error
+    return found
+
+
+def last_words(lines: Iterable[ReviewLine]) -> dict[str | None, dict[Item, ReviewLine]]:
+    """Reviewer -> what they say last of each thing: the latest by `at`, of the same time the last line."""
+    found: dict[str | None, dict[Item, ReviewLine]] = {}
+    for line in lines:
+        mine = found.setdefault(line.reviewer, {})
+        before = mine.get(item_of(line))
+        if before is None or (line.at or NEVER) >= (before.at or NEVER):
+            mine[item_of(line)] = line
+    return found
+
+
+def settled(uri: str, lines: Sequence[ReviewLine]) -> dict[Item, ReviewLine]:
+    """The one line that holds of each thing; one that knows goes before one that is unsure.
+
+    Raises:
+        InputError: Two reviewers differ.
+    """
+    found: dict[Item, ReviewLine] = {}
+    differ: list[tuple[ReviewLine, ReviewLine]] = []
+    for mine in last_words(lines).values():
+        for item, line in mine.items():
+            other = found.get(item)
+            if other is None or other.label is Said.UNSURE:
+                found[item] = line
+            elif line.label not in (other.label, Said.UNSURE):
+                differ.append((other, line))
+    if differ:
+        one, other = differ[0]
+        more = f" (and differ on {len(differ) - 1} more)" if len(differ) > 1 else ""
+        raise InputError(
+            errors.REVIEWERS_DISAGREE,
+            file=uri,
+            reviewer=_who(one),
+            label=one.label,
+            other=_who(other),
+            other_label=other.label,
+            item=item_name(item_of(one)),
+            more=more,
+        )
+    return found
+
+
+def _who(line: ReviewLine) -> str:
+    return line.reviewer or "somebody"
+
+
+def lines_of_export(text: str) -> list[ReviewLine]:
+    """Every sentence that somebody labelled; annotations that were skipped are none.
+
+    Args:
+        text: A JSON export, not the minimal one: tasks with `data` and `annotations`.
+
+    Raises:
+        ValueError: It is none, or of other tasks; the message says what is wrong with which.
+    """
+    tasks = json.loads(text)
+    if not (isinstance(tasks, list) and all(isinstance(task, dict) and "annotations" in task for task in tasks)):
+        raise ValueError("it is no JSON export of Label Studio: a list of tasks with `annotations` (not JSON-MIN)")
+    return [line for number, task in enumerate(tasks, 1) for line in _lines(task, f"task {task.get('id', number)}")]
+
+
+def _lines(task: dict[str, Any], name: str) -> Iterator[ReviewLine]:
+    data = task.get("data")
+    if not (isinstance(data, dict) and isinstance(data.get("row_id"), str)):
+        raise ValueError(f"{name} has no row_id in its data: it was not made by `ragassay export --format label-studio`")
+    for annotation in task["annotations"]:
+        if annotation.get("was_cancelled"):
+            continue
+        who = annotation.get("completed_by")
+        who = (who.get("email") or who.get("id")) if isinstance(who, dict) else who
+        for region in annotation.get("result") or []:
+            value = region.get("value") or {}
+            for label in value.get("labels") or []:
+                yield _line(
+                    name,
+                    row_id=data["row_id"],
+                    partition=data.get("partition") or None,
+                    start=value.get("start"),
+                    end=value.get("end"),
+                    label=label,
+                    reviewer=None if who is None else str(who),
+                    at=annotation.get("updated_at") or annotation.get("created_at"),
+                )
+
+
+def _line(name: str, **said: Any) -> ReviewLine:
+    try:
+        return ReviewLine.model_validate(said)
+    except ValueError as error:
+        faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())  # type: ignore[attr-defined]
+        raise ValueError(f"{name}: {faults}") from error
+
+
+def labels_of_rows(rows: Rows, reviewed: Reviewed | None, source: LabelSource) -> tuple[list[Key], list[Label | None]]:
+    """Key and label of rows of `scored/`; sentences are read only of rows whose label depends on them.
+
+    Args:
+        rows: The rows, with `row_id`.
+        reviewed: The labels of a file; None where they stand in a column of the logs, which the rows have.
+        source: Where the labels are.
+    """
+    partition = rows.file.partition_name if reviewed is None or reviewed.by_partition else None
+    keys: list[Key] = [(partition, row_id) for row_id in rows.table["row_id"].to_pylist()]
+    if reviewed is None:
+        return keys, to_labels(rows.table[source.column], source)
+    labels = [reviewed.responses.get(key) for key in keys]
+    by_sentences = [i for i, key in enumerate(keys) if key in reviewed.by_sentences]
+    if by_sentences:
+        sentences = rows.read(SPANS, by_sentences)["sentences"].to_pylist()
+        for i, spans in zip(by_sentences, sentences, strict=True):
+            labels[i] = reviewed.label(keys[i], spans)
+    return keys, labels
+
+
+def refuse_repeated(file: str, met: Mapping[Key, int]) -> None:
+    """Refuse labels that could be of several rows.
+
+    Args:
+        file: The file of labels.
+        met: Row that it speaks of -> rows of the output that have this key.
+
+    Raises:
+        InputError: There are several.
+    """
+    if twice := next((key for key, rows in met.items() if rows > 1), None):
+        raise InputError(errors.ROW_UNCLEAR, file=file, row=row_name(twice), rows=met[twice], column=PARTITION)

@@ -1,21 +1,39 @@
-"""What `evaluate`, `calibrate` and `drift` print."""
+"""What `evaluate`, `calibrate`, `drift`, `compare`, `estimate`, `agreement` and `export` print."""
 
-from collections.abc import Iterator, Sequence
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import shorten
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
+from ragassay.jobs.decide.agreement import Agreed, item_texts
 from ragassay.jobs.decide.cascade import CASCADE_METRICS, Cascade, shares_of
 from ragassay.jobs.decide.compare import Compared, MemberFlags, Suspicion
-from ragassay.jobs.decide.evaluate import Comparison, Evaluation, Slice
+from ragassay.jobs.decide.evaluate import (
+    ALONE,
+    AS_CASCADE,
+    AS_FINALISED,
+    BASELINE,
+    ENSEMBLE,
+    JUDGE,
+    Comparison,
+    Difference,
+    Evaluation,
+    Slice,
+)
 from ragassay.jobs.decide.export.run import Exported
 from ragassay.jobs.decide.labelled import UNEVEN
-from ragassay.jobs.decide.text_table import TextTable, print_table
+from ragassay.jobs.decide.text_table import TextTable, fitted, one_line, print_table, rich_table, shortened
 from ragassay.jobs.lines import print_lines
 from ragassay.pipeline.calibration.metrics import Measure
 from ragassay.schemas.calibration import Calibration
+from ragassay.schemas.estimate import Estimate, RateRecord, ShareRecord
 from ragassay.schemas.manifest import DriftCheck
 
 COLUMNS = {
@@ -27,8 +45,21 @@ COLUMNS = {
     "average_precision_hallucinated": "AP, hallucinated",
     "balanced_accuracy": "balanced accuracy",
 }
-
 CASCADE_COLUMNS = {"balanced_accuracy": "balanced accuracy", "f1_hallucinated": "F1, hallucinated", "auroc": "AUROC"}
+LINES = 10
+LABEL = 40
+CASCADE, LENGTH, OVERLAP = "cascade", "length", "overlap"
+KNOWN = {
+    AS_FINALISED: ENSEMBLE,
+    ENSEMBLE: ENSEMBLE,
+    AS_CASCADE: CASCADE,
+    f"{BASELINE}shorter response": LENGTH,
+    f"{BASELINE}shorter sentence": LENGTH,
+    f"{BASELINE}words in context": OVERLAP,
+}
+TEXT = 100  # characters
+SHOWN = 20
+"""Rows to talk about that are printed; a file has all."""
 
 
 def evaluation_tables(found: Evaluation) -> list[TextTable]:
@@ -318,3 +349,182 @@ def _terminal_table(text: TextTable) -> Table:
 def _short(text: str, size: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= size else line[: size - 1] + "…"
+
+
+@dataclass(frozen=True)
+class _Level:
+    """Responses or sentences: AUROC of each score, and how far it is from the ensemble's."""
+
+    aurocs: Mapping[str, Measure]
+    differences: Mapping[str, Difference]
+
+
+def print_headline(found: Evaluation, console: Console) -> None:
+    """Print them; they fit 80 columns where names are not long."""
+    lines, table = headline(found, console.width)
+    for line in lines:
+        console.print(Text(line))
+    for part in fitted(table, console.width):
+        console.print(rich_table(part, rule=False))
+
+
+def headline(found: Evaluation, width: int) -> tuple[list[str], TextTable]:
+    """What the figures rest on, in a line or two; and the figures: with them ten lines at most, the header among them.
+
+    Args:
+        found: The evaluation.
+        width: Columns of the terminal.
+    """
+    lines = textwrap.wrap(_rests_on(found), width)
+    lines = [*lines[:1], *([shortened(" ".join(lines[1:]), width)] if lines[1:] else [])]
+    levels = {"responses": _level(found, found.comparisons[-1])}
+    if found.sentences is not None:
+        levels["sentences"] = _level(found, found.sentences)
+    first = levels["responses"]
+    middle = [name for name in first.aurocs if name not in (ENSEMBLE, LENGTH, OVERLAP)]
+    middle.sort(key=lambda name: (name.endswith(ALONE), -_ahead(first, name)))  # who was asked for, then the members
+    slots = LINES - len(lines) - len(("header", ENSEMBLE, LENGTH, OVERLAP, "best"))
+    shown = middle if len(middle) <= slots else middle[: slots - 1]
+    left = middle[len(shown) :]
+    rows = [[_name(name, width // 6), *(_beside(level, name) for level in levels.values())] for name in (ENSEMBLE, *shown)]
+    if left:
+        rows.append([f"{len(left)} more", *(_range(level, left) for level in levels.values())])
+    rows += [[name, *(_beside(level, name) for level in levels.values())] for name in (LENGTH, OVERLAP)]
+    rows.append(["best", *(_best(level, width // 9) for level in levels.values())])
+    return lines, TextTable("", ["AUROC", *(f"{name}, beside ensemble" for name in levels)], rows)
+
+
+def _rests_on(found: Evaluation) -> str:
+    labels = ", ".join(f"{n:,} {label}" for label, n in sorted(found.labels.items()))
+    left_out = [
+        (found.unlabelled, "rows without a label"),
+        (found.unscored, "labelled rows without a score"),
+        (found.unmatched, "labels that belong to no row"),
+        (found.elsewhere, "rows left out by --where"),
+    ]
+    counts = "".join(f"; {number:,} {what}" for number, what in left_out if number)
+    return f"{shortened(one_line(found.label), LABEL)}: {labels}; --all prints the rest{counts}"
+
+
+def _level(found: Evaluation, comparison: Comparison) -> _Level:
+    """The lines that are read first, by short names."""
+    return _Level(
+        {key: line.measures["auroc"] for line in comparison.lines if (key := _key(line.name)) and line.measures},
+        {key: one for one in found.differences.get(comparison.name, []) if (key := _key(one.name))},
+    )
+
+
+def _key(name: str) -> str | None:
+    return KNOWN.get(name) or (name if name.endswith(ALONE) or name.startswith(JUDGE) else None)
+
+
+def _name(key: str, width: int) -> str:
+    return shortened(key.removesuffix(ALONE).removesuffix(", whole response"), width)
+
+
+def _ahead(level: _Level, name: str) -> float:
+    return level.differences[name].value if name in level.differences else 0.0
+
+
+def _beside(level: _Level, name: str) -> str:
+    """AUROC, then how far it is from the ensemble's; the ensemble's own interval in its place."""
+    found = level.aurocs.get(name)
+    if found is None:
+        return ""
+    if name == ENSEMBLE:
+        return f"{found.value:.3f}" + ("" if found.low is None else f"  [{found.low:.2f} to {found.high:.2f}]")
+    beside = level.differences.get(name)
+    if beside is None:
+        return f"{found.value:.3f}"
+    spread = "" if beside.low is None else f" [{beside.low:+.2f} to {beside.high:+.2f}]"
+    return f"{found.value:.3f}  {beside.value:+.3f}{spread}"
+
+
+def _range(level: _Level, names: list[str]) -> str:
+    values = [level.aurocs[name].value for name in names if name in level.aurocs]
+    return f"{min(values):.3f} to {max(values):.3f}" if values else ""
+
+
+def _best(level: _Level, width: int) -> str:
+    """The best score, and by how much: before the ensemble, or the ensemble before the next."""
+    others = sorted(level.differences.items(), key=lambda item: -item[1].value)
+    if not others:
+        return ENSEMBLE
+    name, one = others[0]
+    best = ENSEMBLE if one.value <= 0 else _name(name, width)
+    noise = {None: "", True: ", beyond noise", False: ", within noise"}[one.beyond_noise]
+    return f"{best} by {abs(one.value):.3f}{noise}"
+
+
+def print_estimate(found: Estimate, path: str, console: Console) -> None:
+    """Print the estimate beside the two it is compared with, then its parts, then what is missing."""
+    print_lines(_lines(found), console)
+    parts = {"partition": found.partitions, **found.slices}
+    for name, rates in parts.items():
+        if rates:
+            table = Table("", "rows", "labels", "hallucinated", "flagged", "from the labels alone", box=SIMPLE_HEAD)
+            table.title, table.title_justify = escape(f"by {name}"), "left"
+            for rate in rates:
+                estimates = (_share(rate.powered), f"{rate.flagged:.1%}", _share(rate.classical))
+                table.add_row(escape(rate.part), f"{rate.rows:,}", f"{rate.labels:,}", *estimates)
+            console.print(table)
+    for note in found.notes:
+        console.print(f"note: {note}.", markup=False)
+    console.print(f"written to {path}", markup=False)
+
+
+def _lines(found: Estimate) -> Iterator[tuple[str, str]]:
+    rate = found.overall
+    whom = f"{rate.rows:,} scored responses"
+    if rate.population is not None:
+        whom = f"about {rate.population:,.0f} responses, of which {rate.rows:,} were scored, a random sample"
+    yield "hallucinated", f"{_share(rate.powered)} of {whom}, by {rate.labels:,} labels and all verdicts"
+    yield "flagged", f"{rate.flagged:.1%}, the share that the verdicts alone would tell"
+    yield "labels alone", f"{_share(rate.classical)}: {rate.wrong:,} of {rate.labels:,} labelled responses are hallucinated"
+    yield "in brackets", f"{found.level:.0%} intervals, for these responses and not for those of other nights"
+    if rate.more_labels is not None:
+        yield "half as wide", _more(rate)
+    if found.weighted:
+        strata = f", {len(found.strata)} strata" if found.strata else ""
+        yield "weights", f"1 / inclusion_probability of each labelled response{strata}"
+    left = {
+        "responses looked at without getting a label": found.undecided,
+        "labels of rows without a score": found.labelled_unscored,
+        "labels of rows that this output does not have": found.unmatched,
+        "lines said again": found.repeated,
+        "rows without a score": found.unscored,
+        "rows left out by --where": found.elsewhere,
+    }
+    text = "; ".join(f"{count:,} {what}" for what, count in left.items() if count)
+    if text:
+        yield "not counted", text
+
+
+def _more(rate: RateRecord) -> str:
+    if rate.more_labels == rate.rows - rate.labels and rate.population is not None:
+        return f"not even if all {rate.rows:,} scored responses are labelled: score a larger share of the rows"
+    if rate.more_labels == rate.rows - rate.labels:
+        return f"only if all {rate.rows:,} responses are labelled" if rate.more_labels else "all responses are labelled"
+    return f"with about {rate.more_labels:,} more labels, drawn like these"
+
+
+def _share(found: ShareRecord | None) -> str:
+    return "no labels" if found is None else f"{found.value:.1%} [{found.low:.1%} to {found.high:.1%}]"
+
+
+def print_agreement(found: Sequence[Agreed], rows: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """Print Cohen's kappa of every two reviewers, and the first of the rows to talk about."""
+    table = Table("reviewers", "of", "both looked at", "unsure", "agree", "kappa", box=SIMPLE_HEAD)
+    for pair in found:
+        names, got = escape(f"{pair.first}, {pair.second}"), pair.found
+        agree = f"{got.same:,} of {got.count:,}, {got.share:.1%} [{got.low:.1%} to {got.high:.1%}]" if got else ""
+        kappa = "" if got is None else "undefined: one word only" if got.kappa is None else f"{got.kappa:.3f}"
+        table.add_row(names, pair.what, f"{pair.shared:,}", f"{pair.unsure:,}", agree, kappa)
+    console.print(table)
+    if rows:
+        talk = Table("row", "partition", "of", "who says what", "text", box=SIMPLE_HEAD)
+        talk.title_justify = "left"
+        talk.title = f"to talk about: {len(rows):,}" + (f", the first {SHOWN}" if len(rows) > SHOWN else "")
+        for *cells, text in item_texts(rows[:SHOWN]):
+            talk.add_row(*map(escape, [*cells, shorten(text, TEXT, placeholder=" …")]))
+        console.print(talk)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from ragassay.jobs.decide.labels import (
     PARTITION,
     SENTENCE_COLUMNS,
+    SPANS,
     Key,
     Label,
     LabelSource,
@@ -18,7 +19,6 @@ from ragassay.jobs.decide.labels import (
     sentence_truth,
     to_labels,
 )
-from ragassay.jobs.decide.reviewed_rows import SPANS
 from ragassay.jobs.explain import errors
 from ragassay.jobs.explain.written import explained_rows
 from ragassay.jobs.output.scored_dataset import Rows, ScoredDataset, as_text, open_scored

@@ -5,8 +5,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.decide.labels import SENTENCE_COLUMNS, Key, LabelSource, Reviewed, read_reviewed
-from ragassay.jobs.decide.reviewed_rows import labels_of_rows, refuse_repeated
+from ragassay.jobs.decide.labels import (
+    SENTENCE_COLUMNS,
+    Key,
+    LabelSource,
+    Reviewed,
+    labels_of_rows,
+    read_reviewed,
+    refuse_repeated,
+)
 from ragassay.jobs.output.manifest import existing_output
 from ragassay.jobs.output.scored_dataset import ScoredDataset, open_scored
 from ragassay.jobs.output.snapshot import read_snapshot

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ragassay.jobs.decide.export.run import Exported, Format, export
-from ragassay.jobs.decide.review_lines import read_lines
+from ragassay.jobs.decide.labels import read_lines
 from tests.jobs.conftest import here
 from tests.jobs.decide.test_export import HOSTILE, row, some_nights, write
 from tests.raises import raises
