@@ -1,30 +1,21 @@
 """`estimate`: the share of hallucinated responses in all rows, from the verdicts of all and the labels of a few."""
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragassay.jobs.address import address_of
 from ragassay.jobs.decide import errors
-from ragassay.jobs.decide.labels import (
-    Drawn,
-    Key,
-    Label,
-    LabelSource,
-    Reviewed,
-    labels_of_rows,
-    read_reviewed,
-    refuse_repeated,
-    row_name,
-)
+from ragassay.jobs.decide.label_table import ITEM, KEY, label_of_rows, load_labels, name_item, weak_annotators
+from ragassay.jobs.decide.labels import Label, LabelSource
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.partitions import natural
-from ragassay.jobs.output.scored_dataset import Rows, as_text, open_scored
+from ragassay.jobs.output.scored_dataset import Rows, ScoredDataset, as_text, open_scored
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.prediction_powered import (
@@ -41,6 +32,7 @@ from ragassay.schemas.columns import HALLUCINATED, Status
 from ragassay.schemas.estimate import Estimate, RateRecord, ShareRecord
 
 ESTIMATE = "estimate.json"
+DRAWN = ("stratum", "inclusion_probability")
 PARTITION = ""
 """Among the columns: the partition, whatever its keys."""
 
@@ -91,8 +83,7 @@ class _Rows:
     values: dict[str, dict[str, int]] = field(default_factory=dict)
     said: dict[int, Label] = field(default_factory=dict)
     silent: list[int] = field(default_factory=list)
-    keys: dict[int, Key] = field(default_factory=dict)
-    met: Counter[Key] = field(default_factory=Counter)
+    keys: dict[int, int] = field(default_factory=dict)
     rows: int = 0
     elsewhere: int = 0
     unscored: int = 0
@@ -114,23 +105,21 @@ def estimate(output: Folder, source: LabelSource, slices: Sequence[str] = ()) ->
         InputError: There is no label, no such column, or the labels' file can't be used.
         OutputError: There are no verdicts.
     """
-    reviewed = read_reviewed(source) if source.file else None
-    rows = _read(output, source, reviewed, slices)
-    if reviewed is not None:
-        refuse_repeated(source.file or "", rows.met)
+    scored = open_scored(output).require_verdicts()
+    labels = load_labels(scored, source, sentences=False)
+    rows = _read(output, scored, source, labels, slices)
     if not rows.rows:
         raise OutputError(errors.NO_ROW, output=output.uri, left_out=rows.elsewhere)
     if not rows.said:
         raise InputError(errors.NO_LABEL, labels=source.file or source.column, rows=rows.rows, silent=len(rows.silent))
-    sample, strata, weighted = _sample(source, rows, reviewed)
+    sample, strata, weighted = _sample(source, rows, labels)
     stands = np.concatenate(rows.stands)
     of_all = _Rates(np.concatenate(rows.flagged), np.concatenate(rows.scores), sample, stands if (stands > 1).any() else None)
     everything = np.ones(rows.rows, dtype=bool)
     overall = of_all.rate("all", everything)
     codes_of = {column: np.concatenate(codes) for column, codes in rows.parts.items()}
     by_part = {column: of_all.rates(codes, rows.values[column]) for column, codes in codes_of.items()}
-    spoken = _spoken_of(rows, sample, codes_of[PARTITION], reviewed) if weighted else None
-    weak = reviewed.weak if reviewed else None
+    spoken = _spoken_of(rows, sample, codes_of[PARTITION], labels) if weighted else None
     nights = by_part.pop(PARTITION)
     found = Estimate(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -143,48 +132,38 @@ def estimate(output: Folder, source: LabelSource, slices: Sequence[str] = ()) ->
         strata=strata,
         undecided=len(rows.silent),
         labelled_unscored=rows.labelled_unscored,
-        unmatched=len((reviewed.responses.keys() | reviewed.drawn.keys()) - rows.met.keys()) if reviewed else 0,
-        repeated=reviewed.repeated if reviewed else 0,
+        unmatched=labels.filter(pl.col("row_key").is_null()).n_unique(KEY),
+        repeated=int((labels.unique([*ITEM, "times"])["times"] - 1).sum()),
         overall=overall,
         partitions=nights if len(nights) > 1 else [],
         slices=by_part,
-        notes=list(estimate_notes(overall, *of_all.labelled(), strata, len(rows.silent), spoken, weak)),
+        notes=list(estimate_notes(overall, *of_all.labelled(), strata, len(rows.silent), spoken, weak_annotators(labels))),
     )
     output.write(ESTIMATE, found.to_json())
     return found
 
 
-def _read(output: Folder, source: LabelSource, reviewed: Reviewed | None, slices: Sequence[str]) -> _Rows:
+def _read(output: Folder, scored: ScoredDataset, source: LabelSource, labels: pl.DataFrame, slices: Sequence[str]) -> _Rows:
     """Verdicts of all scored rows, and the labels of some."""
-    scored = open_scored(output).require_verdicts()
     rows = _Rows(parts={name: [] for name in (PARTITION, *slices)}, values={name: {} for name in (PARTITION, *slices)})
     rows.shares = np.array(read_manifest(output).shares_out())
-    wanted = ["row_id", "status", "score", "verdict", *slices, *source.where, *([] if reviewed else [source.column])]
+    wanted = ["row_key", "status", "score", "verdict", *slices, *source.where]
     scored.require_columns(wanted)
-    for part in scored.batches(["row_key", *wanted]):
-        _gather(rows, part, *labels_of_rows(part, reviewed, source), source, reviewed)
+    spoken, label_of = set(labels["row_key"].drop_nulls()), label_of_rows(labels)
+    for part in scored.batches(wanted):
+        _gather(rows, part, source, spoken, label_of)
     return rows
 
 
-def _gather(
-    rows: _Rows,
-    part: Rows,
-    keys: Sequence[Key],
-    labels: Sequence[Label | None],
-    source: LabelSource,
-    reviewed: Reviewed | None,
-) -> None:
+def _gather(rows: _Rows, part: Rows, source: LabelSource, spoken: Set[int], label_of: Mapping[int, Label]) -> None:
     table, looked_at = part.table, part.matches(source.where)
     ok = pc.and_(pc.equal(table["status"], Status.OK.value), pc.is_valid(table["score"])).to_numpy().astype(bool)
     scored = looked_at & ok
     rows.elsewhere += int((~looked_at).sum())
     rows.unscored += int((looked_at & ~ok).sum())
     number = rows.rows + np.cumsum(scored) - 1  # of a scored row among all
-    for i, (key, label) in enumerate(zip(keys, labels, strict=True)):
-        spoken = label is not None or (reviewed is not None and (key in reviewed.drawn or reviewed.speaks_of(key)))
-        if spoken and reviewed is not None:
-            rows.met[key] += 1
-        if not spoken:
+    for i, key in enumerate(table["row_key"].to_pylist()):
+        if key not in spoken:
             continue
         if not looked_at[i]:
             rows.spoken_elsewhere += 1
@@ -192,10 +171,10 @@ def _gather(
             rows.labelled_unscored += 1
         else:
             rows.keys[int(number[i])] = key
-            if label is None:
-                rows.silent.append(int(number[i]))
+            if key in label_of:
+                rows.said[int(number[i])] = label_of[key]
             else:
-                rows.said[int(number[i])] = label
+                rows.silent.append(int(number[i]))
     keep = pa.array(np.flatnonzero(scored))
     rows.rows += len(keep)
     rows.flagged.append(pc.equal(table["verdict"].take(keep), HALLUCINATED).to_numpy().astype(bool))
@@ -219,10 +198,21 @@ def _stands(keys: pa.ChunkedArray, shares: Floats) -> Floats:
     return 1 / np.where(numbers < len(shares), shares[np.minimum(numbers, len(shares) - 1)], 1.0)
 
 
-def _sample(source: LabelSource, rows: _Rows, reviewed: Reviewed | None) -> tuple[Sample, list[str], bool]:
-    """The labelled rows with their weights and strata; names of the strata; whether the weights were said."""
+def _sample(source: LabelSource, rows: _Rows, labels: pl.DataFrame) -> tuple[Sample, list[str], bool]:
+    """The labelled rows with their weights and strata; names of the strata; whether the weights were said.
+
+    Raises:
+        InputError: Lines of a row differ in these, or some have no weight.
+    """
     numbers = sorted(rows.said)
-    drawn = [_drawn(source, rows.keys[number], reviewed) for number in numbers]
+    keys = [rows.keys[number] for number in numbers]
+    said = labels.filter(pl.col("row_key").is_in(keys)).unique(["row_key", *DRAWN], keep="first", maintain_order=True)
+    differ = said.filter(pl.len().over("row_key") > 1)
+    if len(differ):
+        row = name_item({**differ.row(0, named=True), "start": None})
+        raise InputError(errors.OF_SENTENCES, file=source.file, row=row)
+    drawn_of = {key: (stratum, probability) for key, stratum, probability in said.select("row_key", *DRAWN).iter_rows()}
+    drawn = [drawn_of[key] for key in keys]
     unsaid = sum(probability is None for _, probability in drawn)
     if 0 < unsaid < len(drawn):
         raise InputError(errors.SOME_PROBABILITIES, file=source.file, missing=unsaid, rows=len(drawn))
@@ -236,18 +226,6 @@ def _sample(source: LabelSource, rows: _Rows, reviewed: Reviewed | None) -> tupl
         strata=np.array([number_of[stratum or ""] for stratum, _ in drawn], dtype=np.int64),
     )
     return sample, [name for name in names if name], weighted
-
-
-def _drawn(source: LabelSource, key: Key, reviewed: Reviewed | None) -> Drawn:
-    """Stratum and probability of a row.
-
-    Raises:
-        InputError: Its lines differ.
-    """
-    said = reviewed.drawn.get(key, {(None, None)}) if reviewed else {(None, None)}
-    if len(said) > 1:
-        raise InputError(errors.OF_SENTENCES, file=source.file, row=row_name(key))
-    return next(iter(said))
 
 
 @dataclass(frozen=True)
@@ -311,13 +289,13 @@ class _Rates:
         ]  # fmt: skip
 
 
-def _spoken_of(rows: _Rows, sample: Sample, parts: Ints, reviewed: Reviewed | None) -> SpokenOf:
+def _spoken_of(rows: _Rows, sample: Sample, parts: Ints, labels: pl.DataFrame) -> SpokenOf:
     """What the sample stands for, those without a label among it."""
-    said = [reviewed.drawn[rows.keys[number]] for number in rows.silent] if reviewed else []
-    silent = [1 / probability for drawn in said for _, probability in list(drawn)[:1] if probability]
+    keys = [rows.keys[number] for number in rows.silent]
+    silent = labels.filter(pl.col("row_key").is_in(keys)).unique("row_key", keep="first")
     numbers = np.concatenate([sample.rows, np.array(rows.silent, dtype=np.int64)])
     return SpokenOf(
-        weights=np.concatenate([sample.weights, silent]),
+        weights=np.concatenate([sample.weights, 1 / silent["inclusion_probability"].drop_nulls().to_numpy()]),
         bare=len(np.setdiff1d(parts, parts[numbers])),
         partitions=len(np.unique(parts)),
         domain=rows.spoken_elsewhere > 0,
