@@ -3,13 +3,10 @@
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from textwrap import shorten
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from ragassay.jobs.decide.agreement import Agreed, item_texts
@@ -29,7 +26,7 @@ from ragassay.jobs.decide.evaluate import (
 )
 from ragassay.jobs.decide.export.run import Exported
 from ragassay.jobs.decide.labelled import UNEVEN
-from ragassay.jobs.decide.text_table import TextTable, fitted, one_line, print_table, rich_table, shortened
+from ragassay.jobs.decide.text_table import TextTable, fitted, number, one_line, print_table, rich_table, shortened
 from ragassay.jobs.lines import print_lines
 from ragassay.pipeline.calibration.metrics import Measure
 from ragassay.schemas.calibration import Calibration
@@ -263,12 +260,14 @@ def print_drift(check: DriftCheck, console: Console) -> None:
     if check.note:
         console.print(escape(f"not checked: {check.note}"))
         return
-    table = Table("what", "member", "tonight", "history", "distance", "limit", "", box=SIMPLE_HEAD)
-    for shift in check.shifts:
-        values = ("" if v is None else f"{v:.4g}" for v in (shift.tonight, shift.history))
-        mark = "[bold red]drifted[/bold red]" if shift.drifted else ""
-        table.add_row(shift.what, escape(shift.member or ""), *values, f"{shift.distance:.4g}", f"{shift.limit:g}", mark)
-    console.print(table)
+    rows = [
+        [
+            *(shift.what, shift.member or "", number(shift.tonight, ".4g"), number(shift.history, ".4g")),
+            *(number(shift.distance, ".4g"), number(shift.limit, "g"), "drifted" if shift.drifted else ""),
+        ]
+        for shift in check.shifts
+    ]
+    print_table(TextTable("", ["what", "member", "tonight", "history", "distance", "limit", ""], rows), console)
 
 
 def print_export(done: Exported, dest: str, console: Console) -> None:
@@ -285,9 +284,7 @@ def compared_tables(found: Compared) -> list[TextTable]:
     """What each member flags; how often each two agree; the responses that any of them flags."""
     with_labels = any(member.right is not None for member in found.members)
     names = [member.name for member in found.members]
-    agree = [
-        [a, *("" if (a, b) not in found.agreement else f"{found.agreement[a, b]:.0%}" for b in names[1:])] for a in names[:-1]
-    ]
+    agree = [[a, *(number(found.agreement.get((a, b)), ".0%") for b in names[1:])] for a in names[:-1]]
     suspicious = [row for row in found.rows if any(row.flags.values())]
     header = ["member", "flags below", "flagged", "nothing to go by"]
     return [
@@ -306,10 +303,9 @@ def compared_tables(found: Compared) -> list[TextTable]:
 
 
 def _member_row(member: MemberFlags, rows: int, with_labels: bool) -> list[str]:
-    below = "" if member.below is None else f"{member.below:g}"
-    row = [member.name, below, f"{member.flagged} of {rows}", str(member.unknown)]
+    row = [member.name, number(member.below, "g"), f"{member.flagged} of {rows}", str(member.unknown)]
     if with_labels:
-        row += [f"{member.right} of {member.labelled}", "" if member.caught is None else f"{member.caught:.0%}"]
+        row += [f"{member.right} of {member.labelled}", number(member.caught, ".0%")]
     return row
 
 
@@ -334,16 +330,9 @@ def compared_text(found: Compared) -> str:
 
 def print_compared(found: Compared, console: Console) -> None:
     """Print the comparison of members."""
-    for text in compared_tables(found):
-        console.print(_terminal_table(text))
+    for table in compared_tables(found):
+        print_table(table, console)
     console.print(compared_text(found), markup=False)
-
-
-def _terminal_table(text: TextTable) -> Table:
-    table = Table(*map(escape, text.header), title=escape(text.title), title_justify="left", box=SIMPLE_HEAD)
-    for row in text.rows:
-        table.add_row(*map(escape, row))
-    return table
 
 
 def _short(text: str, size: int) -> str:
@@ -462,12 +451,12 @@ def print_estimate(found: Estimate, path: str, console: Console) -> None:
     parts = {"partition": found.partitions, **found.slices}
     for name, rates in parts.items():
         if rates:
-            table = Table("", "rows", "labels", "hallucinated", "flagged", "from the labels alone", box=SIMPLE_HEAD)
-            table.title, table.title_justify = escape(f"by {name}"), "left"
-            for rate in rates:
-                estimates = (_share(rate.powered), f"{rate.flagged:.1%}", _share(rate.classical))
-                table.add_row(escape(rate.part), f"{rate.rows:,}", f"{rate.labels:,}", *estimates)
-            console.print(table)
+            header = ["", "rows", "labels", "hallucinated", "flagged", "from the labels alone"]
+            rows = [
+                [r.part, f"{r.rows:,}", f"{r.labels:,}", _share(r.powered), f"{r.flagged:.1%}", _share(r.classical)]
+                for r in rates
+            ]
+            print_table(TextTable(f"by {name}", header, rows), console)
     for note in found.notes:
         console.print(f"note: {note}.", markup=False)
     console.print(f"written to {path}", markup=False)
@@ -514,17 +503,14 @@ def _share(found: ShareRecord | None) -> str:
 
 def print_agreement(found: Sequence[Agreed], rows: Sequence[Mapping[str, Any]], console: Console) -> None:
     """Print Cohen's kappa of every two reviewers, and the first of the rows to talk about."""
-    table = Table("reviewers", "of", "both looked at", "unsure", "agree", "kappa", box=SIMPLE_HEAD)
+    pairs = []
     for pair in found:
-        names, got = escape(f"{pair.first}, {pair.second}"), pair.found
+        got = pair.found
         agree = f"{got.same:,} of {got.count:,}, {got.share:.1%} [{got.low:.1%} to {got.high:.1%}]" if got else ""
-        kappa = "" if got is None else "undefined: one word only" if got.kappa is None else f"{got.kappa:.3f}"
-        table.add_row(names, pair.what, f"{pair.shared:,}", f"{pair.unsure:,}", agree, kappa)
-    console.print(table)
+        kappa = "undefined: one word only" if got and got.kappa is None else number(got.kappa if got else None)
+        pairs.append([pair.first, pair.second, pair.what, f"{pair.shared:,}", f"{pair.unsure:,}", agree, kappa])
+    print_table(TextTable("", ["reviewer", "beside", "of", "both looked at", "unsure", "agree", "kappa"], pairs), console)
     if rows:
-        talk = Table("row", "partition", "of", "who says what", "text", box=SIMPLE_HEAD)
-        talk.title_justify = "left"
-        talk.title = f"to talk about: {len(rows):,}" + (f", the first {SHOWN}" if len(rows) > SHOWN else "")
-        for *cells, text in item_texts(rows[:SHOWN]):
-            talk.add_row(*map(escape, [*cells, shorten(text, TEXT, placeholder=" …")]))
-        console.print(talk)
+        title = f"to talk about: {len(rows):,}" + (f", the first {SHOWN}" if len(rows) > SHOWN else "")
+        talk = [[*cells, _short(text, TEXT)] for *cells, text in item_texts(rows[:SHOWN])]
+        print_table(TextTable(title, ["row", "partition", "of", "who says what", "text"], talk), console)
