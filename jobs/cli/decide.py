@@ -87,8 +87,7 @@ def evaluate(
             raise ConfigError(errors.JUDGEMENTS_WITHOUT_EXPLANATIONS)
         from ragassay.jobs.decide.evaluate import Evaluation
         from ragassay.jobs.decide.evaluate import evaluate as run_evaluate
-        from ragassay.jobs.decide.headline import print_headline
-        from ragassay.jobs.decide.tables import print_cascade, print_evaluation, print_slices, print_uneven
+        from ragassay.jobs.decide.tables import print_cascade, print_evaluation, print_headline, print_slices, print_uneven
 
         source = needed(label_source(label, labels, true_means, ignore_label, sentence_labels, where))
         judge = load_job(config).judge
@@ -231,12 +230,11 @@ def report(
         from ragassay.jobs.decide.compare import compare as run_compare
         from ragassay.jobs.decide.evaluate import Evaluation
         from ragassay.jobs.decide.evaluate import evaluate as run_evaluate
-        from ragassay.jobs.decide.headline import print_headline
         from ragassay.jobs.decide.labelled import member_values_of, stats_of
         from ragassay.jobs.decide.report.gather import gather
         from ragassay.jobs.decide.report.page import render
         from ragassay.jobs.decide.report.scales import scales_of
-        from ragassay.jobs.decide.tables import print_evaluation, print_uneven
+        from ragassay.jobs.decide.tables import print_evaluation, print_headline, print_uneven
         from ragassay.jobs.verdict.drift import check_drift
 
         job = load_job(config)

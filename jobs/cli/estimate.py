@@ -31,7 +31,7 @@ def estimate(
     with our_errors() as console:
         from ragassay.jobs.decide.estimate import ESTIMATE
         from ragassay.jobs.decide.estimate import estimate as run_estimate
-        from ragassay.jobs.decide.estimate_tables import print_estimate
+        from ragassay.jobs.decide.tables import print_estimate
 
         source = needed(label_source(label, labels, true_means, ignore_label, None, where))
 
@@ -59,7 +59,7 @@ def agreement(
     with our_errors() as console:
         from ragassay.jobs.decide.agreement import agreement as run_agreement
         from ragassay.jobs.decide.agreement import read_reviewers, to_talk_about, write_rows
-        from ragassay.jobs.decide.estimate_tables import print_agreement
+        from ragassay.jobs.decide.tables import print_agreement
         from ragassay.jobs.writable import new_file
 
         place = new_file(to, existing_output(output) if output else None) if to else None

@@ -7,14 +7,19 @@ from itertools import combinations
 from typing import Any
 
 from ragassay.jobs.decide import errors
-from ragassay.jobs.decide.review_lines import SUFFIX, SUFFIXES, Item, last_words, read_lines
+from ragassay.jobs.decide.label_table import ITEM, last_words, read_lines
+from ragassay.jobs.decide.labels import SUFFIX, is_lines
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.storage import Folder, writing
 from ragassay.pipeline.calibration.kappa import Agreement, agreement_of
 from ragassay.pipeline.errors import ConfigError, InputError
-from ragassay.schemas.review import ReviewLine, Said
+from ragassay.schemas.review import Said
 
-Words = Mapping[Item, ReviewLine]
+Item = tuple[str | None, str, int | None, int | None]
+"""What is spoken of: partition, row id, and the characters [start, end) of a sentence; both None for the response."""
+
+Words = Mapping[Item, str]
+"""What somebody says of each thing, in words of `Said`."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +52,10 @@ def read_reviewers(files: Sequence[str]) -> dict[str, Words]:
     """
     said: list[tuple[str, str, Words]] = []
     for file in files:
-        if not file.lower().endswith(SUFFIXES):
+        if not is_lines(file):
             raise ConfigError(errors.NO_REVIEW_LINES, file=file, suffix=SUFFIX)
-        said += [(name or "somebody", file, words) for name, words in last_words(read_lines(file)).items()]
+        for (name,), words in last_words(read_lines(file)).group_by("annotator", maintain_order=True):
+            said.append((name or "somebody", file, dict(zip(words.select(ITEM).iter_rows(), words["label"], strict=True))))
     names = [name for name, _, _ in said]
     found = {name if names.count(name) == 1 else f"{name} ({file})": words for name, file, words in said}
     if len(found) < 2:
@@ -64,7 +70,7 @@ def agreement(reviewers: Mapping[str, Words]) -> list[Agreed]:
     for first, second in combinations(reviewers, 2):
         for what in ("responses", "sentences"):
             shared = [
-                (reviewers[first][item].label, reviewers[second][item].label)
+                (reviewers[first][item], reviewers[second][item])
                 for item in reviewers[first].keys() & reviewers[second].keys()
                 if (item[2] is None) == (what == "responses")
             ]
@@ -81,8 +87,8 @@ def to_talk_about(reviewers: Mapping[str, Words], output: Folder | None) -> list
     """
     items: dict[Item, dict[str, str]] = {}
     for who, words in reviewers.items():
-        for item, line in words.items():
-            items.setdefault(item, {})[who] = line.label.value
+        for item, label in words.items():
+            items.setdefault(item, {})[who] = label
     differ = {item: said for item, said in items.items() if len(set(said.values())) > 1}
     texts = _texts(output, {item[1] for item in differ}) if output and differ else {}
     if output and differ and not texts:

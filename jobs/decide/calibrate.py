@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from ragassay.jobs.decide import errors
-from ragassay.jobs.decide.choose import FOLDS, SEED, Choice, choose, fitted_rule, folds_of, half_of
-from ragassay.jobs.decide.contenders import stored_rule
+from ragassay.jobs.decide.choose import FOLDS, SEED, Choice, choose, fitted_rule, folds_of, half_of, stored_rule
 from ragassay.jobs.decide.labelled import Labelled, fits_of_all, load_labelled, member_values_of
 from ragassay.jobs.decide.labels import LabelSource
 from ragassay.jobs.output.scored_dataset import open_scored

@@ -1,6 +1,6 @@
 """Choose a rule by labels: mean, policy and weights, where another than the stored one clearly helps."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,8 +9,10 @@ from ragassay.jobs.decide.labelled import Labelled
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import auroc
 from ragassay.pipeline.calibration.weights import fit_weights
-from ragassay.pipeline.verdict.aggregate import legal_pairs
+from ragassay.pipeline.verdict.aggregate import Mean, Positive, legal_pairs
+from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
+from ragassay.schemas.manifest import FitRecord, Manifest
 
 FOLDS = 5
 SEED = 20250622
@@ -107,3 +109,15 @@ def calibrated_on_other_half(rows: Labelled, stored: Rule) -> Floats:
             scores = apply_rule(fitted_rule(choice, rows, fitting), rows.values, rows.counts).response
             found[~fitting] = rankdata(scores[~fitting]) / (~fitting).sum()
     return found
+
+
+def stored_rule(manifest: Manifest, fits: Mapping[str, Fit]) -> Rule:
+    """The rule of the last verdicts, with these mu and sigma."""
+    record = stored_fit(manifest)
+    return Rule(fits, Mean(record.mean), Positive(record.positive), record.epsilon, record.weights, record.sentence)
+
+
+def stored_fit(manifest: Manifest) -> FitRecord:
+    """How the last verdicts were made."""
+    assert manifest.last_fit, "rows without a score were refused before"
+    return manifest.last_fit

@@ -120,15 +120,11 @@ TRUE_UNCLEAR = Message(
     "label column {column!r} holds {type}: say with --true-means {supported} or --true-means {hallucinated} what true is",
 )
 ODD_NUMBERS = Message("labels.odd-numbers", "label column {column!r} has the value(s) {values}: numbers must be 0 or 1")
-CONTRADICTION = Message("labels.contradiction", "labels {file} say both {label} and {other} of {row}: keep one")
+CONTRADICTION = Message("labels.contradiction", "labels {file} say both {label} and {other_label} of {item}: keep one")
 PROBABILITY_OUT_OF_RANGE = Message(
     "labels.probability-out-of-range",
     "labels {file}: {column} of {row} is {value}; it must be a number from {least:g} to 1, the chance with which the row was "
     "drawn",
-)
-SENTENCE_CONTRADICTION = Message(
-    "labels.sentence-contradiction",
-    "labels {file} say two things of the sentence {start} to {end} of {row}: keep one",
 )
 NESTED_SLICE = Message("report.nested-slice", "column {column!r} holds {type}: slices are of plain values")
 REVIEW_NO_ROW = Message("review.no-row", "output {output} has no scored row{which}{where}")

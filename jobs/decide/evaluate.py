@@ -1,5 +1,6 @@
 """`evaluate`: how well scores and verdicts agree with labels, the paper's whole comparison on the same rows."""
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,42 +12,66 @@ import numpy as np
 
 from ragassay.jobs.decide import errors
 from ragassay.jobs.decide.cascade import Cascade, cascade_curve, cascade_margins
-from ragassay.jobs.decide.contenders import (
-    AS_CASCADE,
-    AS_FINALISED,
-    ENSEMBLE,
-    JUDGE,
-    SENTENCES,
-    baseline_lines,
-    response_lines,
-    sentence_lines,
-    stored_fit,
-    stored_rule,
-)
-from ragassay.jobs.decide.differences import Difference, differences
-from ragassay.jobs.decide.judged import ask_judge
+from ragassay.jobs.decide.choose import calibrated_on_other_half, stored_fit, stored_rule
 from ragassay.jobs.decide.labelled import Labelled, fits_of_all, load_labelled, member_values_of, stats_of
 from ragassay.jobs.decide.labels import Label, LabelSource
+from ragassay.jobs.endings import is_full
 from ragassay.jobs.output.manifest import needs_text
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.sections import Normalize
 from ragassay.jobs.storage import Folder
 from ragassay.jobs.verdict.fit import fits_of
 from ragassay.pipeline.arrays import Bools, Floats, Ints
-from ragassay.pipeline.calibration.metrics import Measure, measure
-from ragassay.pipeline.errors import FitError, InputError
-from ragassay.pipeline.judge import Judge
+from ragassay.pipeline.calibration.metrics import Measure, auroc, aurocs, interval, measure, of_both, resample_parts
+from ragassay.pipeline.errors import FitError, InputError, OutputError
+from ragassay.pipeline.judge import Judge, judge_rows
 from ragassay.pipeline.members import Value
 from ragassay.pipeline.verdict.aggregate import Mean, Positive, legal_pairs
 from ragassay.pipeline.verdict.moments import moments_of
-from ragassay.pipeline.verdict.normalize import Fit
-from ragassay.pipeline.verdict.rule import apply_rule
+from ragassay.pipeline.verdict.normalize import Fit, ensemble
+from ragassay.pipeline.verdict.rule import Rule, apply_rule
 from ragassay.schemas.manifest import Manifest
 
 EVALUATION = "evaluation.json"
 EVALUATION_VERSION = 1
 RESAMPLES = 1000
 HISTOGRAM_BINS = 40
+AS_FINALISED = "ensemble, as finalised"
+AS_CASCADE = "cascade, as finalised"
+ENSEMBLE = "ensemble"
+ALONE = " alone"
+BASELINE = "baseline: "
+JUDGE = "judge "
+SENTENCES = "supported against unsupported sentences"
+ASKED = ("base_url", "model", "prompt", "supported", "unsupported", "top_logprobs")
+"""What an answer depends on, in the order that the hashes of earlier answers were made in."""
+
+CHUNK = 256
+"""Answers are written after so many, so that what breaks off loses little."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """AUROC of a score less that of the first, on the rows that have both.
+
+    Attributes:
+        name: The score.
+        rows: Rows that have both.
+        value: The difference, -1 to 1; above 0 the score is better than the first.
+        low: Lower end of its bootstrap 95 % interval, of resamples that both share; null where none could be drawn.
+        high: Upper end.
+    """
+
+    name: str
+    rows: int
+    value: float
+    low: float | None
+    high: float | None
+
+    @property
+    def beyond_noise(self) -> bool | None:
+        """Whether the interval leaves 0 out; None where there is no interval."""
+        return None if self.low is None or self.high is None else self.low > 0 or self.high < 0
 
 
 @dataclass(frozen=True)
@@ -388,3 +413,116 @@ def _halves(output: Folder, manifest: Manifest, values: dict[str, str], rows: La
     passed = [apply_rule(stored_rule(manifest, fit), rows.values, rows.counts).response > rows.thresholds for fit in fits]
     records: dict[str, Any] = {name: [{"mu": fit[name].mu, "sigma": fit[name].sigma} for fit in fits] for name in values}
     return Halves(how, records, float((passed[0] != passed[1]).mean()))
+
+
+def response_lines(rows: Labelled, rule: Rule) -> dict[str, Floats]:
+    """The paper's comparison: name -> a score a response, NaN where there is none.
+
+    The ensemble as finalised; each member alone, and a calibration of them; the whole response without the splitter; five means
+    times the policies.
+    """
+    lines = {AS_FINALISED: rows.score}
+    if len(rows.values) > 1:
+        for name, values in rows.values.items():
+            alone = Rule({name: rule.fits[name]}, rule.mean, rule.positive, rule.epsilon)
+            lines[f"{name}{ALONE}"] = apply_rule(alone, {name: values}, rows.counts).response
+        lines["calibrated on the other half"] = calibrated_on_other_half(rows, rule)
+    for name, whole in rows.whole.items():
+        if not np.isnan(whole).all():
+            lines[f"{name}, whole response"] = whole
+    for mean, policy in legal_pairs():
+        other = Rule(rule.fits, mean, policy, rule.epsilon, rule.weights)
+        lines[f"{mean}, {policy}"] = apply_rule(other, rows.values, rows.counts).response
+    return lines
+
+
+def baseline_lines(rows: Labelled) -> dict[str, Floats]:
+    """Name -> a score a response that needs neither a model nor a context's meaning."""
+    return {f"{BASELINE}shorter response": -rows.words, f"{BASELINE}words in context": rows.overlap}
+
+
+def sentence_lines(rows: Labelled, rule: Rule) -> dict[str, Floats]:
+    """Name -> a score a sentence, labelled or not; NaN where there is none."""
+    scores = {ENSEMBLE: ensemble(rows.values, rule.fits, rule.weights)}
+    if len(rows.values) > 1:
+        scores |= {f"{name}{ALONE}": values for name, values in rows.values.items()}
+    return scores | {f"{BASELINE}shorter sentence": -rows.sentence_words, f"{BASELINE}words in context": rows.sentence_overlap}
+
+
+def differences(scores: Mapping[str, Floats], first: str, good: Bools, groups: Ints, resamples: int) -> list[Difference]:
+    """Compare scores with one of them.
+
+    Args:
+        scores: Name -> a score a row, NaN where there is none.
+        first: The one that the others are compared with.
+        good: Whether each row is of the positive class.
+        groups: Number of each row's item, from 0; whole items are resampled.
+        resamples: Bootstrap resamples; 0 leaves intervals out.
+
+    Returns:
+        One a score, in their order, the first left out, and those whose rows are of one class.
+    """
+    theirs = {name: ~np.isnan(score) & ~np.isnan(scores[first]) for name, score in scores.items() if name != first}
+    theirs = {name: there for name, there in theirs.items() if good[there].any() and not good[there].all()}
+    spread: dict[str, list[Floats]] = {name: [] for name in theirs}
+    for weights in resample_parts(groups, resamples):
+        of_first: dict[bytes, Floats] = {}  # most scores are there for the same rows
+        for name, there in theirs.items():
+            mine = of_both(weights[:, there], good[there])
+            key = there.tobytes()
+            if key not in of_first:
+                of_first[key] = aurocs(scores[first][there], good[there], mine)
+            spread[name].append(aurocs(scores[name][there], good[there], mine) - of_first[key])
+    found = []
+    for name, there in theirs.items():
+        mine, right = scores[name][there], good[there]
+        value = auroc(mine, right) - auroc(scores[first][there], right)
+        low, high = interval(np.concatenate(spread[name])) if resamples else (None, None)
+        found.append(Difference(name, int(there.sum()), value, low, high))
+    return found
+
+
+def ask_judge(judge: Judge, rows: Labelled, output: Folder) -> Floats:
+    """P(supported) of every response by a served judge; NaN where it gave none.
+
+    Answers stand in OUTPUT/judge/NAME.json under a hash of judge and texts, errors too. What has a value is not asked again.
+    They are of the texts alone, so they are written at once, together with those that another command has added.
+
+    Raises:
+        OutputError: They can't be written. Nothing is asked then.
+    """
+    path = f"judge/{judge.name}.json"
+    known = _answers(output, path)
+    keys = [_key(judge, texts) for texts in rows.texts]
+    missing = [i for i, key in enumerate(keys) if known.get(key, {}).get("value") is None]
+    expect(len(missing), "steps")
+    if missing:
+        _write(output, path, known)
+    for start in range(0, len(missing), CHUNK):
+        part = missing[start : start + CHUNK]
+        for i, answer in zip(part, judge_rows(judge, [rows.texts[i] for i in part]), strict=True):
+            known[keys[i]] = asdict(answer)
+        known = {**_answers(output, path), **known}
+        _write(output, path, known)
+        advance(len(part), "steps")
+    return np.array([np.nan if known[key]["value"] is None else known[key]["value"] for key in keys], dtype=np.float64)
+
+
+def _answers(output: Folder, path: str) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = json.loads(output.read(path) or "{}")
+    return found
+
+
+def _write(output: Folder, path: str, known: dict[str, dict[str, Any]]) -> None:
+    try:
+        output.itself.write(path, json.dumps(known))
+    except OSError as error:
+        if is_full(error):
+            raise
+        raise OutputError(errors.ANSWERS_NOT_WRITABLE, path=output.address_of(path), reason=error) from error
+
+
+def _key(judge: Judge, texts: tuple[str | None, list[str], str]) -> str:
+    dumped = judge.model_dump(mode="json")
+    asked = {name: dumped[name] for name in ASKED}
+    return hashlib.sha256(json.dumps([asked, *texts]).encode()).hexdigest()

@@ -1,26 +1,19 @@
 """Load the labelled responses of a scored output: values, verdicts, labels, and what the baselines need."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragassay.jobs.decide import errors
-from ragassay.jobs.decide.labels import (
-    SENTENCE_COLUMNS,
-    Key,
-    Label,
-    LabelSource,
-    Reviewed,
-    read_reviewed,
-    sentence_truth,
-)
-from ragassay.jobs.decide.reviewed_rows import labels_of_rows, refuse_repeated
+from ragassay.jobs.decide.label_table import KEY, label_of_rows, load_labels, truth_of_sentences, weak_annotators
+from ragassay.jobs.decide.labels import Label, LabelSource
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.scored_dataset import ScoredDataset, as_batch, as_text, open_scored
 from ragassay.jobs.output.snapshot import check_rows
@@ -124,8 +117,6 @@ class _Parts:
     unlabelled: int = 0
     elsewhere: int = 0
     unscored: int = 0
-    met: Counter[Key] = field(default_factory=Counter)
-    probabilities: set[float | None] = field(default_factory=set)
 
     def add(self, name: str, values: Sequence[Any]) -> None:
         self.columns.setdefault(name, []).extend(values)
@@ -194,20 +185,18 @@ def load_labelled(
         OutputError: There are no verdicts.
     """
     scored = open_scored(output).require_verdicts()
-    reviewed = read_reviewed(source) if source.file else None
-    _check_columns(scored, source, [*slices, *source.where, *([group] if group else [])])
+    scored.require_columns([*slices, *source.where, *([group] if group else [])])
+    said = load_labels(scored, source)
     if group is None and "item" in scored.columns:
         group = "item"
     parts = _Parts()
-    named = source.sentences or next((c for c in SENTENCE_COLUMNS if c in scored.columns and _are_places(scored, c)), None)
-    if named and not _are_places(scored, named):
-        raise InputError(errors.NO_SENTENCE_LABELS, column=named)
-    wanted = [*READ, *slices, *([group] if group else []), *([named] if named else [])]
-    for table in _labelled_tables(scored, wanted, named, source, reviewed, parts):
+    wanted = [*READ, *slices, *([group] if group else [])]
+    for table in _labelled_tables(scored, wanted, label_of_rows(said), source, parts):
         _gather(parts, table, values, group, slices, texts)
     labels: list[Label] = parts.columns.get("label", [])
     _check_classes(source, labels, parts)
-    refuse_repeated(source.file or "", parts.met)
+    keys, counts = np.array(parts.columns["key"], dtype=np.int64), parts.array("count").astype(np.int64)
+    used = said.filter(pl.col("row_key").is_in(pl.Series(keys).implode()))
     return Labelled(
         labels=labels,
         groups=group_numbers(parts.columns["group"]),
@@ -215,9 +204,9 @@ def load_labelled(
         score=parts.array("score"),
         passed=parts.array("passed") == 1,
         judge=parts.array("judge"),
-        keys=np.array(parts.columns["key"], dtype=np.int64),
+        keys=keys,
         thresholds=parts.array("threshold"),
-        counts=parts.array("count").astype(np.int64),
+        counts=counts,
         values={name: parts.array(f"value {name}") for name in values},
         shares=parts.array("share"),
         whole={name: parts.array(f"whole {name}") for name in values},
@@ -225,55 +214,25 @@ def load_labelled(
         overlap=parts.array("overlap"),
         sentence_words=parts.array("sentence words"),
         sentence_overlap=parts.array("sentence overlap"),
-        sentence_good=parts.array("sentence good"),
+        sentence_good=_good_sentences(used, keys, counts),
         slices={name: parts.columns.get(f"slice {name}", []) for name in slices},
         texts=parts.columns.get("texts", []),
         unlabelled=parts.unlabelled,
         elsewhere=parts.elsewhere,
         unscored=parts.unscored,
-        unmatched=len((reviewed.responses.keys() | reviewed.by_sentences) - parts.met.keys()) if reviewed else 0,
-        weak=reviewed.weak if reviewed else None,
-        uneven=len(parts.probabilities) > 1,
+        unmatched=said.filter(pl.col("row_key").is_null()).drop_nulls("label").n_unique(KEY),
+        weak=weak_annotators(said),
+        uneven=used["inclusion_probability"].n_unique() > 1,
         languages=Counter(filter(None, parts.columns["language"])),
     )
 
 
-def _are_places(scored: ScoredDataset, name: str) -> bool:
-    """Whether a column is a list of structs with start and end, wherever it is."""
-    for schema in set(map(scored.schema_of, scored.files)):
-        if name in schema.names:
-            kind = schema.field(name).type
-            if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_struct(kind.value_type):
-                return False
-            parts = {field.name: field.type for field in kind.value_type}
-            if not all(key in parts and pa.types.is_integer(parts[key]) for key in ("start", "end")):
-                return False
-    return True
-
-
-def _check_columns(scored: ScoredDataset, source: LabelSource, wanted: Sequence[str]) -> None:
-    if source.file is None:
-        if source.column in {"verdict", "status", "run_id", "error"}:
-            raise InputError(errors.OWN_COLUMN, column=source.column)
-        scored.require_columns([source.column, *([source.sentences] if source.sentences else [])])
-    scored.require_columns(wanted)
-
-
 def _labelled_tables(
-    scored: ScoredDataset,
-    wanted: Sequence[str],
-    named: str | None,
-    source: LabelSource,
-    reviewed: Reviewed | None,
-    parts: _Parts,
+    scored: ScoredDataset, wanted: Sequence[str], label_of: Mapping[int, Label], source: LabelSource, parts: _Parts
 ) -> Iterator[pa.Table]:
-    """The rows that have both a label and a score, few at a time.
-
-    Of all others only labels are read: most of a log has none.
-    """
-    for rows in scored.batches(["row_id", "status", "score", *source.where, *([] if reviewed else [source.column])]):
-        keys, labels = labels_of_rows(rows, reviewed, source)
-        parts.met.update(key for key in keys if reviewed is not None and reviewed.speaks_of(key))
+    """The rows that have both a label and a score, few at a time."""
+    for rows in scored.batches(["row_key", "status", "score", *source.where]):
+        labels = [label_of.get(key) for key in rows.table["row_key"].to_pylist()]
         looked_at = rows.matches(source.where)
         is_scored = pc.and_(pc.equal(rows.table["status"], Status.OK.value), pc.is_valid(rows.table["score"])).to_numpy()
         labelled = np.array([label is not None for label in labels], dtype=bool) & looked_at
@@ -281,15 +240,17 @@ def _labelled_tables(
         parts.unlabelled += int((looked_at & ~labelled).sum())
         parts.unscored += int((labelled & ~is_scored).sum())
         chosen = np.flatnonzero(labelled & is_scored)
-        for table in rows.take(wanted, chosen):
-            numbers, chosen = chosen[: len(table)], chosen[len(table) :]
-            parts.add("label", [labels[i] for i in numbers])
-            if reviewed is not None:
-                parts.add("sentence labels", [reviewed.sentences.get(keys[i]) for i in numbers])
-                parts.probabilities |= {probability for i in numbers for _, probability in reviewed.drawn[keys[i]]}
-            else:
-                parts.add("sentence labels", table[named].to_pylist() if named else [None] * len(table))
-            yield table
+        parts.add("label", [labels[i] for i in chosen])
+        yield from rows.take(wanted, chosen)
+
+
+def _good_sentences(said: pl.DataFrame, keys: Ints, counts: Ints) -> Floats:
+    """1 or 0 a sentence, NaN where it has no label; the sentences of all responses in their order."""
+    numbers = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    sentences = pl.DataFrame({"row_key": np.repeat(keys, counts), "sentence": numbers})
+    found = sentences.join(truth_of_sentences(said), on=["row_key", "sentence"], how="left", maintain_order="left")
+    good: Floats = found["good"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+    return good
 
 
 def _gather(
@@ -313,18 +274,12 @@ def _gather(
         parts.add(f"slice {name}", [as_text(v) for v in table[name].to_pylist()])
     if texts:
         parts.add("texts", list(zip(table["question"].to_pylist(), contexts, responses, strict=True)))
-    start = len(parts.columns["label"]) - len(responses)
-    truths = zip(parts.columns["label"][start:], parts.columns["sentence labels"][start:], strict=True)
-    for context, response, sentences, (label, said) in zip(
-        contexts, responses, table["sentences"].to_pylist(), truths, strict=True
-    ):
+    for context, response, sentences in zip(contexts, responses, table["sentences"].to_pylist(), strict=True):
         there, texts_of = words_of(context or []), [s["text"] or "" for s in sentences]  # an output may hold no text
         parts.add_array("words", np.array([len(words(response or ""))]))
         parts.add_array("overlap", np.array([share_in_context(response or "", there)]))
         parts.add_array("sentence words", np.array([len(words(text)) for text in texts_of]))
         parts.add_array("sentence overlap", np.array([share_in_context(text, there) for text in texts_of]))
-        truth = sentence_truth([(s["start"], s["end"]) for s in sentences], said, label)
-        parts.add_array("sentence good", np.array([np.nan if t is None else float(t) for t in truth]))
 
 
 def _groups(table: pa.Table, group: str | None, contexts: Sequence[Sequence[str | None]]) -> list[str]:

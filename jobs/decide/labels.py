@@ -1,7 +1,7 @@
-"""Labels of responses and sentences: a column of the logs, or a file of reviewers, Parquet or JSON Lines."""
+"""Labels of responses and sentences: a column of the logs, or a file of reviewers: Parquet, JSON Lines, Label Studio."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -9,12 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragassay.jobs.decide import errors
-from ragassay.jobs.decide.review_lines import SUFFIX, SUFFIXES, read_lines, settled
-from ragassay.jobs.quoted import MOST_OF_ID, quoted, some_of
-from ragassay.jobs.storage import read_named
+from ragassay.jobs.quoted import some_of
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
-from ragassay.schemas.review import LEAST_PROBABILITY, Said
 
 
 class Label(StrEnum):
@@ -37,9 +34,11 @@ TRUE_MEANS = {
     **dict.fromkeys(("hallucinated", "hallucination", "unsupported", "wrong"), HALLUCINATED),
     **dict.fromkeys(("supported", "correct", "grounded", "faithful"), SUPPORTED),
 }
-PARTITION = "partition"
-DRAWN = ("stratum", "inclusion_probability")
 SENTENCE_COLUMNS = ("sentence_labels", "spans")
+EXPORT_SUFFIX = ".json"
+SUFFIX = ".jsonl"
+SUFFIXES = (SUFFIX, EXPORT_SUFFIX)
+"""By its name a file of labels is one of these; else it is Parquet."""
 
 
 @dataclass(frozen=True)
@@ -67,49 +66,6 @@ class LabelSource:
     file: str | None = None
 
 
-Key = tuple[str | None, str]
-"""Partition and id of a row; None is any partition."""
-
-Drawn = tuple[str | None, float | None]
-"""Stratum of a row in the reviewers' sample, and the probability with which it was drawn; None where it is not said."""
-
-
-@dataclass(frozen=True)
-class Reviewed:
-    """Labels from a file, by partition and row id; by row id alone where the file has no column `partition`.
-
-    Attributes:
-        responses: Row -> label.
-        sentences: Row -> labelled sentences (start, end, supported), where the file has a row a sentence.
-        by_sentences: Rows of which nothing is labelled but sentences, all of them supported: the response is correct if those
-            are all the sentences that it has, which only the output tells.
-        by_partition: Whether the file names partitions.
-        weak: Who said it, where the file says that these are the opinions of a model; else None.
-        drawn: Every row that the file speaks of, with or without a label -> from which stratum and with what probability it was
-            drawn, as its lines say; several where they differ.
-        repeated: Lines that say something again.
-    """
-
-    responses: dict[Key, Label] = field(default_factory=dict)
-    sentences: dict[Key, list[dict[str, Any]]] = field(default_factory=dict)
-    by_sentences: set[Key] = field(default_factory=set)
-    by_partition: bool = False
-    weak: str | None = None
-    drawn: dict[Key, set[Drawn]] = field(default_factory=dict)
-    repeated: int = 0
-
-    def speaks_of(self, key: Key) -> bool:
-        """Whether a row has a label, or may have one by its sentences."""
-        return key in self.responses or key in self.by_sentences
-
-    def label(self, key: Key, sentences: Sequence[dict[str, Any]] | None) -> Label | None:
-        """Label of a row of the output, by its sentences (start, end) there where it has no label of its own."""
-        if key not in self.by_sentences:
-            return self.responses.get(key)
-        truth = sentence_truth([(s["start"], s["end"]) for s in sentences or ()], self.sentences[key], None)
-        return Label.CORRECT if truth and all(truth) else None
-
-
 def to_labels(column: pa.Array | pa.ChunkedArray, source: LabelSource) -> list[Label | None]:
     """Labels of a column, null and NaN as None.
 
@@ -134,94 +90,9 @@ def to_labels(column: pa.Array | pa.ChunkedArray, source: LabelSource) -> list[L
     return [None if v is None or v in source.ignore else WORDS[v] for v in column.to_pylist()]
 
 
-def read_reviewed(source: LabelSource) -> Reviewed:
-    """Read labels from the source's file.
-
-    Raises:
-        InputError: The file can't be read, lacks a column, or says two things of one response or sentence.
-    """
-    uri = source.file or ""
-    if is_lines(uri):
-        return _reviewed_lines(uri)
-    table = read_named(uri, ["row_id", source.column], f" ({SUFFIX} is JSON Lines)")
-    by_partition = PARTITION in table.column_names
-    places = table[PARTITION].cast(pa.string()).to_pylist() if by_partition else [None] * len(table)
-    ids: list[Key] = list(zip(places, table["row_id"].cast(pa.string()).to_pylist(), strict=True))
-    labels = to_labels(table[source.column], source)
-    if {"start", "end"} <= set(table.column_names) and table["start"].null_count + table["end"].null_count:
-        raise InputError(errors.HALF_A_SPAN, file=uri)
-    if {"start", "end"} <= set(table.column_names):
-        spans = (table["start"].to_pylist(), table["end"].to_pylist())
-        return replace(_reviewed_sentences(uri, ids, *spans, labels, by_partition), drawn=_drawn(uri, table, ids))
-    responses: dict[Key, Label] = {}
-    for key, label in zip(ids, labels, strict=True):
-        if label is not None and responses.setdefault(key, label) != label:
-            raise InputError(errors.CONTRADICTION, file=uri, label=responses[key], other=label, row=row_name(key))
-    found = Reviewed(responses, by_partition=by_partition, weak=_weak(table), drawn=_drawn(uri, table, ids))
-    if "sentence_labels" in table.column_names:
-        said = zip(ids, table["sentence_labels"].to_pylist(), strict=True)
-        found.sentences.update({key: sentences for key, sentences in said if sentences is not None})
-    return found
-
-
-def _drawn(uri: str, table: pa.Table, ids: Sequence[Key]) -> dict[Key, set[Drawn]]:
-    """Strata and probabilities of a Parquet file, where it has such columns."""
-    there = [table[name].to_pylist() if name in table.column_names else [None] * len(ids) for name in DRAWN]
-    found: dict[Key, set[Drawn]] = {}
-    for key, stratum, probability in zip(ids, *there, strict=True):
-        if probability is not None and not (isinstance(probability, int | float) and LEAST_PROBABILITY <= probability <= 1):
-            raise InputError(
-                errors.PROBABILITY_OUT_OF_RANGE,
-                file=uri,
-                column=DRAWN[1],
-                row=row_name(key),
-                value=quoted(probability),
-                least=LEAST_PROBABILITY,
-            )
-        found.setdefault(key, set()).add((None if stratum is None else str(stratum), probability))
-    return found
-
-
 def is_lines(uri: str) -> bool:
     """Whether a file of labels says by itself what they mean, by its name: JSON Lines, or an export of Label Studio."""
     return uri.lower().endswith(SUFFIXES)
-
-
-def _reviewed_lines(uri: str) -> Reviewed:
-    """A label of a response stands beside those of its sentences; without one it is wrong if one of them is."""
-    lines = read_lines(uri)
-    held = settled(uri, lines)
-    found = Reviewed(by_partition=any(line.partition for line in lines), repeated=len(lines) - len(held))
-    for line in held.values():
-        key = ((line.partition or "") if found.by_partition else None, line.row_id)
-        found.drawn.setdefault(key, set()).add((line.stratum, line.inclusion_probability))
-        if line.label is Said.UNSURE:
-            continue
-        if line.start is None:
-            found.responses[key] = WORDS[line.label]
-        else:
-            place = {"start": line.start, "end": line.end, "supported": line.label is Said.SUPPORTED}
-            found.sentences.setdefault(key, []).append(place)
-    for key in found.sentences.keys() - found.responses.keys():
-        if all(sentence["supported"] for sentence in found.sentences[key]):
-            found.by_sentences.add(key)
-        else:
-            found.responses[key] = Label.WRONG
-    return found
-
-
-def _weak(table: pa.Table) -> str | None:
-    """Who said it, if a file says that a model did, such as that of `explain --feedback`."""
-    if "weak" not in table.column_names or not pc.any(pc.fill_null(table["weak"], False)).as_py():
-        return None
-    names = pc.unique(table["labelled_by"]).to_pylist() if "labelled_by" in table.column_names else []
-    return ", ".join(sorted(name for name in names if name)) or "a model"
-
-
-def row_name(key: Key) -> str:
-    """A row as a message names it."""
-    partition, row_id = key
-    return f"row {quoted(row_id, MOST_OF_ID)}" + (f" of partition {partition}" if partition else "")
 
 
 def sentence_truth(
@@ -265,35 +136,6 @@ def _from_truth(column: pa.Array | pa.ChunkedArray, source: LabelSource) -> list
     if odd:
         raise InputError(errors.ODD_NUMBERS, column=source.column, values=", ".join(odd[:10]))
     return [None if v is None else Label.CORRECT if bool(v) == (meaning == SUPPORTED) else Label.WRONG for v in values]
-
-
-def _reviewed_sentences(
-    uri: str,
-    ids: Sequence[Key],
-    starts: Sequence[int],
-    ends: Sequence[int],
-    labels: Sequence[Label | None],
-    by_partition: bool,
-) -> Reviewed:
-    """A response is wrong if one of its sentences is, correct if all its sentences in the file are; else unlabelled."""
-    said: dict[Key, dict[tuple[int, int], Label | None]] = {}
-    for key, start, end, label in zip(ids, starts, ends, labels, strict=True):
-        mine = said.setdefault(key, {})
-        if mine.get((start, end), label) != label:
-            raise InputError(errors.SENTENCE_CONTRADICTION, file=uri, start=start, end=end, row=row_name(key))
-        mine[start, end] = label
-    found = Reviewed(by_partition=by_partition)
-    for key, sentences in said.items():
-        known = {place: label for place, label in sentences.items() if label is not None}
-        if known:
-            found.sentences[key] = [
-                {"start": start, "end": end, "supported": label is Label.CORRECT} for (start, end), label in known.items()
-            ]
-        if any(label is not Label.CORRECT for label in known.values()):
-            found.responses[key] = Label.WRONG
-        elif len(known) == len(sentences):
-            found.responses[key] = Label.CORRECT
-    return found
 
 
 def _forms() -> str:

@@ -1,21 +1,36 @@
-"""What `evaluate`, `calibrate` and `drift` print."""
+"""What `evaluate`, `calibrate`, `drift`, `compare`, `estimate`, `agreement` and `export` print."""
 
-from collections.abc import Iterator, Sequence
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
+from ragassay.jobs.decide.agreement import Agreed, item_texts
 from ragassay.jobs.decide.cascade import CASCADE_METRICS, Cascade, shares_of
 from ragassay.jobs.decide.compare import Compared, MemberFlags, Suspicion
-from ragassay.jobs.decide.evaluate import Comparison, Evaluation, Slice
+from ragassay.jobs.decide.evaluate import (
+    ALONE,
+    AS_CASCADE,
+    AS_FINALISED,
+    BASELINE,
+    ENSEMBLE,
+    JUDGE,
+    Comparison,
+    Difference,
+    Evaluation,
+    Slice,
+)
 from ragassay.jobs.decide.export.run import Exported
 from ragassay.jobs.decide.labelled import UNEVEN
-from ragassay.jobs.decide.text_table import TextTable, print_table
+from ragassay.jobs.decide.text_table import TextTable, fitted, number, one_line, print_table, rich_table, shortened
 from ragassay.jobs.lines import print_lines
 from ragassay.pipeline.calibration.metrics import Measure
 from ragassay.schemas.calibration import Calibration
+from ragassay.schemas.estimate import Estimate, RateRecord, ShareRecord
 from ragassay.schemas.manifest import DriftCheck
 
 COLUMNS = {
@@ -27,8 +42,21 @@ COLUMNS = {
     "average_precision_hallucinated": "AP, hallucinated",
     "balanced_accuracy": "balanced accuracy",
 }
-
 CASCADE_COLUMNS = {"balanced_accuracy": "balanced accuracy", "f1_hallucinated": "F1, hallucinated", "auroc": "AUROC"}
+LINES = 10
+LABEL = 40
+CASCADE, LENGTH, OVERLAP = "cascade", "length", "overlap"
+KNOWN = {
+    AS_FINALISED: ENSEMBLE,
+    ENSEMBLE: ENSEMBLE,
+    AS_CASCADE: CASCADE,
+    f"{BASELINE}shorter response": LENGTH,
+    f"{BASELINE}shorter sentence": LENGTH,
+    f"{BASELINE}words in context": OVERLAP,
+}
+TEXT = 100  # characters
+SHOWN = 20
+"""Rows to talk about that are printed; a file has all."""
 
 
 def evaluation_tables(found: Evaluation) -> list[TextTable]:
@@ -232,12 +260,14 @@ def print_drift(check: DriftCheck, console: Console) -> None:
     if check.note:
         console.print(escape(f"not checked: {check.note}"))
         return
-    table = Table("what", "member", "tonight", "history", "distance", "limit", "", box=SIMPLE_HEAD)
-    for shift in check.shifts:
-        values = ("" if v is None else f"{v:.4g}" for v in (shift.tonight, shift.history))
-        mark = "[bold red]drifted[/bold red]" if shift.drifted else ""
-        table.add_row(shift.what, escape(shift.member or ""), *values, f"{shift.distance:.4g}", f"{shift.limit:g}", mark)
-    console.print(table)
+    rows = [
+        [
+            *(shift.what, shift.member or "", number(shift.tonight, ".4g"), number(shift.history, ".4g")),
+            *(number(shift.distance, ".4g"), number(shift.limit, "g"), "drifted" if shift.drifted else ""),
+        ]
+        for shift in check.shifts
+    ]
+    print_table(TextTable("", ["what", "member", "tonight", "history", "distance", "limit", ""], rows), console)
 
 
 def print_export(done: Exported, dest: str, console: Console) -> None:
@@ -254,9 +284,7 @@ def compared_tables(found: Compared) -> list[TextTable]:
     """What each member flags; how often each two agree; the responses that any of them flags."""
     with_labels = any(member.right is not None for member in found.members)
     names = [member.name for member in found.members]
-    agree = [
-        [a, *("" if (a, b) not in found.agreement else f"{found.agreement[a, b]:.0%}" for b in names[1:])] for a in names[:-1]
-    ]
+    agree = [[a, *(number(found.agreement.get((a, b)), ".0%") for b in names[1:])] for a in names[:-1]]
     suspicious = [row for row in found.rows if any(row.flags.values())]
     header = ["member", "flags below", "flagged", "nothing to go by"]
     return [
@@ -275,10 +303,9 @@ def compared_tables(found: Compared) -> list[TextTable]:
 
 
 def _member_row(member: MemberFlags, rows: int, with_labels: bool) -> list[str]:
-    below = "" if member.below is None else f"{member.below:g}"
-    row = [member.name, below, f"{member.flagged} of {rows}", str(member.unknown)]
+    row = [member.name, number(member.below, "g"), f"{member.flagged} of {rows}", str(member.unknown)]
     if with_labels:
-        row += [f"{member.right} of {member.labelled}", "" if member.caught is None else f"{member.caught:.0%}"]
+        row += [f"{member.right} of {member.labelled}", number(member.caught, ".0%")]
     return row
 
 
@@ -303,18 +330,187 @@ def compared_text(found: Compared) -> str:
 
 def print_compared(found: Compared, console: Console) -> None:
     """Print the comparison of members."""
-    for text in compared_tables(found):
-        console.print(_terminal_table(text))
+    for table in compared_tables(found):
+        print_table(table, console)
     console.print(compared_text(found), markup=False)
-
-
-def _terminal_table(text: TextTable) -> Table:
-    table = Table(*map(escape, text.header), title=escape(text.title), title_justify="left", box=SIMPLE_HEAD)
-    for row in text.rows:
-        table.add_row(*map(escape, row))
-    return table
 
 
 def _short(text: str, size: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= size else line[: size - 1] + "…"
+
+
+@dataclass(frozen=True)
+class _Level:
+    """Responses or sentences: AUROC of each score, and how far it is from the ensemble's."""
+
+    aurocs: Mapping[str, Measure]
+    differences: Mapping[str, Difference]
+
+
+def print_headline(found: Evaluation, console: Console) -> None:
+    """Print them; they fit 80 columns where names are not long."""
+    lines, table = headline(found, console.width)
+    for line in lines:
+        console.print(Text(line))
+    for part in fitted(table, console.width):
+        console.print(rich_table(part, rule=False))
+
+
+def headline(found: Evaluation, width: int) -> tuple[list[str], TextTable]:
+    """What the figures rest on, in a line or two; and the figures: with them ten lines at most, the header among them.
+
+    Args:
+        found: The evaluation.
+        width: Columns of the terminal.
+    """
+    lines = textwrap.wrap(_rests_on(found), width)
+    lines = [*lines[:1], *([shortened(" ".join(lines[1:]), width)] if lines[1:] else [])]
+    levels = {"responses": _level(found, found.comparisons[-1])}
+    if found.sentences is not None:
+        levels["sentences"] = _level(found, found.sentences)
+    first = levels["responses"]
+    middle = [name for name in first.aurocs if name not in (ENSEMBLE, LENGTH, OVERLAP)]
+    middle.sort(key=lambda name: (name.endswith(ALONE), -_ahead(first, name)))  # who was asked for, then the members
+    slots = LINES - len(lines) - len(("header", ENSEMBLE, LENGTH, OVERLAP, "best"))
+    shown = middle if len(middle) <= slots else middle[: slots - 1]
+    left = middle[len(shown) :]
+    rows = [[_name(name, width // 6), *(_beside(level, name) for level in levels.values())] for name in (ENSEMBLE, *shown)]
+    if left:
+        rows.append([f"{len(left)} more", *(_range(level, left) for level in levels.values())])
+    rows += [[name, *(_beside(level, name) for level in levels.values())] for name in (LENGTH, OVERLAP)]
+    rows.append(["best", *(_best(level, width // 9) for level in levels.values())])
+    return lines, TextTable("", ["AUROC", *(f"{name}, beside ensemble" for name in levels)], rows)
+
+
+def _rests_on(found: Evaluation) -> str:
+    labels = ", ".join(f"{n:,} {label}" for label, n in sorted(found.labels.items()))
+    left_out = [
+        (found.unlabelled, "rows without a label"),
+        (found.unscored, "labelled rows without a score"),
+        (found.unmatched, "labels that belong to no row"),
+        (found.elsewhere, "rows left out by --where"),
+    ]
+    counts = "".join(f"; {number:,} {what}" for number, what in left_out if number)
+    return f"{shortened(one_line(found.label), LABEL)}: {labels}; --all prints the rest{counts}"
+
+
+def _level(found: Evaluation, comparison: Comparison) -> _Level:
+    """The lines that are read first, by short names."""
+    return _Level(
+        {key: line.measures["auroc"] for line in comparison.lines if (key := _key(line.name)) and line.measures},
+        {key: one for one in found.differences.get(comparison.name, []) if (key := _key(one.name))},
+    )
+
+
+def _key(name: str) -> str | None:
+    return KNOWN.get(name) or (name if name.endswith(ALONE) or name.startswith(JUDGE) else None)
+
+
+def _name(key: str, width: int) -> str:
+    return shortened(key.removesuffix(ALONE).removesuffix(", whole response"), width)
+
+
+def _ahead(level: _Level, name: str) -> float:
+    return level.differences[name].value if name in level.differences else 0.0
+
+
+def _beside(level: _Level, name: str) -> str:
+    """AUROC, then how far it is from the ensemble's; the ensemble's own interval in its place."""
+    found = level.aurocs.get(name)
+    if found is None:
+        return ""
+    if name == ENSEMBLE:
+        return f"{found.value:.3f}" + ("" if found.low is None else f"  [{found.low:.2f} to {found.high:.2f}]")
+    beside = level.differences.get(name)
+    if beside is None:
+        return f"{found.value:.3f}"
+    spread = "" if beside.low is None else f" [{beside.low:+.2f} to {beside.high:+.2f}]"
+    return f"{found.value:.3f}  {beside.value:+.3f}{spread}"
+
+
+def _range(level: _Level, names: list[str]) -> str:
+    values = [level.aurocs[name].value for name in names if name in level.aurocs]
+    return f"{min(values):.3f} to {max(values):.3f}" if values else ""
+
+
+def _best(level: _Level, width: int) -> str:
+    """The best score, and by how much: before the ensemble, or the ensemble before the next."""
+    others = sorted(level.differences.items(), key=lambda item: -item[1].value)
+    if not others:
+        return ENSEMBLE
+    name, one = others[0]
+    best = ENSEMBLE if one.value <= 0 else _name(name, width)
+    noise = {None: "", True: ", beyond noise", False: ", within noise"}[one.beyond_noise]
+    return f"{best} by {abs(one.value):.3f}{noise}"
+
+
+def print_estimate(found: Estimate, path: str, console: Console) -> None:
+    """Print the estimate beside the two it is compared with, then its parts, then what is missing."""
+    print_lines(_lines(found), console)
+    parts = {"partition": found.partitions, **found.slices}
+    for name, rates in parts.items():
+        if rates:
+            header = ["", "rows", "labels", "hallucinated", "flagged", "from the labels alone"]
+            rows = [
+                [r.part, f"{r.rows:,}", f"{r.labels:,}", _share(r.powered), f"{r.flagged:.1%}", _share(r.classical)]
+                for r in rates
+            ]
+            print_table(TextTable(f"by {name}", header, rows), console)
+    for note in found.notes:
+        console.print(f"note: {note}.", markup=False)
+    console.print(f"written to {path}", markup=False)
+
+
+def _lines(found: Estimate) -> Iterator[tuple[str, str]]:
+    rate = found.overall
+    whom = f"{rate.rows:,} scored responses"
+    if rate.population is not None:
+        whom = f"about {rate.population:,.0f} responses, of which {rate.rows:,} were scored, a random sample"
+    yield "hallucinated", f"{_share(rate.powered)} of {whom}, by {rate.labels:,} labels and all verdicts"
+    yield "flagged", f"{rate.flagged:.1%}, the share that the verdicts alone would tell"
+    yield "labels alone", f"{_share(rate.classical)}: {rate.wrong:,} of {rate.labels:,} labelled responses are hallucinated"
+    yield "in brackets", f"{found.level:.0%} intervals, for these responses and not for those of other nights"
+    if rate.more_labels is not None:
+        yield "half as wide", _more(rate)
+    if found.weighted:
+        strata = f", {len(found.strata)} strata" if found.strata else ""
+        yield "weights", f"1 / inclusion_probability of each labelled response{strata}"
+    left = {
+        "responses looked at without getting a label": found.undecided,
+        "labels of rows without a score": found.labelled_unscored,
+        "labels of rows that this output does not have": found.unmatched,
+        "lines said again": found.repeated,
+        "rows without a score": found.unscored,
+        "rows left out by --where": found.elsewhere,
+    }
+    text = "; ".join(f"{count:,} {what}" for what, count in left.items() if count)
+    if text:
+        yield "not counted", text
+
+
+def _more(rate: RateRecord) -> str:
+    if rate.more_labels == rate.rows - rate.labels and rate.population is not None:
+        return f"not even if all {rate.rows:,} scored responses are labelled: score a larger share of the rows"
+    if rate.more_labels == rate.rows - rate.labels:
+        return f"only if all {rate.rows:,} responses are labelled" if rate.more_labels else "all responses are labelled"
+    return f"with about {rate.more_labels:,} more labels, drawn like these"
+
+
+def _share(found: ShareRecord | None) -> str:
+    return "no labels" if found is None else f"{found.value:.1%} [{found.low:.1%} to {found.high:.1%}]"
+
+
+def print_agreement(found: Sequence[Agreed], rows: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """Print Cohen's kappa of every two reviewers, and the first of the rows to talk about."""
+    pairs = []
+    for pair in found:
+        got = pair.found
+        agree = f"{got.same:,} of {got.count:,}, {got.share:.1%} [{got.low:.1%} to {got.high:.1%}]" if got else ""
+        kappa = "undefined: one word only" if got and got.kappa is None else number(got.kappa if got else None)
+        pairs.append([pair.first, pair.second, pair.what, f"{pair.shared:,}", f"{pair.unsure:,}", agree, kappa])
+    print_table(TextTable("", ["reviewer", "beside", "of", "both looked at", "unsure", "agree", "kappa"], pairs), console)
+    if rows:
+        title = f"to talk about: {len(rows):,}" + (f", the first {SHOWN}" if len(rows) > SHOWN else "")
+        talk = [[*cells, _short(text, TEXT)] for *cells, text in item_texts(rows[:SHOWN])]
+        print_table(TextTable(title, ["row", "partition", "of", "who says what", "text"], talk), console)

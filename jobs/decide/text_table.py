@@ -24,10 +24,16 @@ class TextTable:
     rows: list[list[str]]
 
 
+def number(value: float | None, form: str = ".3f") -> str:
+    """A number as a cell; empty where there is none."""
+    return "" if value is None else format(value, form)
+
+
 def print_table(table: TextTable, console: Console) -> None:
     """Print a table in as many parts as it takes to fit the console's width."""
     for part in fitted(table, console.width):
-        console.print(Text(part.title, style="italic"))
+        if part.title:
+            console.print(Text(part.title, style="italic"))
         console.print(rich_table(part, rule=True))
         console.print()
 

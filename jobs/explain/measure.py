@@ -1,27 +1,16 @@
 """`evaluate --explanations`: the paper's three tables (arXiv 2408.12748, tables 2 and 3, figure 2), and theirs beside ours."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.decide.labels import (
-    PARTITION,
-    SENTENCE_COLUMNS,
-    Key,
-    Label,
-    LabelSource,
-    Reviewed,
-    read_reviewed,
-    sentence_truth,
-    to_labels,
-)
-from ragassay.jobs.decide.reviewed_rows import SPANS
+from ragassay.jobs.decide.label_table import SPANS, label_of_rows, load_labels, truth_of_sentences
+from ragassay.jobs.decide.labels import Label, LabelSource
 from ragassay.jobs.explain import errors
 from ragassay.jobs.explain.written import explained_rows
-from ragassay.jobs.output.scored_dataset import Rows, ScoredDataset, as_text, open_scored
+from ragassay.jobs.output.scored_dataset import ScoredDataset, as_text, open_scored
 from ragassay.jobs.output.sidecar import explanations
 from ragassay.jobs.storage import Folder, read_named
 from ragassay.pipeline.errors import OutputError
@@ -29,6 +18,9 @@ from ragassay.pipeline.explain.strategy import Strategy
 from ragassay.schemas.explanations import Outcome
 
 EVALUATION = "evaluation_explanations.json"
+
+Key = tuple[str | None, str]
+"""Partition and id of a row; None is any partition."""
 
 PAPER = {
     ("fever", "categorized"): 0.872, ("nhnet", "categorized"): 0.813,
@@ -111,6 +103,16 @@ class _Sentence:
     judged_inconsistent: bool | None
 
 
+@dataclass(frozen=True)
+class _Row:
+    """A row of the output; `truth` says of which sentences it is known whether they are supported."""
+
+    partition: str
+    row_id: str
+    data: str
+    truth: dict[int, bool]
+
+
 def measure_explanations(
     output: Folder, source: LabelSource | None, column: str | None = None, judgements: str | None = None
 ) -> list[Measured]:
@@ -129,11 +131,11 @@ def measure_explanations(
     strategies = [s.value for s in Strategy if explanations(output, s).files()]
     if not strategies:
         raise OutputError(errors.NO_EXPLANATIONS, output=output.uri)
-    reviewed = read_reviewed(source) if source and source.file else None
     judged = _judgements(judgements) if judgements else {}
+    rows = _read_rows(open_scored(output), source, column)
     found = []
     for strategy in strategies:
-        sentences = list(_sentences(output, strategy, source, reviewed, column, judged))
+        sentences = list(_sentences(output, strategy, rows, judged))
         for data in sorted({sentence.data for sentence in sentences}):
             found.append(_measure(data, strategy, [s for s in sentences if s.data == data]))
     output.write(EVALUATION, json.dumps([asdict(one) for one in found], indent=1))
@@ -171,64 +173,50 @@ def _share(flags: list[bool]) -> float | None:
 
 
 def _sentences(
-    output: Folder,
-    strategy: str,
-    source: LabelSource | None,
-    reviewed: Reviewed | None,
-    column: str | None,
-    judged: dict[tuple[Key, str, int], bool],
+    output: Folder, strategy: str, rows: Mapping[int, _Row], judged: Mapping[tuple[Key, str, int], bool]
 ) -> Iterator[_Sentence]:
     explained = explained_rows(output, strategy)
-    for partition, row in _labelled_rows(open_scored(output), source, reviewed, column):
-        said = row["sentence labels"]
-        spans = [(s["start"], s["end"]) for s in row["sentences"] or []]
-        truth = sentence_truth(spans, said, row["label"]) if said is not None else _by_response(row["label"], len(spans))
-        for entry in explained.get(row["row_key"], []):
+    for row_key, row in rows.items():
+        for entry in explained.get(row_key, []):
             keys: list[tuple[Key, str, int]] = [
-                ((place, row["row_id"]), strategy, entry["sentence"]) for place in (partition, None)
+                ((place, row.row_id), strategy, entry["sentence"]) for place in (row.partition, None)
             ]
             yield _Sentence(
-                data=row["data"],
+                data=row.data,
                 read=entry["status"] == Outcome.OK,
                 consistent=entry["consistent"],
-                supported=truth[entry["sentence"]],
+                supported=row.truth.get(entry["sentence"]),
                 judged_inconsistent=next((judged[key] for key in keys if key in judged), None),
             )
 
 
-def _by_response(label: Label | None, sentences: int) -> list[bool | None]:
+def _read_rows(scored: ScoredDataset, source: LabelSource | None, column: str | None) -> dict[int, _Row]:
+    """`row_key` -> row, of those that are looked at."""
+    where = source.where if source else {}
+    scored.require_columns([column] if column else [])
+    truth: dict[int, dict[int, bool]] = {}
+    label_of: dict[int, Label] = {}
+    if source:
+        labels = load_labels(scored, source)
+        label_of = label_of_rows(labels)
+        for row_key, sentence, is_good in truth_of_sentences(labels).iter_rows():
+            truth.setdefault(row_key, {})[sentence] = is_good
+    found = {}
+    for rows in scored.batches(["row_key", "row_id", *SPANS, *([column] if column else []), *where]):
+        for row, keep in zip(rows.table.to_pylist(), rows.matches(where), strict=True):
+            if keep:
+                key = row["row_key"]
+                known = truth.get(key) or _by_response(label_of.get(key), len(row["sentences"] or []))
+                data = as_text(row[column]) if column else "all"
+                found[key] = _Row(rows.file.partition_name, row["row_id"], data, known)
+    return found
+
+
+def _by_response(label: Label | None, sentences: int) -> dict[int, bool]:
     """What a response's label says of its sentences: all of a correct one are supported, the only one of a wrong one is not."""
     if label is Label.CORRECT:
-        return [True] * sentences
-    return [False if label is Label.WRONG and sentences == 1 else None] * sentences
-
-
-def _labelled_rows(
-    scored: ScoredDataset, source: LabelSource | None, reviewed: Reviewed | None, column: str | None
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Rows of `scored/` with label, labels of sentences, and data set; each with its partition."""
-    in_logs = source if source and not source.file else None
-    required = [*([column] if column else []), *([in_logs.column] if in_logs else [])]
-    scored.require_columns(required)
-    wanted = ["row_key", "row_id", *SPANS, *SENTENCE_COLUMNS, *required, *(source.where if source else [])]
-    wanted += [in_logs.sentences] if in_logs and in_logs.sentences else []
-    for rows in scored.batches(wanted):
-        labels = to_labels(rows.table[in_logs.column], in_logs) if in_logs else [None] * len(rows)
-        named = in_logs and (in_logs.sentences or _sentence_column(scored, rows))
-        looked_at = rows.matches(source.where if source else {})
-        for row, label, keep in zip(rows.table.to_pylist(), labels, looked_at, strict=True):
-            if not keep:
-                continue
-            row |= {"label": label, "sentence labels": row[named] if named else None}
-            if reviewed is not None:
-                key = (rows.file.partition_name if reviewed.by_partition else None, row["row_id"])
-                row |= {"label": reviewed.label(key, row["sentences"]), "sentence labels": reviewed.sentences.get(key)}
-            yield rows.file.partition_name, {**row, "data": as_text(row[column]) if column else "all"}
-
-
-def _sentence_column(scored: ScoredDataset, rows: Rows) -> str | None:
-    """The column of the logs that labels sentences, in the file of these rows."""
-    return next((name for name in SENTENCE_COLUMNS if name in scored.schema_of(rows.file).names), None)
+        return dict.fromkeys(range(sentences), True)
+    return {0: False} if label is Label.WRONG and sentences == 1 else {}
 
 
 def _judgements(uri: str) -> dict[tuple[Key, str, int], bool]:
@@ -236,7 +224,7 @@ def _judgements(uri: str) -> dict[tuple[Key, str, int], bool]:
     required = ["row_id", "strategy", "sentence", "inconsistent"]
     table = read_named(uri, required, " (fill in a file of `explain --review`)")
     return {
-        ((row.get(PARTITION), row["row_id"]), row["strategy"], row["sentence"]): row["inconsistent"]
+        ((row.get("partition"), row["row_id"]), row["strategy"], row["sentence"]): row["inconsistent"]
         for row in table.to_pylist()
         if row["inconsistent"] is not None
     }

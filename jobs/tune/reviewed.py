@@ -1,12 +1,12 @@
 """What reviewers said of an output, as a labelled log to train on."""
 
-from collections import Counter
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 
-from ragassay.jobs.decide.labels import SENTENCE_COLUMNS, Key, LabelSource, Reviewed, read_reviewed
-from ragassay.jobs.decide.reviewed_rows import labels_of_rows, refuse_repeated
+from ragassay.jobs.decide.label_table import IS_CORRECT, label_of_rows, load_labels
+from ragassay.jobs.decide.labels import SENTENCE_COLUMNS, LabelSource
 from ragassay.jobs.output.manifest import existing_output
 from ragassay.jobs.output.scored_dataset import ScoredDataset, open_scored
 from ragassay.jobs.output.snapshot import read_snapshot
@@ -32,10 +32,8 @@ def reviewed_log(uri: str, source: LabelSource, columns: Columns) -> pa.Table:
         InputError: The file can't be used, or speaks of no row of the output.
         OutputError: There is no such output, or a run is rewriting it.
     """
-    reviewed = read_reviewed(source)
     output = existing_output(uri)
-    found, met = read_snapshot(output, lambda folder, _: _labelled_rows(open_scored(folder), reviewed, source))
-    refuse_repeated(source.file or "", met)
+    found = read_snapshot(output, lambda folder, _: _labelled_rows(open_scored(folder), source))
     if not found:
         raise InputError(errors.LABELS_OF_OTHER_ROWS, file=source.file, output=output.uri)
     names = [columns.question, columns.context, columns.response, source.column, source.sentences or SENTENCE_COLUMNS[0]]
@@ -44,21 +42,22 @@ def reviewed_log(uri: str, source: LabelSource, columns: Columns) -> pa.Table:
     return pa.table(arrays, names=names)
 
 
-def _labelled_rows(scored: ScoredDataset, reviewed: Reviewed, source: LabelSource) -> tuple[list[dict[str, Any]], Counter[Key]]:
-    """The rows that labels speak of, with their labels; and how often each key was met."""
+def _labelled_rows(scored: ScoredDataset, source: LabelSource) -> list[dict[str, Any]]:
+    """The rows that labels speak of, with their labels."""
+    labels = load_labels(scored, source).drop_nulls(["row_key", "label"])
+    places = labels.drop_nulls("start").unique(["row_key", "start", "end"], maintain_order=True)
+    places = places.with_columns(said=pl.struct("start", "end", supported=IS_CORRECT))
+    label_of, spoken = label_of_rows(labels), set(labels["row_key"])
+    said_of = {key: part["said"].to_list() for (key,), part in places.group_by("row_key")}
     found: list[dict[str, Any]] = []
-    met: Counter[Key] = Counter()
-    for rows in scored.batches(["row_id"]):
-        keys, labels = labels_of_rows(rows, reviewed, source)
-        chosen = [i for i, key in enumerate(keys) if reviewed.speaks_of(key)]
-        if not chosen:
-            continue
-        met.update(keys[i] for i in chosen)
+    for rows in scored.batches(["row_key"]):
+        chosen = [i for i, key in enumerate(rows.table["row_key"].to_pylist()) if key in spoken]
         found += [
-            {**text, "label": labels[i], "said": reviewed.sentences.get(keys[i])}
-            for i, text in zip(chosen, rows.read(TEXTS, chosen).to_pylist(), strict=True)
+            {**row, "label": label_of.get(row["row_key"]), "said": said_of.get(row["row_key"])}
+            for table in rows.take(["row_key", *TEXTS], chosen)
+            for row in table.to_pylist()
         ]
-    return found, met
+    return found
 
 
 SAID = pa.list_(pa.struct([("start", pa.int64()), ("end", pa.int64()), ("supported", pa.bool_())]))

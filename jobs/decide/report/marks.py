@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence, Set
 import numpy as np
 
 from ragassay.jobs.decide.report.explained import Explanation
-from ragassay.jobs.decide.report.text import LONGEST, left_out
+from ragassay.jobs.visible import visible
 from ragassay.pipeline.detectors.terms import content_words
 
+LONGEST = 20_000
 MISSING, NEW, BEST, QUOTE = "missing", "new", "best", "quote"
 """What a detector finds missing from the context; a word that neither context nor question has; the piece of a passage nearest
 to a flagged sentence; what an explanation quotes."""
@@ -74,3 +75,15 @@ def marked(
         if e.quote and 0 <= e.passage < len(passages) and passages[e.passage][e.start : e.end] == e.quote:
             spans.setdefault(e.passage, []).append((e.start, e.end, QUOTE))
     return [cut(passage, spans.get(i, [])) for i, passage in enumerate(passages)]
+
+
+def shortened(text: str) -> str:
+    """`visible`, and cut after LONGEST characters with a word on how many are missing."""
+    if len(text) <= LONGEST:
+        return visible(text)
+    return f"{visible(text[:LONGEST])} {left_out(len(text) - LONGEST)}"
+
+
+def left_out(characters: int) -> str:
+    """The word on how many are missing."""
+    return f"[… {characters:,} more characters]"

@@ -7,19 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ragassay.jobs.address import address_of
 from ragassay.jobs.decide.cascade import Cascade, shares_of
 from ragassay.jobs.decide.compare import Compared
-from ragassay.jobs.decide.content_policy import policy_of
 from ragassay.jobs.decide.evaluate import Evaluation
+from ragassay.jobs.decide.page import fill_page
 from ragassay.jobs.decide.report.charts import MOST_BARS, curves_chart, histogram_chart, kinds_chart, shares_chart
 from ragassay.jobs.decide.report.explained import Explanations
 from ragassay.jobs.decide.report.gather import Gathered, Share
+from ragassay.jobs.decide.report.marks import shortened
 from ragassay.jobs.decide.report.record import files_text, fit_table, rule_text, runs_table, settings_text, usage_table
-from ragassay.jobs.decide.report.text import shortened
 from ragassay.jobs.decide.report.tonight import tonight
 from ragassay.jobs.decide.tables import (
     cascade_tables,
@@ -64,9 +63,9 @@ def render(
         compared: The last responses by every member; None where there is but one member.
     """
     run = next(run for run in reversed(manifest.runs) if run.threshold)
-    return fill(
-        "page.html",
-        "page.js",
+    return fill_page(
+        HERE,
+        {"visible": visible, "shortened": shortened, "figure": _figure, "short": _short, "level": _level},
         output=address_of(output),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         run=run,
@@ -105,30 +104,6 @@ def render(
         record=[table for table in (runs_table(manifest), usage_table(run)) if table],
         files=files_text(manifest),
         settings=settings_text(manifest),
-    )
-
-
-def fill(template: str, script: str, **values: Any) -> str:
-    """A page made of a template and one script beside this file, in the one style.
-
-    Log text is hostile, and so is what a model made of it: the template escapes everything, and a content-security-policy lets
-    nothing run but the page's own script, by its hash.
-
-    Args:
-        template: Name of the template; `policy`, `style` and `script` are given to it.
-        script: Name of the script.
-        values: What the template shows.
-    """
-    environment = Environment(
-        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {"visible": visible, "shortened": shortened, "figure": _figure, "short": _short, "level": _level}
-    source = (HERE / script).read_text(encoding="utf-8")
-    return environment.get_template(template).render(
-        policy=policy_of(source),
-        style=Markup((HERE / "page.css").read_text(encoding="utf-8")),
-        script=Markup(source),
-        **values,
     )
 
 

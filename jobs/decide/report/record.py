@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 
-from ragassay.jobs.decide.text_table import TextTable
+from ragassay.jobs.decide.text_table import TextTable, number
 from ragassay.schemas.manifest import SCORED, Manifest, Run
 
 LAST_RUNS = 20
@@ -22,8 +22,8 @@ def fit_table(run: Run) -> TextTable | None:
             member.value,
             f"{member.mu:.6g}",
             f"{member.sigma:.6g}",
-            "" if fit.weights is None else f"{fit.weights[name]:.3g}",
-            "" if member.suspicious_below is None else f"{member.suspicious_below:g}",
+            number(fit.weights[name] if fit.weights else None, ".3g"),
+            number(member.suspicious_below, "g"),
             f"{member.count:,}",
             f"{member.low:.6g}",
         ]
@@ -60,7 +60,7 @@ def runs_table(manifest: Manifest) -> TextTable:
             f"{sum(run.seconds.values()):,.1f}",
             *(f"{run.rows.get(what, 0):,}" for what in ("in", "scored", "failed", "skipped")),
             f"{run.sentences:,}",
-            "" if run.flagged is None else f"{run.flagged:,}",
+            number(run.flagged, ","),
         ]
         for run in reversed(manifest.runs[-LAST_RUNS:])
     ]

@@ -5,10 +5,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
-
-from ragassay.jobs.decide.content_policy import policy_of
+from ragassay.jobs.decide.page import fill_page
 from ragassay.jobs.decide.review.rows import Shown
 
 HERE = Path(__file__).parent
@@ -18,22 +15,16 @@ def render(output: str, rows: Sequence[Shown], level: str) -> str:
     """The page.
 
     Log text is hostile: it stands in the page as JSON alone, in which nothing looks like HTML, and the page's script shows it
-    as text. A content-security-policy lets nothing run but that script, by its hash.
+    as text; see `fill_page`.
 
     Args:
         output: URI of the output folder. Under it, and what the sample is, the browser keeps the labels.
         rows: What `shown_rows` makes of the sample.
         level: What is labelled first, sentences or responses; the page turns to the other on a key.
     """
-    environment = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined)
-    # What jinja's filter does not escape for HTML is escaped here: U+2028, and halves of surrogate pairs, which UTF-8 has not.
-    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": True, "allow_nan": False}
-    script = (HERE / "page.js").read_text(encoding="utf-8")
-    return environment.get_template("page.html").render(
+    return fill_page(
+        HERE,
         output=output,
-        script=Markup(script),
-        policy=policy_of(script),
-        style=Markup((HERE / "page.css").read_text(encoding="utf-8")),
         data={"output": output, "sample": sample_id(rows), "level": level, "rows": list(rows)},
     )
 

@@ -42,7 +42,7 @@ def test_sentences_and_several_people(tmp_path: Path) -> None:
     said = {"ana": S, "ben": S, "eve": U}
     files = [write(tmp_path / f"{who}.jsonl", who, {"x": label}, **place) for who, label in said.items()]
     done = here("agreement", *files, "--to", tmp_path / "talk.jsonl")
-    assert done.returncode == 0 and all(pair in done.stdout for pair in ("ana, ben", "ana, eve", "ben, eve"))
+    assert done.returncode == 0 and all(pair in done.stdout for pair in ("ana       ben", "ana       eve", "ben       eve"))
     assert json.loads((tmp_path / "talk.jsonl").read_text()) == {"row_id": "x", **place, "said": said}
 
 

@@ -13,7 +13,7 @@ from fsspec.implementations.local import LocalFileSystem
 from pyarrow import fs as pafs
 from rich.console import Console
 
-from ragassay.jobs.decide.judged import ask_judge
+from ragassay.jobs.decide.evaluate import ask_judge
 from ragassay.jobs.decide.labelled import fits_of_all, member_values_of, stats_of
 from ragassay.jobs.output import snapshot as snapshots
 from ragassay.jobs.output.lock import locked
@@ -261,7 +261,7 @@ def test_what_is_to_be_written_into_such_an_output_asks_for_another_place(read_o
 
 
 def test_a_judge_is_not_asked_where_its_answers_cannot_be_kept(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ragassay.jobs.decide import judged
+    from ragassay.jobs.decide import evaluate as judged
     from ragassay.jobs.decide.labelled import load_labelled
     from ragassay.jobs.decide.labels import LabelSource
 

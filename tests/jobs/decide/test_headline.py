@@ -14,12 +14,18 @@ from rich.console import Console
 from sklearn.metrics import roc_auc_score
 
 from ragassay.jobs.cli.console import new_console
-from ragassay.jobs.decide.contenders import AS_FINALISED, ENSEMBLE, SENTENCES
-from ragassay.jobs.decide.differences import Difference, differences
-from ragassay.jobs.decide.evaluate import Comparison, Evaluation, evaluate
-from ragassay.jobs.decide.headline import print_headline
+from ragassay.jobs.decide.evaluate import (
+    AS_FINALISED,
+    ENSEMBLE,
+    SENTENCES,
+    Comparison,
+    Difference,
+    Evaluation,
+    differences,
+    evaluate,
+)
 from ragassay.jobs.decide.labels import LabelSource
-from ragassay.jobs.decide.tables import print_evaluation
+from ragassay.jobs.decide.tables import print_evaluation, print_headline
 from ragassay.jobs.decide.text_table import TextTable, fitted, shortened
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.storage import open_folder

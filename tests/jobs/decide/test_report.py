@@ -14,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.jobs.decide.report.gather import gather
-from ragassay.jobs.decide.report.marks import MISSING, NEW, cut, sentence_pieces
+from ragassay.jobs.decide.report.marks import LONGEST, MISSING, NEW, cut, sentence_pieces, shortened
 from ragassay.jobs.decide.report.responses import MOST_SENTENCES, Sentence, _parts
 from ragassay.jobs.decide.report.scales import MemberScore, Scales, member_scores, scales_of
-from ragassay.jobs.decide.report.text import LONGEST, shortened
 from ragassay.jobs.decide.report.tonight import tonight
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.storage import open_folder

@@ -5,14 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from ragassay.jobs.decide.evaluate import evaluate
-from ragassay.jobs.decide.labels import Label, LabelSource, read_reviewed
+from ragassay.jobs.decide.label_table import IS_RESPONSE, label_of_rows, load_labels, read_labels, truth_of_sentences
+from ragassay.jobs.decide.labels import Label, LabelSource
 from ragassay.jobs.output.manifest import read_manifest
+from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.storage import open_folder
 from tests.jobs.conftest import here, read_rows
 from tests.raises import fails, raises
 
 C, W = Label.CORRECT, Label.WRONG
-FIRST, SECOND = {"start": 0, "end": 10}, {"start": 11, "end": 20}
 
 
 def write(path: Path, *lines: dict[str, Any]) -> LabelSource:
@@ -24,26 +25,43 @@ def said(row_id: str, label: str, **more: Any) -> dict[str, Any]:
     return {"row_id": row_id, "label": label, "reviewer": "ana", "at": "2026-11-22T10:00:00Z", **more}
 
 
-def test_responses_and_sentences_in_one_file(tmp_path: Path) -> None:
+def labels_of(source: LabelSource) -> dict[str, Label | None]:
+    said_of = read_labels(source).filter(IS_RESPONSE)
+    return dict(zip(said_of["row_id"], said_of["label"], strict=True))
+
+
+def test_a_response_has_its_own_label_or_that_of_its_sentences(scored: Path, tmp_path: Path) -> None:
+    rows = [row for row in read_rows(scored) if row["status"] == "ok"]
+    names = ("whole", "beside", "one", "all", "some", "nobody", "known", "stale")
+    of = {name: row for name, row in zip(names, rows, strict=False)}
+
+    def line(name: str, label: str, number: int | None = None) -> dict[str, Any]:
+        row = of[name]
+        place = {key: row["sentences"][number][key] for key in ("start", "end")} if number is not None else {}
+        return said(row["row_id"], label, partition=f"dt={row['dt']}", **place)
+
     source = write(
         tmp_path / "r.jsonl",
-        said("whole", "supported"),
-        said("beside", "supported"),
-        said("beside", "unsupported", **FIRST),
-        said("one", "unsupported", **FIRST),
-        said("all", "supported", **FIRST),
-        said("all", "supported", **SECOND),
-        said("some", "supported", **FIRST),
-        said("some", "unsure", **SECOND),
-        said("nobody", "unsure"),
+        line("whole", "supported"),
+        line("beside", "supported"),
+        line("beside", "unsupported", 0),
+        line("one", "unsupported", 0),
+        line("all", "supported", 0),
+        line("all", "supported", 1),
+        line("some", "supported", 0),
+        line("some", "unsure", 1),
+        line("nobody", "unsure"),
+        line("known", "unsure"),
+        line("known", "supported", 0),
+        line("known", "supported", 1),
+        {**line("stale", "unsupported"), "start": 10**6, "end": 10**6 + 1},  # no sentence is there any more
     )
-    got = read_reviewed(source)
-    two = [FIRST, SECOND]
-    labels = {row: got.label((None, row), two) for row in ("whole", "beside", "one", "all", "some", "nobody", "other")}
-    assert labels == {"whole": C, "beside": C, "one": W, "all": C, "some": None, "nobody": None, "other": None}
-    assert got.label((None, "some"), [FIRST]) == C  # the output has no other sentence
-    assert got.label((None, "all"), None) is None  # the row has none any more
-    assert got.sentences[None, "beside"] == [{**FIRST, "supported": False}]
+    labels = load_labels(open_scored(open_folder(str(scored))), source)
+    found = label_of_rows(labels)
+    expected = {"whole": C, "beside": C, "one": W, "all": C, "known": C, "stale": W}
+    assert found == {of[name]["row_key"]: label for name, label in expected.items()}
+    truth = truth_of_sentences(labels).filter(row_key=of["beside"]["row_key"])
+    assert truth.select("sentence", "good").rows() == [(0, False)] and labels["row_key"].null_count() == 0
 
 
 def test_the_later_word_holds(tmp_path: Path) -> None:
@@ -59,7 +77,7 @@ def test_the_later_word_holds(tmp_path: Path) -> None:
         said("d", "supported"),
         said("d", "unsure", reviewer="ben"),
     )
-    assert read_reviewed(source).responses == {(None, "a"): C, (None, "b"): W, (None, "c"): C, (None, "d"): C}
+    assert labels_of(source) == {"a": C, "b": W, "c": C, "d": C}
 
 
 def test_reviewers_who_differ_are_told_how_to_settle_it(tmp_path: Path) -> None:
@@ -68,24 +86,24 @@ def test_reviewers_who_differ_are_told_how_to_settle_it(tmp_path: Path) -> None:
         said(row, label, reviewer=who, **day) for row in "ab" for who, label in (("ana", "supported"), ("ben", "unsupported"))
     ]
     with raises("labels.reviewers-disagree", reviewer="ana", label="supported", other="ben", other_label="unsupported"):
-        read_reviewed(write(tmp_path / "r.jsonl", *lines))
+        read_labels(write(tmp_path / "r.jsonl", *lines))
 
 
 def test_odd_files(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     source = LabelSource("label", file=str(path))
     with raises("labels.no-file"):
-        read_reviewed(source)
+        read_labels(source)
     path.write_bytes(b"\xff\xfe{")
     with raises("labels.no-json-lines"):
-        read_reviewed(source)
+        read_labels(source)
     path.write_text('{"row_id": "a", "label": "supported"}\n{"row_id": "b"', "utf-8")
     with raises("labels.wrong-line", line=2):
-        read_reviewed(source)
+        read_labels(source)
     path.write_text('\ufeff{"row_id": "a\u2028\\u2029ü", "label": "unsupported"}\r\n\n  \n', "utf-8")
-    assert read_reviewed(source).responses == {(None, "a\u2028\u2029ü"): W}
+    assert labels_of(source) == {"a\u2028\u2029ü": W}
     path.write_text("", "utf-8")
-    assert not read_reviewed(source).responses
+    assert not labels_of(source)
 
 
 def of_output(output: Path, count: int) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ragassay.jobs.decide.export.run import Exported, Format, export
-from ragassay.jobs.decide.review_lines import read_lines
+from ragassay.jobs.decide.label_table import read_lines
 from tests.jobs.conftest import here
 from tests.jobs.decide.test_export import HOSTILE, row, some_nights, write
 from tests.raises import raises
@@ -89,13 +89,13 @@ def test_what_people_said_in_label_studio_comes_back(tmp_path: Path) -> None:
     said.append({**annotated(tasks[:1], was_cancelled=True)[0], "id": 99})
     back.write_text(json.dumps(said))
     lines = read_lines(str(back))
-    assert [(line.row_id, line.label) for line in lines[:2]] == [("b", "supported"), ("b", "unsupported")]
+    assert lines[:2].select("row_id", "label").rows() == [("b", "supported"), ("b", "unsupported")]
     assert len(lines) == sum(len(task["predictions"][0]["result"]) for task in tasks)
-    assert lines[0].reviewer == "ana@example.org" and lines[0].partition == "dt=2026-11-20"
-    assert lines[0].at is not None and lines[0].at.day == 22
+    first = lines.row(0, named=True)
+    assert (first["annotator"], first["partition"], first["at"].day) == ("ana@example.org", "dt=2026-11-20", 22)
     said[0]["annotations"][0]["completed_by"] = 3
     back.write_text(json.dumps(said))
-    assert read_lines(str(back))[0].reviewer == "3"
+    assert read_lines(str(back))["annotator"][0] == "3"
 
 
 @pytest.mark.parametrize(
