@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ragassay.jobs.address import address_of
 from ragassay.jobs.decide import errors
-from ragassay.jobs.decide.label_table import ITEM, KEY, label_of_rows, load_labels, name_item, weak_annotators
+from ragassay.jobs.decide.label_table import DRAWN, ITEM, KEY, label_of_rows, load_labels, name_item, weak_annotators
 from ragassay.jobs.decide.labels import Label, LabelSource
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.output.partitions import natural
@@ -32,7 +32,6 @@ from ragassay.schemas.columns import HALLUCINATED, Status
 from ragassay.schemas.estimate import Estimate, RateRecord, ShareRecord
 
 ESTIMATE = "estimate.json"
-DRAWN = ("stratum", "inclusion_probability")
 PARTITION = ""
 """Among the columns: the partition, whatever its keys."""
 

@@ -18,6 +18,7 @@ from ragassay.schemas.review import LEAST_PROBABILITY, ReviewLine, Said
 
 KEY = ["partition", "row_id"]
 ITEM = [*KEY, "start", "end"]
+DRAWN = ["stratum", "inclusion_probability"]
 LABELS = pl.Schema(
     {
         "row_key": pl.Int64(),
@@ -113,7 +114,7 @@ def weak_annotators(labels: pl.DataFrame) -> str | None:
 
 
 def read_labels(source: LabelSource) -> pl.DataFrame:
-    """Read labels from the source's file: LABELS without `row_key` and `sentence`, nothing said twice.
+    """Read labels from the source's file: LABELS without `row_key` and `sentence`, each label once for each way it was drawn.
 
     Raises:
         InputError: The file can't be read, lacks a column, or says two things of one response or sentence.
@@ -132,7 +133,7 @@ def read_labels(source: LabelSource) -> pl.DataFrame:
         who, else_who = (line["annotator"] or "somebody" for line in (one, other))
         more = f" (and differ on {items - 1} more)" if items > 1 else ""
         raise InputError(errors.REVIEWERS_DISAGREE, reviewer=who, other=else_who, more=more, **fields)
-    held = pl.concat([sure, words]).unique(ITEM, keep="first", maintain_order=True)
+    held = pl.concat([sure, words]).unique([*ITEM, *DRAWN], keep="first", maintain_order=True)
     partition = pl.col("partition").fill_null("") if held["partition"].count() else pl.col("partition")
     return held.select(
         pl.exclude("row_key", "sentence", "label", "partition"),

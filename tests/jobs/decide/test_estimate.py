@@ -124,6 +124,8 @@ def test_labels_that_cannot_be_used(scored: Path, rows: list[dict[str, Any]], tm
     sampled = [{**line, "start": n, "end": n + 1, PROBABILITY: 0.1 * (n + 1)} for n in range(2)]
     with raises("estimate.of-sentences"):
         estimate(folder, write(path, sampled))
+    with raises("estimate.of-sentences"):  # one response twice
+        estimate(folder, write(path, [{**line, PROBABILITY: chance, "reviewer": f"{chance}"} for chance in (0.1, 0.2)]))
     with raises("output.no-column", column="team"):
         estimate(folder, write(path, lines_of(rows)), ["team"])
     with raises("estimate.no-row"):

@@ -108,6 +108,7 @@ def plan_here(monkeypatch: pytest.MonkeyPatch) -> None:
                 )
 
     monkeypatch.setattr(run, "run_plan", run_plan)
+    monkeypatch.setattr(run, "open_board", lambda _: nullcontext())
     monkeypatch.setattr(run, "ray_session", lambda *_: nullcontext())
     monkeypatch.setattr(ray, "put", lambda kept: kept)
     monkeypatch.setattr(ray, "get", lambda kept: kept)
