@@ -38,12 +38,10 @@ def plan(
     """Tell what a job will take: rows, tokens, reuse, time here and on GPUs, and what should be mended first."""
     began = time.perf_counter()
     with our_errors() as console:
-        from ragassay.jobs.forecast.run import Gpus
         from ragassay.jobs.forecast.run import plan as run_plan
 
         if (gpus is None) != (gpu_tokens_per_second is None):
             raise ConfigError(errors.GPUS_WITHOUT_THROUGHPUT)
-        fleet = Gpus(gpus, gpu_tokens_per_second, gpu_price) if gpus and gpu_tokens_per_second else None
         said = new_console(stderr=True)
         run_plan(
             load_job(config),
@@ -52,7 +50,9 @@ def plan(
             said,
             sample=sample,
             seconds=seconds,
-            gpus=fleet,
+            gpus=gpus,
+            gpu_tokens_per_second=gpu_tokens_per_second,
+            gpu_price=gpu_price,
             began=began,
             output_uri=output,
         )

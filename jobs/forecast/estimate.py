@@ -1,18 +1,22 @@
-"""Put metadata, sample and trial together: what a job will take, with the warnings that a careful engineer would give."""
+"""Put sample and trial together: what each step of a job will take, with the warnings that a careful engineer would give."""
 
+import os
 import statistics
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ragassay.jobs.config import Job
-from ragassay.jobs.forecast.escalate import EscalateForecast
-from ragassay.jobs.forecast.explain import ExplainForecast
-from ragassay.jobs.forecast.tokens import Counted
-from ragassay.jobs.forecast.trial import Trial
+from ragassay.jobs.config import NONE, Job
+from ragassay.jobs.forecast.count import EXPLAINED, NOTHING, Asked, Counted
+from ragassay.jobs.forecast.trial import NOT_TRIED, Trial
 from ragassay.jobs.input import LogFile, Logs
+from ragassay.jobs.output.fingerprint import fingerprint
+from ragassay.jobs.progress.bar import duration
+from ragassay.jobs.sections import DEFAULT_QUANTILE
+from ragassay.jobs.verdict.bundled_calibration import bundled_calibration, is_fitted_for
+from ragassay.pipeline.explain.config import Price
 
 RESAMPLES = 400
 LONG_RUN = 1200.0
@@ -22,130 +26,145 @@ MANY_FILES = 64
 SKEW = 5.0
 MANY = 0.01
 
+DYNAMIC_SHARE = 0.5
+"""Share that a dynamic threshold takes where values lie alike above and below their mean; it shows only in the run."""
 
-@dataclass(frozen=True)
-class SlmForecast:
-    """What one SLM will be asked, over the whole log; tokens_low and tokens_high are a 95 % interval of tokens_computed, which
-    counts by the blocks of the prefix cache; tokens_distinct is what would be left if all that is shared were computed once."""
+SHARES = (0.05, 0.2, 0.5)
+"""Shares of the sentences to price for a job whose threshold is a value: how many it flags shows only in the run."""
 
-    prompts: float
-    tokens: float
-    tokens_computed: float
-    tokens_low: float
-    tokens_high: float
-    tokens_distinct: float
+BATCH = 1_000
+"""Flagged sentences of the line that depends on no share."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a job will take.
+    """What a step of a job will take, or the part of one model in it.
 
     Attributes:
-        rows: Rows of the log, by its footers.
+        name: The step, or the model's part.
+        rows: Responses.
+        sentences: Their sentences.
         sampled: Rows that were looked at.
-        sentences: Sentences.
-        chars: Characters of questions, contexts and responses.
-        slms: What each SLM will be asked, and what each model of `uncertainty` reads, by the first of its members.
-        other_seconds: CPU seconds of everything that is not an SLM: split and detectors.
-        warnings: In words.
-        escalate: What the cascade will take; None where the job has none.
-        reranked: Tokens of the prompts that put passages in order; None where the job leaves them as they are.
-        explain: What explaining the flagged sentences will take; None where the job explains nothing.
+        asked: What models are asked.
+        interval: 95 % interval of the tokens to compute, which are counted by the blocks of the prefix cache.
+        start_up: Seconds here until engines can be asked.
+        rate: Tokens that one replica of the model computes here a second.
+        seconds: Seconds here, start-up included; None where nothing was tried.
+        price: What tokens cost; None leaves costs out.
+        notes: In words: what it is about, or warnings.
     """
 
-    rows: int
-    sampled: int
+    name: str
+    rows: float
     sentences: float
-    chars: float
-    slms: dict[str, SlmForecast]
-    other_seconds: float
-    warnings: list[str] = field(default_factory=list)
-    escalate: EscalateForecast | None = None
-    reranked: float | None = None
-    explain: ExplainForecast | None = None
+    sampled: int
+    asked: Asked
+    interval: tuple[float, float] = (0, 0)
+    start_up: float = 0
+    rate: float = 0
+    seconds: float | None = None
+    price: Price | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def dollars(self) -> tuple[float, float] | None:
+        """US dollars with usual answers, and with the longest; None without a price."""
+        if self.price is None:
+            return None
+        return self.price.of(self.asked.tokens, self.asked.answers), self.price.of(self.asked.tokens, self.asked.most_answers)
 
 
-def forecast(job: Job, logs: Logs, counted: Sequence[Counted], other_seconds: float) -> Forecast:
+def forecast_run(
+    job: Job, logs: Logs, counted: Sequence[Counted], trials: Mapping[str, Trial], before: float = 0, other_seconds: float = 0
+) -> list[Forecast]:
     """Extrapolate a sample to the log, by rows.
+
+    The pools start and work side by side, so the slowest sets the pace; a block passes them in turn, so with few blocks the
+    others add theirs.
 
     Args:
         job: The job.
         logs: The input.
         counted: The sample's stretches.
+        trials: How each engine did; empty where none was tried.
+        before: Seconds that imports, checks and Ray take before engines start.
         other_seconds: CPU seconds that split and detectors took for the sample.
+
+    Returns:
+        Scoring as a whole, each of its models, and, as far as the job has them, the cascade and explaining.
     """
     rows = sum(file.rows or 0 for file in logs.files)
-    sampled = sum(part.rows for part in counted)
-    factor = rows / sampled
-    slms = {}
-    for name in [slm.name for slm in job.slms] + [members[0].name for members in job.readings]:
-        asked = [part.asked[name] for part in counted]
-        computed = factor * sum(a.computed for a in asked)
-        low, high = computed, computed
-        if factor > 1:
-            low, high = _interval([a.computed for a in asked], [part.rows for part in counted], rows)
-        slms[name] = SlmForecast(
-            prompts=factor * sum(a.prompts for a in asked),
-            tokens=factor * sum(a.tokens for a in asked),
-            tokens_computed=computed,
-            tokens_distinct=factor * sum(a.distinct for a in asked),
-            tokens_low=low,
-            tokens_high=high,
-        )
-    return Forecast(
+    names = [*(["rerank"] if job.rerank else []), *(slm.name for slm in job.slms), *(some[0].name for some in job.readings)]
+    models = [_extrapolate(name, counted, rows, trials) for name in names]
+    whole = replace(
+        _extrapolate("score", counted, rows),
         rows=rows,
+        asked=Asked.total([model.asked for model in models]),
+        notes=(*_warnings_of_files(logs.files), *_warnings_of_rows(job, counted)),
+    )
+    busy = [model.seconds - model.start_up for model in models if model.seconds is not None]
+    if busy or not models:
+        factor, slowest = rows / whole.sampled, max(busy, default=0)
+        start_up = before + max((model.start_up for model in models), default=0)
+        blocks = max(len(logs.files), round(factor * sum(part.chars for part in counted) / (job.block_mib * (1 << 20))))
+        seconds = start_up + factor * other_seconds / (os.cpu_count() or 1) + slowest + (sum(busy) - slowest) / blocks
+        whole = replace(whole, start_up=start_up, seconds=seconds)
+    told = [whole, *models]
+    if job.escalate and whole.sentences:
+        share, name, why = job.escalate.share, job.escalate.to.name, "of those that can be scored"
+        if share is None:
+            share, why = DYNAMIC_SHARE, f"if the values of {job.escalate.when} lie alike above and below their mean"
+        part = _extrapolate(name, counted, rows, trials, share, job.escalate.price)
+        about = f"about {rough(part.rows)} responses ({100 * share:g}% {why}) with {rough(part.sentences)} sentences, to {name}"
+        told.append(replace(part, name="escalate", notes=(about,)))
+    if job.explain and whole.sentences:
+        quantile = flagged_share(job)
+        why = "of the sentences, " + ("if it is that many" if quantile is None else "as of the responses")
+        for share in (*(SHARES if quantile is None else (quantile,)), BATCH / whole.sentences):
+            part = _extrapolate(EXPLAINED, counted, rows, share=share, price=job.explain.price)
+            about = f"about {rough(part.sentences)} flagged sentences ({100 * share:g}% {why})"
+            told.append(replace(part, name="explain", notes=(about,)))
+        about = f"{BATCH:,} flagged sentences, however many there are; `ragassay explain OUTPUT --sentences 100` measures it"
+        told[-1] = replace(told[-1], notes=(about,))
+    return told
+
+
+def _extrapolate(
+    name: str,
+    counted: Sequence[Counted],
+    rows: int,
+    trials: Mapping[str, Trial] | None = None,
+    share: float = 1,
+    price: Price | None = None,
+) -> Forecast:
+    """What a model is asked about a share of the log's responses, if they are as those of the sample."""
+    asked, sizes = [part.asked.get(name, NOTHING) for part in counted], [part.rows for part in counted]
+    sampled, wanted = sum(sizes), share * rows
+    whole, trial = Asked.total(asked, wanted / sampled), (trials or {}).get(name, NOT_TRIED)
+    rate = trial.tokens_per_second
+    return Forecast(
+        name,
+        rows=wanted / sampled * sum(part.responses for part in counted),
+        sentences=wanted / sampled * sum(part.sentences for part in counted),
         sampled=sampled,
-        sentences=factor * sum(part.sentences for part in counted),
-        chars=factor * sum(part.chars for part in counted),
-        slms=slms,
-        other_seconds=factor * other_seconds,
-        reranked=factor * sum(part.reranked for part in counted) if job.rerank else None,
-        warnings=[*_warnings_of_files(logs.files), *_warnings_of_rows(job, counted)],
+        asked=whole,
+        interval=_interval([part.computed for part in asked], sizes, wanted) if rows > sampled else (0, 0),
+        start_up=trial.start_up,
+        rate=rate,
+        seconds=None if trial is NOT_TRIED else trial.start_up + (whole.computed / rate / trial.replicas if rate else 0),
+        price=price,
     )
 
 
-def start_up(before: float, trials: dict[str, Trial]) -> float:
-    """Seconds until the last of the engines, which start side by side, can be asked; `before` of them until they start."""
-    return before + max((trial.start_up for trial in trials.values()), default=0.0)
+def flagged_share(job: Job) -> float | None:
+    """Share of the responses that will be flagged; None where a value decides: the job's, or a calibration's."""
+    if job.threshold.is_given:
+        return job.threshold.quantile
+    fitted = job.calibration != NONE and is_fitted_for(bundled_calibration(), job, fingerprint(job))
+    return None if fitted or job.calibration_file is not None else DEFAULT_QUANTILE
 
 
-def seconds_here(job: Job, told: Forecast, before: float, trials: dict[str, Trial], blocks: int, cpus: int) -> float:
-    """Wall time of `ragassay score` on this machine.
-
-    The pools work side by side, so the slowest sets the pace; a block passes them in turn, so with few blocks the others
-    add theirs.
-
-    Args:
-        job: The job.
-        told: What it will be asked.
-        before: Seconds that imports, checks and Ray take before engines start.
-        trials: How each engine did.
-        blocks: Blocks that the log travels in.
-        cpus: Cores.
-    """
-    fixed = start_up(before, trials) + told.other_seconds / cpus
-    busy = [
-        told.slms[name].tokens_computed / trials[name].tokens_per_second / replicas.max
-        for name, replicas in job.local_pools.items()
-        if name in told.slms and name in trials and trials[name].tokens_per_second
-    ]
-    if not busy:
-        return fixed
-    return fixed + max(busy) + (sum(busy) - max(busy)) / blocks
-
-
-def seconds_on_gpus(told: Forecast, gpus: int, tokens_per_second: float) -> float:
-    """Wall time, without start-up, on GPUs that each compute so many tokens a second."""
-    return sum(slm.tokens_computed for slm in told.slms.values()) / (gpus * tokens_per_second)
-
-
-def worth_compiling(job: Job, seconds: float) -> list[str]:
-    """SLMs that run uncompiled on CPU, in a job that takes long enough for compilation to pay."""
-    eager = [slm.name for slm in job.slms if not slm.engine.SERVED and slm.local.gains_by_compiling(slm.replicas.num_gpus)]
-    return eager if seconds > LONG_RUN else []
-
-
-def _interval(tokens: Sequence[int], rows: Sequence[int], total: int) -> tuple[float, float]:
+def _interval(tokens: Sequence[float], rows: Sequence[int], total: float) -> tuple[float, float]:
     """Bootstrap interval of the log's tokens, over the stretches."""
     rng = np.random.default_rng(0)
     picks = rng.integers(len(tokens), size=(RESAMPLES, len(tokens)))
@@ -196,3 +215,56 @@ def _warnings_of_rows(job: Job, counted: Sequence[Counted]) -> list[str]:
     if repeated > MANY * rows:
         warnings.append(f"{repeated / rows:.1%} of the rows looked at repeat an earlier one; they are scored once and copied")
     return warnings
+
+
+def forecast_lines(job: Job, told: Sequence[Forecast]) -> list[tuple[str, str]]:
+    """Lines to print, each a name and a text.
+
+    Args:
+        job: The job.
+        told: Scoring as a whole, its models, and the steps after it.
+    """
+    whole, *parts = told
+    lines = [("looked at", f"{whole.sampled:,} rows"), ("sentences", f"{whole.sentences:,.0f}")]
+    lines += [(part.name if part.notes else f"tokens {part.name}", _text(part)) for part in parts]
+    if whole.seconds is not None:
+        lines.append(("time here", f"{duration(whole.seconds)}, start-up of {duration(whole.start_up)} included"))
+        eager = [slm.name for slm in job.slms if not slm.engine.SERVED and slm.local.gains_by_compiling(slm.replicas.num_gpus)]
+        if eager and whole.seconds > LONG_RUN:
+            text = f"a run this long may gain by it: plan again with enforce_eager: false for {', '.join(eager)}"
+            lines.append(("compile", text))
+    return lines
+
+
+def _text(told: Forecast) -> str:
+    """What is asked, how long it takes and what it costs."""
+    asked, pieces = told.asked, list(told.notes)
+    if asked.computed:
+        each, (low, high) = max(asked.prompts, 1), told.interval
+        spread = f" ({low:,.0f} to {high:,.0f})" if low < high else ""
+        pieces.append(
+            f"{asked.computed:,.0f}{spread} to compute, {asked.tokens:,.0f} with all that is shared "
+            f"({1 - asked.computed / asked.tokens:.0%} reused), {asked.prompts:,.0f} prompts: "
+            f"{asked.computed / each:.0f} tokens each, {asked.distinct / each:.0f} if all that is shared were computed once"
+        )
+    elif asked.answers:
+        most = f" (at most {rough(asked.most_answers)} of answers)" if asked.most_answers > asked.answers else ""
+        requests = f"{rough(asked.prompts)} requests, by 4 bytes a token; how long they take is not told here"
+        pieces.append(f"{rough(asked.tokens)} + {rough(asked.answers)} tokens{most} of {requests}")
+    else:
+        pieces.append(f"{asked.tokens:,.0f} with all that is shared; how long they take is not told here")
+    if told.rate and told.seconds is not None:
+        pieces.append(f"{duration(told.seconds)} here, start-up included, at {told.rate:,.0f} tokens/s a replica")
+    if told.dollars:
+        usual, most = map(_money, told.dollars)
+        pieces.append(f"about {usual}" + (f", at most {most}" if most != usual else ""))
+    return "; ".join(pieces)
+
+
+def rough(number: float) -> str:
+    """Three figures: an estimate has no more."""
+    return f"{float(f'{number:.3g}'):,.0f}"
+
+
+def _money(dollars: float) -> str:
+    return f"{dollars:,.2f} USD" if dollars >= 0.1 else f"{dollars:.4f} USD"

@@ -24,10 +24,15 @@ class Trial:
     Attributes:
         start_up: Seconds until it could be asked.
         tokens_per_second: Tokens computed a second of one busy replica.
+        replicas: Replicas that the job has.
     """
 
     start_up: float
     tokens_per_second: float
+    replicas: int
+
+
+NOT_TRIED = Trial(0.0, 0.0, 0)
 
 
 def try_engines(job: Job, stretches: Sequence[pa.Table], seconds: float) -> tuple[float, dict[str, Trial]]:
@@ -39,11 +44,13 @@ def try_engines(job: Job, stretches: Sequence[pa.Table], seconds: float) -> tupl
         seconds: How long to measure.
 
     Returns:
-        Seconds that Ray took to start, and what was found of every SLM.
+        Seconds that Ray took to start, and what was found of every model; nothing where there is none, or no time for it.
 
     Raises:
         ModelError: A model can't be loaded.
     """
+    if not (job.local_pools and seconds):
+        return 0.0, {}
     started = time.perf_counter()
     with ray_session(job, *needed_resources(stages(job))):
         import ray
@@ -59,7 +66,15 @@ def try_engines(job: Job, stretches: Sequence[pa.Table], seconds: float) -> tupl
             ray.get(done[0])
             start_up[waiting.pop(done[0])] = time.perf_counter() - started - ray_seconds
         rates = _rates(ray, actors, table, seconds)
-    return ray_seconds, {name: Trial(start_up[name], rates[name]) for name in actors}
+    return ray_seconds, {name: Trial(start_up[name], rates[name], job.local_pools[name].max) for name in actors}
+
+
+def try_judge(job: Job, stretches: Sequence[pa.Table], seconds: float) -> dict[str, Trial]:
+    """Try the judge of the cascade, if it has an engine here; it runs when all others have ended."""
+    if job.escalate is None:
+        return {}
+    alone = {"slms": (job.escalate.to,), "uncertainty": (), "rerank": None, "detectors": (), "escalate": None}
+    return try_engines(job.model_copy(update=alone), stretches, seconds)[1]
 
 
 def _rates(ray: Any, actors: dict[str, Any], table: pa.Table, seconds: float) -> dict[str, float]:

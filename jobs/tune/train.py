@@ -1,4 +1,6 @@
 """The training loop: packs of token trees, AdamW, cosine decay, held-out contexts, resumable."""
+# Not the Trainer of transformers: a step has as many packs as its labels take, a look measures several logs over whole
+# contexts, and a checkpoint keeps the LoRA matrices alone. All of these would have to be overridden, which is no shorter.
 
 import json
 import random

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from ragassay.jobs.config import Job, default_members, load_job, make_job
-from ragassay.jobs.forecast.explain import _quantile
+from ragassay.jobs.forecast.estimate import flagged_share
 from ragassay.jobs.front.rows import table_logs
 from ragassay.jobs.input.check import check_logs
 from ragassay.jobs.output.fingerprint import fingerprint
@@ -102,14 +102,14 @@ def taken_from_logs(job: Job) -> str:
 @pytest.mark.parametrize("name", BASES)
 def test_attack_a_default_that_is_written_down_changes_nothing(name: str) -> None:
     base = make_job(BASES[name])
-    before = judged(base, manifest_of(name)), _quantile(base), taken_from_logs(base)
+    before = judged(base, manifest_of(name)), flagged_share(base), taken_from_logs(base)
     written = dict(settings_of(BASES[name]))
     assert {"calibration", "threshold.quantile", "aggregate.mean", "normalize.source", "columns.row_id"} <= written.keys()
     assert {setting.split(".")[0] for setting in written} >= Job.model_fields.keys() - default_members().keys()
     for setting, data in written.items():
         job = make_job(data, where=setting)
         assert job == base, setting
-        assert (judged(job, manifest_of(name)), _quantile(job), taken_from_logs(job)) == before, setting
+        assert (judged(job, manifest_of(name)), flagged_share(job), taken_from_logs(job)) == before, setting
 
 
 def test_attack_the_documented_job_file_judges_as_none() -> None:
@@ -117,7 +117,7 @@ def test_attack_the_documented_job_file_judges_as_none() -> None:
     found = judged(job, manifest_of("no job file"))
     assert found == judged(Job(), manifest_of("no job file"))
     assert found.fit.source == "bundled calibration" and found.settings.probability is not None
-    assert taken_from_logs(job) == taken_from_logs(Job()) and _quantile(job) is None
+    assert taken_from_logs(job) == taken_from_logs(Job()) and flagged_share(job) is None
 
 
 def test_attack_the_documented_job_file_with_members_of_ones_own_judges_as_those_alone() -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from ragassay.jobs.config import Job, make_job
 from ragassay.jobs.forecast import sample
-from ragassay.jobs.forecast.estimate import SlmForecast, forecast, seconds_here, seconds_on_gpus, worth_compiling
+from ragassay.jobs.forecast.count import Asked, Counted, count_stretches
+from ragassay.jobs.forecast.estimate import Forecast, forecast_lines, forecast_run, rough
 from ragassay.jobs.forecast.sample import read_sample
-from ragassay.jobs.forecast.tokens import Asked, Counted, count_stretches
 from ragassay.jobs.forecast.trial import Trial
 from ragassay.jobs.input import LogFile, Logs, find_logs
 from ragassay.jobs.score.stages import uncertainty_stages
@@ -118,7 +118,7 @@ def test_tokens_of_uncertainty_are_those_that_are_then_read(tiny_model: str, tmp
     asked = counted.asked["attenhscore"]
     assert asked.computed == sum(entry["tokens_computed"] for entry in used) < asked.tokens
     assert asked.tokens == sum(entry["tokens_computed"] + entry["tokens_reused"] for entry in used)
-    assert forecast(job, Logs("x", None, [log_file("a", 24)]), [counted], 0.0).slms["attenhscore"].prompts == 24
+    assert forecast_run(job, Logs("x", None, [log_file("a", 24)]), [counted], {})[2].asked.prompts == 24
 
 
 def test_rows_that_can_not_be_scored_are_told(tmp_path: Path) -> None:
@@ -128,9 +128,9 @@ def test_rows_that_can_not_be_scored_are_told(tmp_path: Path) -> None:
     write_logs(tmp_path / "a.parquet", rows)
     job = make_job({"slms": [{"name": "m", "max_model_len": 512}]})
     logs = find_logs(str(tmp_path))
-    told = forecast(job, logs, count_stretches(job, split_all(job, read_sample(logs, Columns(), 100))), 0.0)
-    assert any("12.5%" in w and "no_context" in w for w in told.warnings)
-    assert any("no room for a context" in w for w in told.warnings)
+    whole, *_ = forecast_run(job, logs, count_stretches(job, split_all(job, read_sample(logs, Columns(), 100))), {})
+    assert any("12.5%" in note and "no_context" in note for note in whole.notes)
+    assert any("no room for a context" in note for note in whole.notes)
 
 
 def counted(rows: int, computed: int) -> Counted:
@@ -145,38 +145,49 @@ def log_file(path: str, rows: int, partition: str = "", groups: int = 1) -> LogF
 def test_a_sample_is_extrapolated_by_rows_with_an_interval() -> None:
     rng = Random(1)
     parts = [counted(100, 10_000 + rng.randrange(-500, 500)) for _ in range(16)]
-    told = forecast(UNTUNED, Logs("x", None, [log_file("a", 1_000_000)]), parts, 2.0)
-    slm = told.slms["smollm2"]
-    assert told.sentences == pytest.approx(3_000_000) and slm.prompts == pytest.approx(3_000_000)
-    assert slm.tokens_low < slm.tokens_computed < slm.tokens_high
-    assert slm.tokens_computed == pytest.approx(1e8, rel=0.02) and slm.tokens_high / slm.tokens_low < 1.05
-    assert slm.tokens_distinct == pytest.approx(slm.tokens_computed / 2, rel=1e-3)
-    assert told.other_seconds == pytest.approx(2.0 * 1_000_000 / 1600)
-    assert seconds_on_gpus(told, 4, 1e5) == pytest.approx(slm.tokens_computed / 4e5)
+    whole, slm = forecast_run(UNTUNED, Logs("x", None, [log_file("a", 1_000_000)]), parts, {})
+    assert whole.sentences == pytest.approx(3_000_000) and slm.asked.prompts == pytest.approx(3_000_000)
+    low, high = slm.interval
+    assert low < slm.asked.computed < high and high / low < 1.05
+    assert slm.asked.computed == whole.asked.computed == pytest.approx(1e8, rel=0.02)
+    assert slm.asked.distinct == pytest.approx(slm.asked.computed / 2, rel=1e-3)
+    assert whole.sampled == 1600 and whole.seconds is slm.seconds is None
 
 
-def test_time_is_start_up_and_the_slowest_pool_and_what_does_not_overlap() -> None:
+def timed(rate: float) -> tuple[Job, list[Forecast]]:
+    """Ten files of ten rows, for two SLMs that are tried, and 2 CPUs."""
     job = make_job({"slms": [{"name": "a"}, {"name": "b", "replicas": {"max": 2}}]})
-    told = forecast(UNTUNED, Logs("x", None, [log_file("a", 100)]), [counted(100, 10_000)], 4.0)
-    slm = SlmForecast(0, 0, 10_000, 10_000, 10_000, 8_000)
-    told = type(told)(**{**vars(told), "slms": {"a": slm, "b": slm}})
-    trials = {"a": Trial(30.0, 100.0), "b": Trial(20.0, 100.0)}
-    assert seconds_here(job, told, 5.0, trials, blocks=10, cpus=2) == pytest.approx(5 + 30 + 100 + 50 / 10 + 4 / 2)
+    asked = Asked(prompts=300, tokens=20_000, computed=10_000)
+    part = Counted(rows=100, sentences=300, asked={"a": asked, "b": asked})
+    trials = {"a": Trial(30.0, rate, 1), "b": Trial(20.0, rate, 2)}
+    return job, forecast_run(job, Logs("x", None, [log_file(f"{i}", 10) for i in range(10)]), [part], trials, 5.0, 4.0)
+
+
+def test_time_is_start_up_and_the_slowest_pool_and_what_does_not_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    _, (whole, a, b) = timed(100.0)
+    assert whole.seconds == pytest.approx(5 + 30 + 100 + 50 / 10 + 4 / 2) and whole.start_up == 35
+    assert (a.seconds, b.seconds) == (130, 70)
 
 
 def test_only_long_runs_are_told_to_compile() -> None:
-    slms = [{"name": "a"}, {"name": "b", "enforce_eager": False}, {"name": "c", "engine": "transformers"}]
-    job = make_job({"slms": slms})
-    assert worth_compiling(job, 100.0) == [] and worth_compiling(job, 10_000.0) == ["a"]
+    assert "compile" not in dict(forecast_lines(*timed(100.0))) and "compile" in dict(forecast_lines(*timed(1.0)))
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0"), (0.4, "0"), (999.6, "1,000"), (1_243, "1,240"), (1_912_344, "1,910,000")]
+)
+def test_estimates_have_three_figures(number: float, text: str) -> None:
+    assert rough(number) == text
 
 
 def test_files_that_slow_a_job_are_warned_of() -> None:
     many = [log_file(f"f{i}", 10) for i in range(100)]
     skewed = [log_file(f"f{i}", 100, f"{i}") for i in range(9)] + [log_file("big", 5_000_000, "9")]
     for files, words in ((many, ("fewer, larger",)), (skewed, ("partition dt=9", "row groups of 5,000,000"))):
-        told = forecast(UNTUNED, Logs("x", None, files), [counted(100, 1000)], 0.0)
-        assert all(any(word in warning for warning in told.warnings) for word in words), told.warnings
-    assert forecast(UNTUNED, Logs("x", None, [log_file("a", 100_000)]), [counted(100, 1000)], 0.0).warnings == []
+        whole, *_ = forecast_run(UNTUNED, Logs("x", None, files), [counted(100, 1000)], {})
+        assert all(any(word in note for note in whole.notes) for word in words), whole.notes
+    assert forecast_run(UNTUNED, Logs("x", None, [log_file("a", 100_000)]), [counted(100, 1000)], {})[0].notes == ()
 
 
 def test_the_command_says_what_is_missing(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from ragassay.jobs.config import Job, make_job, with_dtypes
-from ragassay.jobs.forecast.tokens import count_stretches
+from ragassay.jobs.forecast.count import count_stretches
 from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.jobs.resources import threads_of
 from ragassay.jobs.score.register import check_models
@@ -107,8 +107,8 @@ def test_plan_counts_the_tokens_that_are_then_read(tiny_model: str) -> None:
     )
     (counted,) = count_stretches(wanted, [table])
     used = [use for row in run(wanted) for use in row["usage"] or () if use["name"] == "rerank"]
-    assert counted.reranked == sum(use["tokens_computed"] + use["tokens_reused"] for use in used) > 0
-    assert count_stretches(job(tiny_model, None), [table])[0].reranked == 0
+    assert counted.asked["rerank"].tokens == sum(use["tokens_computed"] + use["tokens_reused"] for use in used) > 0
+    assert "rerank" not in count_stretches(job(tiny_model, None), [table])[0].asked
 
 
 def test_it_is_checked_before_the_run_and_has_its_threads(tiny_model: str, tmp_path: Any, monkeypatch: Any) -> None:

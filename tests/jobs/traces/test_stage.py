@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -320,10 +319,10 @@ def test_nothing_is_whole_yet(tmp_path: Path) -> None:
 def test_plan_looks_at_traces_and_writes_nothing(tmp_path: Path) -> None:
     write_export(TOOLS["phoenix"], tmp_path / "export", TOLD, 1)
     job: Job = without_slm(input={"preset": "phoenix", "hold_days": 0})
-    told = plan(
-        job, str(tmp_path / "export"), Console(file=StringIO()), Console(quiet=True), sample=50, seconds=0, gpus=None, began=0
-    )
-    assert told.rows > 20 and sorted(path.name for path in tmp_path.iterdir()) == ["export"]
+    quiet = Console(quiet=True)
+    gpus: dict[str, Any] = dict.fromkeys(("gpus", "gpu_tokens_per_second", "gpu_price"))
+    whole, *_ = plan(job, str(tmp_path / "export"), quiet, quiet, sample=50, seconds=0, **gpus, began=0)
+    assert whole.rows > 20 and sorted(path.name for path in tmp_path.iterdir()) == ["export"]
 
 
 def test_rows_are_partitioned_by_the_day_they_began(tmp_path: Path) -> None:
