@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from ragassay.jobs.score.frequencies import table_frequencies
 from ragassay.jobs.sections import Splitter
@@ -101,5 +102,6 @@ def test_detectors_follow_the_language_of_each_row() -> None:
 
 
 def test_a_pipeline_has_a_language_of_its_own() -> None:
-    with pytest.raises(ValueError, match="has one language"):
+    with pytest.raises(ValidationError) as error:
         Splitter(name="ja_core_news_sm", column="lang")
+    assert [fault["type"] for fault in error.value.errors()] == ["config.pipeline-language"]

@@ -87,5 +87,5 @@ def test_what_it_refuses(tiny_model: str, tmp_path: Path) -> None:
     code, said = tune(tmp_path / "none.parquet", "--base", tiny_model, "--out", tmp_path / "a")
     assert code == 1 and "error[path.no-parquet]: " in said and "none.parquet" in said
     code, said = tune(logs, "--base", "nowhere/", "--out", tmp_path / "a")
-    assert code == 1 and "error[model.unknown]: " in said
+    assert code == 1 and "error[model.not-loaded]: " in said
     assert not (tmp_path / "a").exists()
