@@ -111,11 +111,12 @@ def clean_error(error: BaseException) -> None:
         left += [found.__cause__, found.__context__]
         if isinstance(found, BaseExceptionGroup):
             left += found.exceptions
-        with suppress(Exception):
+        with suppress(AttributeError, TypeError):  # a class may make it a property that can't be set
             found.args = tuple(map(_clean_value, found.args))
         # Those of OSError are no arguments any more.
         for name in ("filename", "filename2", "strerror", *vars(found)):
-            with suppress(Exception):
+            # A property that can't be read or set; an array in a list, which gives no truth value where it is compared.
+            with suppress(AttributeError, TypeError, ValueError):
                 value = getattr(found, name, None)
                 if _clean_value(value) != value:
                     setattr(found, name, _clean_value(value))

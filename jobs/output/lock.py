@@ -39,6 +39,9 @@ RENEW_SECONDS = 60.0
 
 LEASE_SECONDS = 600.0
 
+TROUBLE = (OSError, RuntimeError)
+"""Of a store that can't be used for now: its errors; and that of boto3 where refreshed credentials are expired already."""
+
 NO_CONDITIONS = (
     "the lock of OUTPUT: this store, or this installation (pip install ragassay[s3]), has no put on a condition; two runs "
     f"that start within {CLAIM_SECONDS} s of each other could both get in: schedule one at a time"
@@ -224,16 +227,25 @@ class _Keeper:
         self._thread.start()
 
     def _keep(self) -> None:
+        is_ours = False  # also where an unexpected error ends this thread: nobody renews the claim then
+        try:
+            is_ours = self._renew_until_released()
+        finally:
+            if not is_ours:
+                self._stop()
+
+    def _renew_until_released(self) -> bool:
+        """Renew it every minute; whether it is still ours at the end."""
         renewed = time.monotonic()
         while not self._done.wait(RENEW_SECONDS):
             began = time.monotonic()
-            # A put that fails, in whichever library, is tried again in a minute, long before the lease ends.
-            with suppress(Exception):
+            with suppress(*TROUBLE):  # the next try comes long before the lease ends
                 if not self._renew():
-                    return self._stop()
+                    return False
                 renewed = began
             if time.monotonic() - renewed > LEASE_SECONDS:
-                return self._stop()
+                return False
+        return True
 
     def _renew(self) -> bool:
         """Write it anew; whether it is still ours."""
@@ -254,7 +266,7 @@ class _Keeper:
     def release(self) -> None:
         self._done.set()
         self._thread.join(timeout=RENEW_SECONDS)
-        with suppress(Exception):  # what is left ends by itself
+        with suppress(*TROUBLE):  # what is left ends by itself
             now = self._lease.read()
             if now is not None and now.holder.get("claim") == self._mine.holder["claim"]:
                 self._folder.delete(self._name)

@@ -16,6 +16,7 @@ from ragassay.jobs.resources import CHEAP
 from ragassay.jobs.score.backfill import WHOLE_INPUT, Backfill
 from ragassay.jobs.score.checkpoint import committed_rows
 from ragassay.jobs.score.register import Registration, match_input, waiting_partitions
+from ragassay.jobs.score.row_set import files_of
 from ragassay.jobs.score.selection import Selection
 from ragassay.jobs.score.stages import stages
 from ragassay.jobs.storage import Folder
@@ -176,7 +177,7 @@ def make_plan(job: Job, logs: Logs | None, output: Folder, options: RunOptions) 
         if command.finalizes:
             check_parts(job, registration.fingerprint)
         scoring_job = settle_languages(job, registration.fingerprint)
-    begun = committed_rows(output).files
+    begun = files_of(committed_rows(output))
     why = {} if registration is None else _why(registration, begun)
     finalize = _plan_finalize(output, manifest, registration, begun, command)
     known = manifest if registration is None else replace(manifest, fingerprint=registration.fingerprint)

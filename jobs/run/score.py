@@ -12,6 +12,7 @@ from ragassay.jobs.run.plan import RunPlan
 from ragassay.jobs.score.balance import Counted, count_scored
 from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows, committed_rows, unfinished_files
 from ragassay.jobs.score.plan import score_files
+from ragassay.jobs.score.row_set import files_of
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def score(plan: RunPlan, console: Console) -> Scored:
         counted=counted,
         resumed=resumed,
         deferred=(*(files[number] for number in files if number in cut), *selection.deferred),
-        committed={files[n].path: keys.count(n << 32, (n << 32) + (files[n].rows or 0)) for n in cut},
-        begun=frozenset(keys.files),
+        committed={files[n].path: keys.range_cardinality(n << 32, (n << 32) + (files[n].rows or 0)) for n in cut},
+        begun=frozenset(files_of(keys)),
         seconds=round(time.perf_counter() - started, 3),
     )

@@ -6,16 +6,13 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 
-import numpy as np
-
 from ragassay.jobs.input import LogFile, Logs
 from ragassay.jobs.output.partition_filter import Condition, matches
 from ragassay.jobs.output.partitions import natural
 from ragassay.jobs.score.checkpoint import committed_rows
 from ragassay.jobs.score.row_sample import chosen_keys
-from ragassay.jobs.score.row_set import RowSet
+from ragassay.jobs.score.row_set import RowSet, row_set, within
 from ragassay.jobs.storage import Folder
-from ragassay.pipeline.arrays import Ints
 from ragassay.schemas.manifest import SCORED, InputFile, Left
 
 
@@ -100,9 +97,7 @@ def take_files(
 
     @cache
     def rows_of(path: str, share: float) -> RowSet:
-        rows = RowSet()
-        rows.add(chosen_keys(logs.fs, by_path[path], 0, id_column, share))
-        return rows
+        return row_set(chosen_keys(logs.fs, by_path[path], 0, id_column, share))
 
     for file in filter(backfill.wants, logs.files):
         number, entry = entries.get(file.path, (0, None))
@@ -154,7 +149,7 @@ def take(
         if len(wanted) > left:
             if place:
                 return Taken([*free, *ordered[:place]], {}, ordered[place:])
-            return Taken([*free, file], {file.path: int(wanted[left])}, ordered[1:])
+            return Taken([*free, file], {file.path: wanted[left]}, ordered[1:])
         left -= len(wanted)
         if left <= 0:
             return Taken([*free, *ordered[: place + 1]], {}, ordered[place + 1 :])
@@ -164,13 +159,13 @@ def take(
 def _begun(keys: RowSet, number: int, file: LogFile) -> RowSet:
     """Numbers in a file of its rows that are committed."""
     first = number << 32
-    return keys.near(first, first + file.rows).shifted(-first) if file.rows else RowSet()
+    return within(keys, first, first + (file.rows or 0)).shift(-first)
 
 
-def _open(rows: int, done: RowSet, chosen: RowSet | None) -> Ints:
+def _open(rows: int, done: RowSet, chosen: RowSet | None) -> RowSet:
     """Numbers, in a file of so many rows, of those that are to be scored and are not."""
-    wanted = np.arange(rows) if chosen is None else chosen.rows(0, rows)
-    return wanted[~done.holds(wanted)]
+    wanted = RowSet(range(rows))
+    return (wanted if chosen is None else wanted & chosen) - done
 
 
 def left_of(files: Sequence[LogFile], committed: Mapping[str, int], share: float, done_now: int) -> Left | None:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from ragassay.jobs.input import LogFile
 from ragassay.jobs.output.scored_dataset import open_raw
 from ragassay.jobs.score import errors
-from ragassay.jobs.score.row_set import RowSet
+from ragassay.jobs.score.row_set import RowSet, row_set, within
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import BalanceError
 from ragassay.schemas.columns import USAGE, Status
@@ -56,8 +56,8 @@ def count_scored(output: Folder, files: Mapping[int, LogFile], chosen: Mapping[i
     for part in open_raw(output).only(wanted).batches(["row_key", "status", "usage", "sentences.list.element.start"]):
         mine = part.batch.filter(pc.is_in(pc.shift_right(part.batch["row_key"], 32), numbers))
         keys = mine["row_key"].to_numpy()
-        once.add(keys)
-        unreadable.add(keys[pc.equal(mine["status"], Status.UNREADABLE.value).to_numpy(zero_copy_only=False)])
+        once |= row_set(keys)
+        unreadable |= row_set(keys[pc.equal(mine["status"], Status.UNREADABLE.value).to_numpy(zero_copy_only=False)])
         rows.update(dict(zip(*(found.tolist() for found in np.unique(keys >> 32, return_counts=True)), strict=True)))
         _add_rows(counted, mine)
         _add_usage(counted.usage, mine["usage"].flatten())
@@ -80,9 +80,8 @@ def _add_rows(counted: Counted, rows: pa.RecordBatch) -> None:
 def _check_sample(number: int, out: int, once: RowSet, chosen: RowSet, unreadable: RowSet, file: LogFile) -> None:
     """A sampled file's rows: all that were chosen, each once, and beside them only what could not be read."""
     first, rows = number << 32, file.rows or 0
-    wanted, found = chosen.rows(first, first + rows), once.rows(first, first + rows)
-    missing = int((~once.holds(wanted)).sum())
-    more = int((~(chosen.holds(found) | unreadable.holds(found))).sum())
+    wanted, found = within(chosen, first, first + rows), within(once, first, first + rows)
+    missing, more = wanted.difference_cardinality(found), len(found - wanted - unreadable)
     if missing or more or len(found) < out:
         raise BalanceError(errors.FILE_UNBALANCED, path=file.path, chosen=len(wanted), out=out, missing=missing, more=more)
 
@@ -90,7 +89,7 @@ def _check_sample(number: int, out: int, once: RowSet, chosen: RowSet, unreadabl
 def _check_rows(rows: Mapping[int, int], once: RowSet, files: Mapping[int, LogFile]) -> None:
     faults = []
     for number, file in files.items():
-        out, different = rows.get(number, 0), once.count(number << 32, (number << 32) + (file.rows or 0))
+        out, different = rows.get(number, 0), once.range_cardinality(number << 32, (number << 32) + (file.rows or 0))
         if not file.rows == out == different:
             faults.append(f"{file.path}: {file.rows} rows in, {out} out, {different} of them different")
     if faults:

@@ -14,7 +14,7 @@ from ragassay.jobs.input import LogFile, group_sizes
 from ragassay.jobs.output.commits import COMMITTED, committed_files
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.partitions import partitions as raw_files
-from ragassay.jobs.score.row_set import RowSet
+from ragassay.jobs.score.row_set import RowSet, holds, row_set, within
 from ragassay.jobs.storage import READERS, Folder, read_table, writing
 from ragassay.pipeline.arrays import Ints
 
@@ -52,7 +52,7 @@ def committed_rows(output: Folder) -> RowSet:
     """All rows in the checkpoint."""
     committed = RowSet()
     for keys in _look(output, committed_files(output, CHECKPOINT), lambda keys: keys):
-        committed.add(keys)
+        committed |= row_set(keys)
     return committed
 
 
@@ -91,8 +91,8 @@ def unfinished_files(output: Folder, files: Mapping[int, LogFile], chosen: Mappi
 def _is_done(done: RowSet, first: int, rows: int, chosen: RowSet | None) -> bool:
     """Whether of some rows, the first of which has this `row_key`, all are done that are to be."""
     if chosen is None:
-        return done.count(first, first + rows) == rows
-    return bool(done.holds(chosen.rows(first, first + rows)).all())
+        return done.range_cardinality(first, first + rows) == rows
+    return within(chosen, first, first + rows) <= done
 
 
 def drop_finished(output: Folder, unfinished: Collection[int]) -> None:
@@ -126,7 +126,7 @@ def open_groups(
         chosen: Number -> its chosen rows, where only these are to be scored.
 
     Returns:
-        Number -> its open row groups, in order -> those of their rows that are committed, and maybe some of their neighbours.
+        Number -> its open row groups, in order -> those of their rows that are committed.
     """
     committed = committed_rows(output)
     return {
@@ -138,28 +138,28 @@ def without_committed(tables: Iterable[pa.Table], committed: RowSet) -> Iterator
     """Log rows that are not committed.
 
     Args:
-        tables: Log rows; each table is in the order of its `row_key`s.
+        tables: Log rows.
         committed: Those that are.
 
     Yields:
         The tables less those rows; none is empty.
     """
     for table in tables:
-        left = table.filter(~committed.holds(table["row_key"].to_numpy()))
+        left = table.filter(~holds(committed, table["row_key"].to_numpy()))
         if left.num_rows:
             yield left
 
 
 def _open_groups(fs: pafs.FileSystem, file: LogFile, first: int, committed: RowSet, chosen: RowSet | None) -> dict[int, RowSet]:
-    """Open row groups of one file, whose first row has this `row_key`, and what is committed around them."""
-    done = committed.count(first, first + (file.rows or 0))
+    """Open row groups of one file, whose first row has this `row_key`, and what is committed of them."""
+    done = committed.range_cardinality(first, first + (file.rows or 0))
     if not done and chosen is None:
         return dict.fromkeys(range(file.row_groups), RowSet())
     if done == file.rows:
         return {}
     ends = list(accumulate(group_sizes(fs, file), initial=first))
     return {
-        group: committed.near(start, stop)
+        group: within(committed, start, stop)
         for group, (start, stop) in enumerate(pairwise(ends))
         if not _is_done(committed, start, stop - start, chosen)
     }

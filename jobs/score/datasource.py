@@ -13,7 +13,7 @@ from ragassay.jobs.input import read_logs
 from ragassay.jobs.score.checkpoint import without_committed
 from ragassay.jobs.score.context_order import cluster_by_context
 from ragassay.jobs.score.row_sample import sampled
-from ragassay.jobs.score.row_set import RowSet, joined
+from ragassay.jobs.score.row_set import RowSet
 from ragassay.jobs.score.selection import Selection
 from ragassay.pipeline.redact import redacted, redaction_of
 from ragassay.schemas.columns import logs_schema
@@ -38,7 +38,7 @@ def open_rows(job: Job, selection: Selection, groups: Mapping[int, Mapping[int, 
     # A read task carries what it names, and `selection` names all files.
     files, deadline, fs, passthrough = selection.files, selection.deadline, selection.logs.fs, selection.logs.passthrough
     parts = [
-        (number, part, _put(joined(groups[number][group] for group in part)))
+        (number, part, _put(RowSet().union(*(groups[number][group] for group in part))))
         for number in groups
         for part in _parts(list(groups[number]))
     ]

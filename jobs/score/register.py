@@ -193,7 +193,7 @@ def match_input(job: Job, logs: Logs, output: Folder, manifest: Manifest, backfi
         files={known[file.path]: file for file in taken.files},
         stops={known[path]: stop for path, stop in taken.stops.items()},
         shares={known[file.path]: taken.shares[file.path] for file in taken.files},
-        samples={known[path]: rows.shifted(known[path] << 32) for path, rows in taken.samples.items()},
+        samples={known[path]: rows.shift(known[path] << 32) for path, rows in taken.samples.items()},
         deferred=taken.deferred,
         outside=[file for file in logs.files if file.path not in meant],
     )

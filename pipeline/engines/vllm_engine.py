@@ -4,7 +4,7 @@ import gc
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -187,9 +187,8 @@ def _tell_of_steps(engine: Any) -> None:
 
     def told() -> Any:
         outputs = step()
-        with suppress(Exception):  # scores don't wait for a bar
-            ended = [output for output in outputs if output.finished]
-            answered(len(ended), sum(len(output.prompt_token_ids) - (output.num_cached_tokens or 0) for output in ended))
+        ended = [output for output in outputs if output.finished]
+        answered(len(ended), sum(len(output.prompt_token_ids) - (output.num_cached_tokens or 0) for output in ended))
         return outputs
 
     engine.step = told

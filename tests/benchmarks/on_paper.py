@@ -6,7 +6,6 @@ response are those that docs/speed.md measured.
 
 import re
 import tempfile
-import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ from ragassay.jobs.input import LogFile, find_logs, read_logs
 from ragassay.jobs.input.formats import look_at
 from ragassay.jobs.input.twice import IN_MEMORY
 from ragassay.jobs.output.sealed import SEAL_AT, seal
-from ragassay.jobs.score.row_set import RowSet
+from ragassay.jobs.score.row_set import RowSet, row_set
 from ragassay.jobs.sections import Columns
 from ragassay.jobs.storage import Folder, open_folder
 from ragassay.schemas.manifest import Manifest
@@ -110,14 +109,11 @@ def _read(fs: pafs.FileSystem, file: LogFile, passthrough: pa.Schema) -> int:
 
 def _whole() -> float:
     files = 500
-    tracemalloc.start()
     held = RowSet()
     for number in range(files):
-        held.add((number << 32) + np.arange(10_000))
-    found, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+        held |= row_set((number << 32) + np.arange(10_000))
     assert len(held) == files * 10_000
-    return found / files
+    return len(held.serialize()) / files
 
 
 def _sealed(folder: Folder, entries: int) -> float:

@@ -1,16 +1,19 @@
 """How Ray is started on this machine."""
 
+import inspect
 import subprocess
 import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import psutil
 import pytest
 import ray
 from ray._private import services
+from ray._private.node import Node
 from ray.exceptions import RaySystemError
 
 from ragassay.jobs import ray_start
@@ -98,6 +101,19 @@ def test_a_raylet_that_ends_after_a_while_is_started_again_until_it_is_too_late(
     assert len(begun) == 8
     begun[-1].kill()
     begun[-1].wait()
+
+
+def test_ray_still_starts_a_process_of_the_dashboard_that_is_left_out() -> None:
+    """If this fails, `_without_dashboard` can go."""
+    node = MagicMock(_gcs_address=None, _gcs_client=None)
+    node._ray_params.include_dashboard = False
+    Node.start_head_processes(node)
+    node.start_api_server.assert_called_once()
+
+
+def test_ray_still_waits_half_a_minute_for_its_raylet_whatever_is_set() -> None:
+    """If this fails, see whether `_patiently` can be a setting."""
+    assert "raylet_start_wait_time_s = 30\n" in inspect.getsource(Node.__init__)
 
 
 @pytest.mark.slow

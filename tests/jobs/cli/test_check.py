@@ -86,6 +86,12 @@ print(sorted(before), sorted(sys.modules.keys() & {HEAVY!r}))
     assert done.stdout.split("\n")[0] == "[] []", done.stdout + done.stderr
 
 
+def test_arrow_still_imports_pandas_at_its_first_array() -> None:
+    """If this fails, `check` need not keep it from that any more: `_arrow_without_pandas` can go."""
+    code = "import sys, pyarrow; pyarrow.array([]); sys.exit('pandas' not in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 @pytest.mark.parametrize(
     ("text", "code", "named"),
     [

@@ -20,7 +20,7 @@ from ragassay.jobs.run import RunOptions, finalize_job, run_job, score_job
 from ragassay.jobs.score.backfill import Backfill, Order, left_of, take
 from ragassay.jobs.score.datasource import until
 from ragassay.jobs.score.row_sample import chosen_keys, is_chosen, sampled
-from ragassay.jobs.score.row_set import RowSet
+from ragassay.jobs.score.row_set import RowSet, row_set
 from ragassay.schemas.manifest import Run
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import manifest, read_rows
@@ -262,8 +262,7 @@ def test_a_budget_is_kept_to_the_row(sizes: list[int], budget: int, done: set[in
 
     files = [LogFile(f"{i}", f"{i}", f"{i}", 1, (), rows=size) for i, size in enumerate(sizes)]
     begun = np.array(sorted(row for row in done if row < sizes[0]), dtype=np.int64)
-    committed = {"0": RowSet()}
-    committed["0"].add(begun)
+    committed = {"0": row_set(begun)}
     open_rows = [sizes[0] - len(committed["0"]), *sizes[1:]]
     found = take(Backfill(rows=budget), files, lambda file: committed.get(file.path, RowSet()), lambda _: None)
     assert [*found.files, *found.deferred] == files and found.files
