@@ -1,9 +1,8 @@
 """`evaluate`: how well scores and verdicts agree with labels, the paper's whole comparison on the same rows."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -42,9 +41,9 @@ from ragassay.pipeline.verdict.moments import moments_of
 from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.pipeline.verdict.rule import apply_rule
 from ragassay.schemas.manifest import Manifest
+from ragassay.schemas.versioned import Record
 
 EVALUATION = "evaluation.json"
-EVALUATION_VERSION = 1
 RESAMPLES = 1000
 HISTOGRAM_BINS = 40
 
@@ -135,7 +134,7 @@ class Histogram:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Record):
     """What `evaluate` found.
 
     Attributes:
@@ -160,6 +159,8 @@ class Evaluation:
             sentences.
     """
 
+    WHAT = "an evaluation"
+
     created: str
     label: str
     labels: dict[str, int]
@@ -178,10 +179,6 @@ class Evaluation:
     histograms: list[Histogram]
     cascade: Cascade | None = None
     differences: dict[str, list[Difference]] = field(default_factory=dict)
-
-    def to_json(self) -> str:
-        """JSON text."""
-        return json.dumps({"version": EVALUATION_VERSION, **asdict(self)}, indent=1)
 
 
 def evaluate(
