@@ -50,10 +50,12 @@ class CommittedRows:
 
 def committed_rows(output: Folder) -> RowSet:
     """All rows in the checkpoint."""
-    committed = RowSet()
-    for keys in _look(output, committed_files(output, CHECKPOINT), lambda keys: keys):
-        committed |= row_set(keys)
-    return committed
+    committed, latest = RowSet(), RowSet()  # a union goes through both sets: the large one is joined with many files at a time
+    for number, keys in enumerate(_look(output, committed_files(output, CHECKPOINT), lambda keys: keys)):
+        latest |= row_set(keys)
+        if number % AT_ONCE == 0:
+            committed, latest = committed | latest, RowSet()
+    return committed | latest
 
 
 def reopen_files(output: Folder, partitions: Mapping[str, Collection[int]]) -> None:
