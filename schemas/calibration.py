@@ -1,11 +1,9 @@
 """A calibration: threshold, mean, policy, weights and probabilities that were fitted to labels, as versioned JSON."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from ragassay.schemas.versioned import RECORD, from_json, to_json
-
-CALIBRATION_VERSION = 1
+from ragassay.schemas.versioned import RECORD, Record
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ class Certificate:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(Record):
     """What `calibrate` found and `finalize` uses.
 
     Attributes:
@@ -97,7 +95,7 @@ class Calibration:
         languages: ISO 639-1 codes of the languages that it was measured in, sorted; null where it makes no statement.
     """
 
-    __pydantic_config__ = RECORD
+    WHAT = "a calibration"
 
     calibration_id: str
     created: str
@@ -116,16 +114,3 @@ class Calibration:
     measured: dict[str, float | None]
     fingerprint: dict[str, Any]
     languages: tuple[str, ...] | None = None
-
-    def to_json(self) -> str:
-        """JSON text; floats are written so that they read back bit for bit."""
-        return to_json(asdict(self), CALIBRATION_VERSION)
-
-    @staticmethod
-    def from_json(text: str) -> "Calibration":
-        """Read what `to_json` wrote.
-
-        Raises:
-            ValueError: The text is of another version.
-        """
-        return from_json(Calibration, text, CALIBRATION_VERSION, "a calibration")

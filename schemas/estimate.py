@@ -1,10 +1,8 @@
 """The estimated share of hallucinated responses, as versioned JSON."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from ragassay.schemas.versioned import RECORD, from_json, to_json
-
-ESTIMATE_VERSION = 1
+from ragassay.schemas.versioned import RECORD, Record
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class RateRecord:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Record):
     """What `estimate` found.
 
     Attributes:
@@ -72,7 +70,7 @@ class Estimate:
         notes: What is missing, in words.
     """
 
-    __pydantic_config__ = RECORD
+    WHAT = "an estimate"
 
     created: str
     source: str
@@ -90,16 +88,3 @@ class Estimate:
     partitions: list[RateRecord]
     slices: dict[str, list[RateRecord]]
     notes: list[str]
-
-    def to_json(self) -> str:
-        """JSON text."""
-        return to_json(asdict(self), ESTIMATE_VERSION)
-
-    @staticmethod
-    def from_json(text: str) -> "Estimate":
-        """Read what `to_json` wrote.
-
-        Raises:
-            ValueError: The text is of another version.
-        """
-        return from_json(Estimate, text, ESTIMATE_VERSION, "an estimate")

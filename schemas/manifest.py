@@ -4,24 +4,22 @@ It is the one record of state: a file that it calls scored is never scored again
 makes new ones from what it did (`jobs.run.account`), and changes none.
 """
 
-import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
 
 from ragassay.schemas.explained import Explained
 from ragassay.schemas.input_file import LEFT, PENDING, SCORED, UNREADABLE, InputFile, Left
 from ragassay.schemas.origins import Origins
 from ragassay.schemas.sealed import Sealed
 from ragassay.schemas.source import Source
-from ragassay.schemas.versioned import RECORD, from_data, to_json
-
-MANIFEST_VERSION = 1
+from ragassay.schemas.versioned import RECORD, Record
 
 __all__ = [
     "LEFT",
-    "MANIFEST_VERSION",
     "PENDING",
     "SCORED",
     "UNREADABLE",
@@ -298,8 +296,15 @@ class Verdicts:
     flagged: int
 
 
+def _by_number(files: Any) -> dict[int, Any]:
+    """Files as the JSON lists them, by their numbers."""
+    if not (isinstance(files, list) and all(isinstance(file, dict) and "number" in file for file in files)):
+        raise ValueError("files are no list of objects with numbers")
+    return {file.pop("number"): file for file in files}
+
+
 @dataclass(frozen=True)
-class Manifest:
+class Manifest(Record):
     """The state of an output folder.
 
     Attributes:
@@ -315,10 +320,10 @@ class Manifest:
         verdict_files: Partition -> id of the verdicts in `scored/` that may be read (`jobs.output.snapshot`).
     """
 
-    __pydantic_config__ = RECORD
+    WHAT = "a manifest"
 
     fingerprint: dict[str, Any] = field(default_factory=dict)
-    files: dict[int, InputFile] = field(default_factory=dict)
+    files: Annotated[dict[int, InputFile], BeforeValidator(_by_number)] = field(default_factory=dict)
     finalized: dict[str, Verdicts] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
     explained: list[Explained] = field(default_factory=list)
@@ -357,23 +362,6 @@ class Manifest:
         """How the last verdicts came about; None where no row has a score."""
         return next((run.fit for run in reversed(self.runs) if run.fit and run.fit.members), None)
 
-    def to_json(self) -> str:
-        """JSON text of the whole manifest."""
-        data = asdict(self)
-        data["files"] = [{"number": number, **file} for number, file in sorted(data["files"].items())]
-        return to_json(data, MANIFEST_VERSION)
-
-    @staticmethod
-    def from_json(text: str) -> "Manifest":
-        """Read what `to_json` wrote.
-
-        Raises:
-            ValueError: The text is of another version, or no manifest.
-        """
-        data = json.loads(text)
-        if isinstance(data, dict) and data.get("version") == MANIFEST_VERSION:
-            files = data.get("files", [])
-            if not (isinstance(files, list) and all(isinstance(file, dict) and "number" in file for file in files)):
-                raise ValueError("its files are no list of objects with numbers")
-            data["files"] = {file.pop("number"): file for file in files}
-        return from_data(Manifest, data, MANIFEST_VERSION, "the manifest is")
+    def _to_data(self) -> dict[str, Any]:
+        data = super()._to_data()
+        return data | {"files": [{"number": number, **file} for number, file in sorted(data["files"].items())]}

@@ -1,10 +1,8 @@
 """What `publish` has sent to a tool, partition by partition, as versioned JSON."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
-from ragassay.schemas.versioned import RECORD, from_json, to_json
-
-PUBLISHED_VERSION = 1
+from ragassay.schemas.versioned import RECORD, Record
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ class PublishedPartition:
 
 
 @dataclass
-class Published:
+class Published(Record):
     """What a tool has been sent of an output.
 
     Attributes:
@@ -67,22 +65,9 @@ class Published:
         partitions: Hive path -> how far it is; the empty path where the output has none.
     """
 
-    __pydantic_config__ = RECORD
+    WHAT = "a record of what was published"
 
     target: str
     url: str
     name: str
     partitions: dict[str, PublishedPartition] = field(default_factory=dict)
-
-    def to_json(self) -> str:
-        """JSON text."""
-        return to_json(asdict(self), PUBLISHED_VERSION)
-
-    @staticmethod
-    def from_json(text: str) -> "Published":
-        """Read what `to_json` wrote.
-
-        Raises:
-            ValueError: The text is of another version.
-        """
-        return from_json(Published, text, PUBLISHED_VERSION, "a record of what was published is")

@@ -1,10 +1,8 @@
 """Sufficient statistics of a member's scores over a partition: versioned JSON with exact round trip."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
-from ragassay.schemas.versioned import RECORD, from_json, to_json
-
-STATS_VERSION = 1
+from ragassay.schemas.versioned import RECORD, Record
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class PartitionStats:
+class PartitionStats(Record):
     """What one partition holds: moments of every member's sentence values, and how its rows ended.
 
     Attributes:
@@ -50,7 +48,7 @@ class PartitionStats:
         raw_files: The raw files these statistics were made from, so that a change is noticed.
     """
 
-    __pydantic_config__ = RECORD
+    WHAT = "statistics"
 
     partition: str
     members: dict[str, Moments]
@@ -59,16 +57,3 @@ class PartitionStats:
     rows: dict[str, int]
     sentences: int
     raw_files: list[str]
-
-    def to_json(self) -> str:
-        """JSON text; floats are written so that they read back bit for bit."""
-        return to_json(asdict(self), STATS_VERSION)
-
-    @staticmethod
-    def from_json(text: str) -> "PartitionStats":
-        """Read what `to_json` wrote.
-
-        Raises:
-            ValueError: The text is of another version.
-        """
-        return from_json(PartitionStats, text, STATS_VERSION, "statistics")

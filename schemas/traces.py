@@ -1,10 +1,8 @@
 """What has been read of an export of traces, as versioned JSON."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
-from ragassay.schemas.versioned import RECORD, from_json, to_json
-
-TRACES_VERSION = 1
+from ragassay.schemas.versioned import RECORD, Record
 
 
 @dataclass(frozen=True)
@@ -25,7 +23,7 @@ class ExportFile:
 
 
 @dataclass
-class TracesRecord:
+class TracesRecord(Record):
     """The state of the traces in an output folder.
 
     Attributes:
@@ -39,7 +37,7 @@ class TracesRecord:
         counts: Of the last run that read something; see docs/traces.md.
     """
 
-    __pydantic_config__ = RECORD
+    WHAT = "a record of traces"
 
     preset: str
     files: dict[str, ExportFile] = field(default_factory=dict)
@@ -49,16 +47,3 @@ class TracesRecord:
     open: int = 0
     newest: int = 0
     counts: dict[str, int] = field(default_factory=dict)
-
-    def to_json(self) -> str:
-        """JSON text of the record."""
-        return to_json(asdict(self), TRACES_VERSION)
-
-    @staticmethod
-    def from_json(text: str) -> "TracesRecord":
-        """Read what `to_json` wrote.
-
-        Raises:
-            ValueError: The text is no such record, or of another version.
-        """
-        return from_json(TracesRecord, text, TRACES_VERSION, "the record of traces is")

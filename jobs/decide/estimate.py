@@ -291,7 +291,7 @@ class _Rates:
 def _spoken_of(rows: _Rows, sample: Sample, parts: Ints, labels: pl.DataFrame) -> SpokenOf:
     """What the sample stands for, those without a label among it."""
     keys = [rows.keys[number] for number in rows.silent]
-    silent = labels.filter(pl.col("row_key").is_in(keys)).unique("row_key", keep="first")
+    silent = labels.filter(pl.col("row_key").is_in(keys)).unique("row_key", keep="first", maintain_order=True)
     numbers = np.concatenate([sample.rows, np.array(rows.silent, dtype=np.int64)])
     return SpokenOf(
         weights=np.concatenate([sample.weights, 1 / silent["inclusion_probability"].drop_nulls().to_numpy()]),

@@ -31,9 +31,9 @@ from ragassay.pipeline.verdict.moments import moments_of
 from ragassay.pipeline.verdict.normalize import Fit, ensemble
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
 from ragassay.schemas.manifest import Manifest
+from ragassay.schemas.versioned import Record
 
 EVALUATION = "evaluation.json"
-EVALUATION_VERSION = 1
 RESAMPLES = 1000
 HISTOGRAM_BINS = 40
 AS_FINALISED = "ensemble, as finalised"
@@ -160,7 +160,7 @@ class Histogram:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Record):
     """What `evaluate` found.
 
     Attributes:
@@ -185,6 +185,8 @@ class Evaluation:
             sentences.
     """
 
+    WHAT = "an evaluation"
+
     created: str
     label: str
     labels: dict[str, int]
@@ -203,10 +205,6 @@ class Evaluation:
     histograms: list[Histogram]
     cascade: Cascade | None = None
     differences: dict[str, list[Difference]] = field(default_factory=dict)
-
-    def to_json(self) -> str:
-        """JSON text."""
-        return json.dumps({"version": EVALUATION_VERSION, **asdict(self)}, indent=1)
 
 
 def evaluate(

@@ -87,7 +87,7 @@ def load_labels(scored: ScoredDataset, source: LabelSource, *, sentences: bool =
     table = pl.concat(found, how="diagonal_relaxed")
     if said is None:
         return table
-    several = table.drop_nulls("label").unique([*KEY, "row_key"]).filter(pl.len().over(KEY) > 1)
+    several = table.drop_nulls("label").unique([*KEY, "row_key"], maintain_order=True).filter(pl.len().over(KEY) > 1)
     if len(several):
         count = len(several.join(several[:1], on=KEY, how="semi", nulls_equal=True))
         row = name_item({**several.row(0, named=True), "start": None})

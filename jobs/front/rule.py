@@ -141,7 +141,7 @@ def _calibration_of(output: Folder, origins: Origins | None) -> Calibration | No
     text = output.read("calibration.json")
     try:
         found = Calibration.from_json(text) if text else None
-    except (ValueError, KeyError, TypeError):
+    except ValueError:
         return None
     return found if found and found.calibration_id == origins.calibration else None
 

@@ -30,7 +30,7 @@ def read_calibration(uri: str) -> Calibration:
         if text is None:
             raise ConfigError(errors.NO_CALIBRATION, path=uri)
         return Calibration.from_json(text)
-    except (ValueError, KeyError, TypeError) as error:
+    except ValueError as error:
         raise ConfigError(errors.UNREADABLE_CALIBRATION, path=uri, reason=error) from error
 
 
@@ -102,7 +102,7 @@ class CalibrationTarget:
         try:
             text = self.folder.read(self.name)
             return None if text is None else Calibration.from_json(text)
-        except (ValueError, KeyError, TypeError) as error:
+        except ValueError as error:
             raise ConfigError(errors.NOT_A_CALIBRATION, path=self.address) from error
 
 

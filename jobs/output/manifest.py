@@ -22,7 +22,7 @@ def read_manifest(output: Folder) -> Manifest:
         return Manifest()
     try:
         manifest = Manifest.from_json(text)
-    except (ValueError, KeyError, TypeError) as error:
+    except ValueError as error:
         raise OutputError(errors.UNREADABLE_MANIFEST, path=f"{output.uri}/{MANIFEST}", reason=error) from error
     schema = manifest.fingerprint.get("schema", SCHEMA_VERSION)
     if schema != SCHEMA_VERSION:

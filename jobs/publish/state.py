@@ -38,7 +38,7 @@ class State:
         text = output.read(self.name)
         try:
             self.published = Published(target, connection.url, name) if text is None else Published.from_json(text)
-        except (ValueError, KeyError, TypeError) as error:
+        except ValueError as error:
             raise OutputError(errors.UNREADABLE_STATE, path=output.uri_of(self.name), reason=error) from error
 
     def write(self, *, now: bool) -> None:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from ragassay.jobs.input import LogFile
 from ragassay.jobs.output.scored_dataset import open_raw
 from ragassay.jobs.score import errors
-from ragassay.jobs.score.row_set import RowSet, row_set, within
+from ragassay.jobs.score.row_set import RowSet, add_keys, within
 from ragassay.jobs.storage import Folder
 from ragassay.pipeline.errors import BalanceError
 from ragassay.schemas.columns import USAGE, Status
@@ -56,8 +56,8 @@ def count_scored(output: Folder, files: Mapping[int, LogFile], chosen: Mapping[i
     for part in open_raw(output).only(wanted).batches(["row_key", "status", "usage", "sentences.list.element.start"]):
         mine = part.batch.filter(pc.is_in(pc.shift_right(part.batch["row_key"], 32), numbers))
         keys = mine["row_key"].to_numpy()
-        once |= row_set(keys)
-        unreadable |= row_set(keys[pc.equal(mine["status"], Status.UNREADABLE.value).to_numpy(zero_copy_only=False)])
+        add_keys(once, keys)
+        add_keys(unreadable, keys[pc.equal(mine["status"], Status.UNREADABLE.value).to_numpy(zero_copy_only=False)])
         rows.update(dict(zip(*(found.tolist() for found in np.unique(keys >> 32, return_counts=True)), strict=True)))
         _add_rows(counted, mine)
         _add_usage(counted.usage, mine["usage"].flatten())

@@ -14,7 +14,7 @@ from ragassay.jobs.input import LogFile, group_sizes
 from ragassay.jobs.output.commits import COMMITTED, committed_files
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.partitions import partitions as raw_files
-from ragassay.jobs.score.row_set import RowSet, holds, row_set, within
+from ragassay.jobs.score.row_set import RowSet, add_keys, holds, within
 from ragassay.jobs.storage import READERS, Folder, read_table, writing
 from ragassay.pipeline.arrays import Ints
 
@@ -52,7 +52,8 @@ def committed_rows(output: Folder) -> RowSet:
     """All rows in the checkpoint."""
     committed = RowSet()
     for keys in _look(output, committed_files(output, CHECKPOINT), lambda keys: keys):
-        committed |= row_set(keys)
+        add_keys(committed, keys)
+    committed.run_optimize()
     return committed
 
 

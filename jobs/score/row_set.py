@@ -7,12 +7,20 @@ from pyroaring import BitMap64 as RowSet
 
 from ragassay.pipeline.arrays import Bools, Ints
 
-__all__ = ["RowSet", "files_of", "holds", "keys_of", "row_set", "within"]
+__all__ = ["RowSet", "add_keys", "files_of", "holds", "keys_of", "row_set", "within"]
 
 
 def row_set(keys: Ints) -> RowSet:
     """A set of `row_key`s, which may come in any order and more than once."""
-    return RowSet(array("Q", keys.astype(np.int64, copy=False).tobytes()))  # ten times as fast as from the array itself
+    rows = RowSet()
+    add_keys(rows, keys)
+    rows.run_optimize()
+    return rows
+
+
+def add_keys(rows: RowSet, keys: Ints) -> None:
+    """Add `row_key`s to a set. It takes time by their number alone, where a union goes through both sets."""
+    rows.update(array("Q", keys.astype(np.int64, copy=False).tobytes()))  # ten times as fast as from the array itself
 
 
 def keys_of(rows: RowSet) -> Ints:

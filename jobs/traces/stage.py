@@ -126,7 +126,7 @@ def read_record(output: Folder, preset: str) -> TracesRecord:
         return TracesRecord(preset)
     try:
         record = TracesRecord.from_json(text)
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise OutputError(errors.UNREADABLE_RECORD, output=output.uri, name=RECORD, reason=error) from error
     if record.preset != preset:
         raise OutputError(errors.OTHER_PRESET, output=output.uri, preset=record.preset, wanted=preset)

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from ragassay.schemas.calibration import CalibratedMember, Calibration, Certificate, ProbabilityMap
 from ragassay.schemas.columns import OUR_NAMES, passthrough_name
-from ragassay.schemas.manifest import MANIFEST_VERSION, Escalation, InputFile, JudgeRecord, Manifest, Run, Verdicts
+from ragassay.schemas.manifest import Escalation, InputFile, JudgeRecord, Manifest, Run, Verdicts
 from ragassay.schemas.stats import Moments, PartitionStats
+from ragassay.schemas.versioned import NotARecordError, OtherVersionError
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
 moments = st.builds(
@@ -30,7 +31,7 @@ def test_stats_read_back_bit_for_bit(members: dict[str, Moments], rows: dict[str
 
 def test_stats_of_another_version_are_refused() -> None:
     text = PartitionStats("", {}, {}, {}, {}, 0, []).to_json().replace('"version": 1', '"version": 99')
-    with pytest.raises(ValueError, match="another version"):
+    with pytest.raises(OtherVersionError):
         PartitionStats.from_json(text)
 
 
@@ -44,12 +45,18 @@ def test_manifest_reads_back() -> None:
 
 @pytest.mark.parametrize("files", ["[1]", '{"a": {}}', '["a"]', "[[]]", "[{}]"])
 def test_a_manifest_whose_files_are_none_is_refused(files: str) -> None:
-    with pytest.raises(ValueError, match="no list of objects"):
-        Manifest.from_json(f'{{"version": {MANIFEST_VERSION}, "files": {files}}}')
+    with pytest.raises(NotARecordError):
+        Manifest.from_json(f'{{"version": {Manifest.VERSION}, "files": {files}}}')
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1, "runs": 7}', '{"version": 1, "nobody": "knows"}'])
+def test_what_is_no_manifest_is_refused(text: str) -> None:
+    with pytest.raises(NotARecordError):
+        Manifest.from_json(text)
 
 
 def test_manifest_of_another_version_is_refused() -> None:
-    with pytest.raises(ValueError, match="version 99"):
+    with pytest.raises(OtherVersionError):
         Manifest.from_json('{"version": 99}')
 
 
@@ -69,7 +76,7 @@ def test_calibration_reads_back_bit_for_bit(
         ("de", "en"),
     )  # fmt: skip
     assert Calibration.from_json(calibration.to_json()) == calibration
-    with pytest.raises(ValueError, match="version 99"):
+    with pytest.raises(OtherVersionError):
         Calibration.from_json('{"version": 99}')
 
 
