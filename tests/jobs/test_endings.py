@@ -48,7 +48,7 @@ def stopped(process: subprocess.Popen[str], output: Path, number: signal.Signals
 def test_signals_end_a_run_that_then_goes_on_and_nothing_leaves_the_machine(tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(SEEN)
-    logs = write_logs(tmp_path / "logs.parquet", example_rows(3000), row_group_size=100)
+    logs = write_logs(tmp_path / "logs.parquet", example_rows(1500), row_group_size=50)
     output = tmp_path / "out"
     job = write_job(tmp_path / "job.yaml", slms=[], detectors=DETECTORS)
     env = environment(SEEN=str(tmp_path / "seen"), PYTHONPATH=os.pathsep.join([str(tmp_path / "site"), str(REPO)]))
@@ -58,7 +58,7 @@ def test_signals_end_a_run_that_then_goes_on_and_nothing_leaves_the_machine(tmp_
         said = stopped(process, output, number)
         assert (process.returncode, said) == (128 + number, "stopped; the same command goes on where it stopped\n")
     done = subprocess.run(arguments, env=env, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0 and "3,000 in = 3,000 scored" in done.stdout and "resumed" in done.stdout, done.stderr
+    assert done.returncode == 0 and "1,500 in = 1,500 scored" in done.stdout and "resumed" in done.stdout, done.stderr
     addresses = {line.split()[0] for line in (tmp_path / "seen").read_text().splitlines()}
     assert addresses and addresses <= {"0.0.0.0", "127.0.0.1", "localhost", "::1", ray.util.get_node_ip_address()}
 

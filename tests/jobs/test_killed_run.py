@@ -14,7 +14,7 @@ from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import here, manifest, read_rows, start, tiny, wait_for, write_job
 from tests.raises import fails
 
-TOTAL = 2000
+TOTAL = 1000
 """Rows of the run, of two days."""
 
 
@@ -37,7 +37,7 @@ def check_killed(slm: dict[str, Any], tmp_path: Path) -> None:
     first = start("run", tmp_path / "logs", output, "--config", config, log=tmp_path / "first.log")
     workers = []
     try:
-        wait_for(lambda: committed(output) > 300, first)
+        wait_for(lambda: committed(output) > 150, first)
         workers = psutil.Process(first.pid).children(recursive=True)
     finally:
         os.kill(first.pid, signal.SIGKILL)
@@ -47,14 +47,14 @@ def check_killed(slm: dict[str, Any], tmp_path: Path) -> None:
                 worker.kill()
     psutil.wait_procs(workers, timeout=20)
     saved = committed(output)
-    assert 300 < saved < TOTAL
+    assert 150 < saved < TOTAL
     assert manifest(output)["runs"][-1]["finished"] is None
     write_logs(tmp_path / "other" / "dt=3" / "a.parquet", example_rows(1))
     for args in (("run", tmp_path / "other", output), ("finalize", output)):
         fails(here(*args, "--config", config), "output.unfinished-run")
 
     second = start("run", tmp_path / "logs", output, "--config", config, "--log-format", "json", log=tmp_path / "second.log")
-    wait_for(lambda: committed(output) > saved + 200, second)
+    wait_for(lambda: committed(output) > saved + 100, second)
     victims = [p for p in psutil.Process(second.pid).children(recursive=True) if "StageActor" in " ".join(p.cmdline())]
     assert len(victims) == 1
     victims[0].kill()
