@@ -146,7 +146,7 @@ def spans_of(tool: Tool, record: Mapping[str, Any]) -> Iterator[Span]:
     if tool.trace and (trace_id := trace_id or next((span.trace_id for span in spans), None)):
         is_whole = first(fields, tool.trace.needs) is not None or (spans and tool.lists)
         if is_whole and first(fields, tool.trace.lacks) is None:
-            yield _trace(tool, tool.trace, fields, trace_id, is_told=bool(spans))
+            yield _trace(tool, tool.trace, fields, trace_id, has_spans=bool(spans))
     yield from spans
 
 
@@ -160,15 +160,15 @@ def _fields(record: Mapping[str, Any], objects: Mapping[str, str]) -> dict[str, 
     return found
 
 
-def _trace(tool: Tool, places: Places, fields: Mapping[str, Any], trace_id: str, *, is_told: bool) -> Span:
+def _trace(tool: Tool, places: Places, fields: Mapping[str, Any], trace_id: str, *, has_spans: bool) -> Span:
     """What is said of a trace; where its spans tell of it, its texts may be cut off."""
     return Span(
         trace_id,
         trace_id,
         kind=Kind.TRACE,
         name=text(first(fields, places.name)),
-        question=None if is_told else question_of(tool.content(fields, places.question)),
-        response=None if is_told else response_of(tool.content(fields, places.response)),
+        question=None if has_spans else question_of(tool.content(fields, places.question)),
+        response=None if has_spans else response_of(tool.content(fields, places.response)),
         session=text(first(fields, places.session)),
         user=text(first(fields, places.user)),
         **_course(places, fields),
@@ -243,19 +243,23 @@ def _kind_and_documents(tool: Tool, values: Mapping[str, Any], name: str | None)
     puts out is documents.
     """
     places = tool.span
-    output = unquoted(tool.content(values, places.response))
-    told = next((found for field in places.documents.split() if (found := documents_in(tool.content(values, field)))), None)
     kind = KINDS.get(str(tool.value(values, places.kind) or "").lower(), Kind.OTHER)
+    if kind not in (*RETRIEVALS, Kind.OTHER, Kind.TOOL):
+        return kind, None
+
+    def output() -> Any:
+        """What the span puts out: long JSON, which is parsed only where it is needed."""
+        return unquoted(tool.content(values, places.response))
+
+    fields = places.documents.split()
+    documents = next((found for field in fields if (found := documents_in(tool.content(values, field)))), None)
     words = re.sub(r"[^a-z]+", " ", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name or "").lower())
     is_reranker = _RERANKS.search(words) is not None
     named = Kind.RERANKER if kind is Kind.RERANKER or is_reranker else Kind.RETRIEVER  # some know retrievals alone
     if kind in RETRIEVALS:
-        return named, tuple(told) if told else _put_out(output)
-    if kind in (Kind.OTHER, Kind.TOOL):
-        found = told or (documents_in(output) if is_reranker or _RETRIEVES.search(words) else None)
-        if found:
-            return named, tuple(found)
-    return kind, None
+        return named, tuple(documents) if documents else _put_out(output())
+    documents = documents or (documents_in(output()) if is_reranker or _RETRIEVES.search(words) else None)
+    return (named, tuple(documents)) if documents else (kind, None)
 
 
 def _put_out(output: Any) -> tuple[Document, ...] | None:
