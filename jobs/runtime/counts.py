@@ -1,7 +1,7 @@
 """Counts of a plan's workers: each worker reports its sums to one Ray actor, the board of the plan; the driver reads it."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from secrets import token_hex
@@ -86,13 +86,15 @@ class Board:
 def open_board(stages: int) -> Iterator[Any]:
     """The handle of a board for a plan of so many stages, while a block of code runs it; Ray is running."""
     import ray
+    from ray.exceptions import RayError
 
     name = f"ragassay-counts-{token_hex(6)}"
     board = ray.remote(Board).options(name=name, num_cpus=0, max_restarts=-1).remote(stages)
     try:
         yield board
     finally:
-        ray.kill(board)
+        with suppress(RayError):  # Ray has ended before: what ended it is the error to see
+            ray.kill(board)
 
 
 def answer_of(call: Any) -> Any:
