@@ -1,1 +1,1 @@
-"""`ragassay plan`: what a job will take, told from the log's metadata, a sample of its rows, and a short run of its engines."""
+"""`ragassay plan`: what a job will take, estimated from the metadata, a sample of rows and a trial of the engines."""

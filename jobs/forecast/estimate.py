@@ -109,24 +109,25 @@ def forecast_run(
         blocks = max(len(logs.files), round(factor * sum(part.chars for part in counted) / (job.block_mib * (1 << 20))))
         seconds = start_up + factor * other_seconds / (os.cpu_count() or 1) + slowest + (sum(busy) - slowest) / blocks
         whole = replace(whole, start_up=start_up, seconds=seconds)
-    told = [whole, *models]
+    forecasts = [whole, *models]
     if job.escalate and whole.sentences:
         share, name, why = job.escalate.share, job.escalate.to.name, "of those that can be scored"
         if share is None:
             share, why = DYNAMIC_SHARE, f"if the values of {job.escalate.when} lie alike above and below their mean"
         part = _extrapolate(name, counted, rows, trials, share, job.escalate.price)
         about = f"about {rough(part.rows)} responses ({100 * share:g}% {why}) with {rough(part.sentences)} sentences, to {name}"
-        told.append(replace(part, name="escalate", notes=(about,)))
+        forecasts.append(replace(part, name="escalate", notes=(about,)))
     if job.explain and whole.sentences:
         quantile = flagged_share(job)
         why = "of the sentences, " + ("if it is that many" if quantile is None else "as of the responses")
-        for share in (*(SHARES if quantile is None else (quantile,)), BATCH / whole.sentences):
+        for share in SHARES if quantile is None else (quantile,):
             part = _extrapolate(EXPLAINED, counted, rows, share=share, price=job.explain.price)
             about = f"about {rough(part.sentences)} flagged sentences ({100 * share:g}% {why})"
-            told.append(replace(part, name="explain", notes=(about,)))
+            forecasts.append(replace(part, name="explain", notes=(about,)))
         about = f"{BATCH:,} flagged sentences, however many there are; `ragassay explain OUTPUT --sentences 100` measures it"
-        told[-1] = replace(told[-1], notes=(about,))
-    return told
+        part = _extrapolate(EXPLAINED, counted, rows, share=BATCH / whole.sentences, price=job.explain.price)
+        forecasts.append(replace(part, name="explain", notes=(about,)))
+    return forecasts
 
 
 def _extrapolate(
@@ -217,14 +218,14 @@ def _warnings_of_rows(job: Job, counted: Sequence[Counted]) -> list[str]:
     return warnings
 
 
-def forecast_lines(job: Job, told: Sequence[Forecast]) -> list[tuple[str, str]]:
+def forecast_lines(job: Job, forecasts: Sequence[Forecast]) -> list[tuple[str, str]]:
     """Lines to print, each a name and a text.
 
     Args:
         job: The job.
-        told: Scoring as a whole, its models, and the steps after it.
+        forecasts: Scoring as a whole, its models, and the steps after it.
     """
-    whole, *parts = told
+    whole, *parts = forecasts
     lines = [("looked at", f"{whole.sampled:,} rows"), ("sentences", f"{whole.sentences:,.0f}")]
     lines += [(part.name if part.notes else f"tokens {part.name}", _text(part)) for part in parts]
     if whole.seconds is not None:
@@ -236,11 +237,11 @@ def forecast_lines(job: Job, told: Sequence[Forecast]) -> list[tuple[str, str]]:
     return lines
 
 
-def _text(told: Forecast) -> str:
+def _text(forecast: Forecast) -> str:
     """What is asked, how long it takes and what it costs."""
-    asked, pieces = told.asked, list(told.notes)
+    asked, pieces = forecast.asked, list(forecast.notes)
     if asked.computed:
-        each, (low, high) = max(asked.prompts, 1), told.interval
+        each, (low, high) = max(asked.prompts, 1), forecast.interval
         spread = f" ({low:,.0f} to {high:,.0f})" if low < high else ""
         pieces.append(
             f"{asked.computed:,.0f}{spread} to compute, {asked.tokens:,.0f} with all that is shared "
@@ -253,10 +254,10 @@ def _text(told: Forecast) -> str:
         pieces.append(f"{rough(asked.tokens)} + {rough(asked.answers)} tokens{most} of {requests}")
     else:
         pieces.append(f"{asked.tokens:,.0f} with all that is shared; how long they take is not told here")
-    if told.rate and told.seconds is not None:
-        pieces.append(f"{duration(told.seconds)} here, start-up included, at {told.rate:,.0f} tokens/s a replica")
-    if told.dollars:
-        usual, most = map(_money, told.dollars)
+    if forecast.rate and forecast.seconds is not None:
+        pieces.append(f"{duration(forecast.seconds)} here, start-up included, at {forecast.rate:,.0f} tokens/s a replica")
+    if forecast.dollars:
+        usual, most = map(_money, forecast.dollars)
         pieces.append(f"about {usual}" + (f", at most {most}" if most != usual else ""))
     return "; ".join(pieces)
 

@@ -86,16 +86,16 @@ def plan(
         with task(progress, "trying", "engines"):
             ray_seconds, trials = try_engines(job, stretches, seconds)
             trials |= try_judge(job, stretches, seconds)
-        told = forecast_run(job, logs, counted, trials, before + ray_seconds, other_seconds)
-    size = f"{told[0].rows:,} rows in {len(logs.files):,} files, {logs.size / (1 << 20):,.1f} MiB"
-    lines = [("input", size), *forecast_lines(job, told)]
+        forecasts = forecast_run(job, logs, counted, trials, before + ray_seconds, other_seconds)
+    size = f"{forecasts[0].rows:,} rows in {len(logs.files):,} files, {logs.size / (1 << 20):,.1f} MiB"
+    lines = [("input", size), *forecast_lines(job, forecasts)]
     if gpus and gpu_tokens_per_second:
-        there = told[0].asked.computed / (gpus * gpu_tokens_per_second)
+        there = forecasts[0].asked.computed / (gpus * gpu_tokens_per_second)
         cost = f", {there / 3600 * gpus * gpu_price:,.2f} in GPU hours" if gpu_price else ""
         text = f"{duration(there)} at {gpu_tokens_per_second:,.0f} tokens/s each, start-up not included{cost}"
         lines.append((f"time on {gpus} GPUs", text))
-    print_lines([*lines, *planned.describe(), *(("warning", note) for note in told[0].notes)], console)
-    return told
+    print_lines([*lines, *planned.describe(), *(("warning", note) for note in forecasts[0].notes)], console)
+    return forecasts
 
 
 def _split_sample(job: Job, logs: Logs, rows: int) -> tuple[list[pa.Table], float]:

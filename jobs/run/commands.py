@@ -53,9 +53,8 @@ from ragassay.jobs.run.escalate import choose, escalate
 from ragassay.jobs.run.fit import Fitted, fit
 from ragassay.jobs.run.plan import Command, RunOptions, RunPlan, make_plan
 from ragassay.jobs.run.score import Scored, score
-from ragassay.jobs.score.checkpoint import CHECKPOINT, committed_rows, drop_finished, reopen_files
+from ragassay.jobs.score.checkpoint import CHECKPOINT, begun_files, drop_finished, reopen_files
 from ragassay.jobs.score.register import check_input, check_selection, refuse_unfinished, waiting_partitions
-from ragassay.jobs.score.row_set import files_of
 from ragassay.jobs.storage import Folder, open_folder
 from ragassay.jobs.traces.source import logs_of
 from ragassay.jobs.verdict.fit import fit_output, fits_of
@@ -113,7 +112,7 @@ def fit_job(job: Job, output_uri: str, console: Console, wait: float = 0.0) -> d
         manifest = read_manifest(output)
         refuse_unfinished(output, manifest, ())
         with task(console, "deciding", "moments", unit="partitions"):
-            stats = fit_output(job, output, waiting_partitions(manifest, files_of(committed_rows(output))))
+            stats = fit_output(job, output, waiting_partitions(manifest, begun_files(output)))
         return fits_of(job.normalize, job.values, stats, list(stats), job.history.partitions)
 
 

@@ -10,9 +10,8 @@ from ragassay.jobs.progress.task import task
 from ragassay.jobs.run import errors
 from ragassay.jobs.run.plan import RunPlan
 from ragassay.jobs.run.score import Scored
-from ragassay.jobs.score.checkpoint import committed_rows
+from ragassay.jobs.score.checkpoint import begun_files
 from ragassay.jobs.score.register import refuse_unfinished, waiting_partitions
-from ragassay.jobs.score.row_set import files_of
 from ragassay.jobs.verdict.fit import fit_output
 from ragassay.jobs.verdict.languages import languages_of, refuse_more_languages
 from ragassay.jobs.verdict.parts import calibration_of
@@ -86,5 +85,5 @@ def fit(plan: RunPlan, manifest: Manifest, scored: Scored | None, console: Conso
 
 def _waiting(plan: RunPlan, manifest: Manifest, scored: Scored | None) -> set[str]:
     if scored is None:
-        return waiting_partitions(manifest, files_of(committed_rows(plan.output)))
+        return waiting_partitions(manifest, begun_files(plan.output))
     return waiting_partitions(manifest, scored.begun, scored.deferred)

@@ -14,9 +14,8 @@ from ragassay.jobs.output.scored_dataset import open_raw, open_scored
 from ragassay.jobs.plan import needed_resources
 from ragassay.jobs.resources import CHEAP
 from ragassay.jobs.score.backfill import WHOLE_INPUT, Backfill
-from ragassay.jobs.score.checkpoint import committed_rows
+from ragassay.jobs.score.checkpoint import begun_files
 from ragassay.jobs.score.register import Registration, match_input, waiting_partitions
-from ragassay.jobs.score.row_set import files_of
 from ragassay.jobs.score.selection import Selection
 from ragassay.jobs.score.stages import stages
 from ragassay.jobs.storage import Folder
@@ -177,7 +176,7 @@ def make_plan(job: Job, logs: Logs | None, output: Folder, options: RunOptions) 
         if command.finalizes:
             check_parts(job, registration.fingerprint)
         scoring_job = settle_languages(job, registration.fingerprint)
-    begun = files_of(committed_rows(output))
+    begun = begun_files(output)
     why = {} if registration is None else _why(registration, begun)
     finalize = _plan_finalize(output, manifest, registration, begun, command)
     known = manifest if registration is None else replace(manifest, fingerprint=registration.fingerprint)

@@ -14,7 +14,7 @@ from ragassay.jobs.input import LogFile, group_sizes
 from ragassay.jobs.output.commits import COMMITTED, committed_files
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.partitions import partitions as raw_files
-from ragassay.jobs.score.row_set import RowSet, add_keys, holds, within
+from ragassay.jobs.score.row_set import RowSet, add_keys, files_of, holds, within
 from ragassay.jobs.storage import READERS, Folder, read_table, writing
 from ragassay.pipeline.arrays import Ints
 
@@ -55,6 +55,11 @@ def committed_rows(output: Folder) -> RowSet:
         add_keys(committed, keys)
     committed.run_optimize()
     return committed
+
+
+def begun_files(output: Folder) -> set[int]:
+    """Numbers of the input files of which the checkpoint holds rows."""
+    return files_of(committed_rows(output))
 
 
 def reopen_files(output: Folder, partitions: Mapping[str, Collection[int]]) -> None:

@@ -42,7 +42,7 @@ def sampled(folder: Path, rows: list[dict[str, Any]], job: Job, sample: int = 1_
     return [Split((job.splitter.name, job.splitter.language), job.question_needed)(table) for table in tables]
 
 
-def told_of(
+def forecasts_of(
     folder: Path, rows: list[dict[str, Any]], job: Job, sample: int = 1_000, trials: dict[str, Trial] | None = None
 ) -> list[Forecast]:
     """The forecasts, as `plan` makes them."""
@@ -52,13 +52,13 @@ def told_of(
 
 def later(folder: Path, rows: list[dict[str, Any]], job: Job, sample: int = 1_000) -> Forecast:
     """What is first asked after scoring."""
-    return told_of(folder, rows, job, sample)[1]
+    return forecasts_of(folder, rows, job, sample)[1]
 
 
 def test_what_explaining_asks_is_the_chats_about_the_sentences(tmp_path: Path) -> None:
     job = job_of()
     assert job.explain is not None
-    whole, told, thousand = told_of(tmp_path, example_rows(7), job)
+    whole, told, thousand = forecasts_of(tmp_path, example_rows(7), job)
     chats = [
         chat_of(job.explain.strategy, job.explain.categories, row.context, row.question, row.response, sentence)
         for table in sampled(tmp_path, example_rows(7), job)
@@ -100,11 +100,11 @@ def test_rows_that_can_not_be_scored_do_not_count(tmp_path: Path) -> None:
     mixed, good = (later(tmp_path / str(len(some)), some, job_of()) for some in ([*broken, *rows], rows))
     assert mixed.asked == good.asked and mixed.sentences == good.sentences
     for job in (job_of(), cascade()):
-        assert len(told_of(tmp_path / "broken", broken, job)) == 1
+        assert len(forecasts_of(tmp_path / "broken", broken, job)) == 1
 
 
 def test_without_a_price_there_are_tokens_only(tmp_path: Path) -> None:
-    told = told_of(tmp_path, example_rows(12), job_of(SERVED))
+    told = forecasts_of(tmp_path, example_rows(12), job_of(SERVED))
     printed = str(forecast_lines(job_of(SERVED), told))
     assert {part.dollars for part in told} == {None} and " tokens (at most" in printed and "USD" not in printed
 
@@ -116,7 +116,7 @@ def test_no_answer_is_longer_than_it_may_be(tmp_path: Path) -> None:
 
 def test_a_quantile_tells_how_much_will_be_flagged_and_a_value_does_not(tmp_path: Path) -> None:
     for threshold, sentences in (({"quantile": 0.07}, [17.5, 1000]), ({"value": 0.4}, [12.5, 50, 125, 1000])):
-        _, *told = told_of(tmp_path, example_rows(100), job_of(threshold=threshold))
+        _, *told = forecasts_of(tmp_path, example_rows(100), job_of(threshold=threshold))
         assert [part.sentences for part in told] == pytest.approx(sentences)
     # The threshold that nobody set is a quantile; for the default members the bundled calibration takes its place.
     jobs: list[dict[str, Any]] = [{}, {"threshold": {"quantile": 0.2}}, DETECTORS, {**DETECTORS, "calibration": "cal.json"}]
@@ -126,7 +126,7 @@ def test_a_quantile_tells_how_much_will_be_flagged_and_a_value_does_not(tmp_path
 def test_a_local_judge_takes_the_time_that_its_engine_took(tmp_path: Path, embedded: str) -> None:
     job = cascade(to={"name": "judge", "replicas": {"max": 2}}, price=None)
     (_, told), (_, tried) = (
-        told_of(tmp_path, example_rows(12), job, trials=trials) for trials in ({}, {"judge": Trial(20.0, 100.0, 2)})
+        forecasts_of(tmp_path, example_rows(12), job, trials=trials) for trials in ({}, {"judge": Trial(20.0, 100.0, 2)})
     )
     assert told.dollars is None and told.seconds is None and told.asked.computed > 40
     assert tried.seconds == pytest.approx(20 + told.asked.computed / 100 / 2)
