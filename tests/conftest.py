@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 
 from ragassay.pipeline.stages.stage import Stage, run_contained
 from tests.chat_server import serve  # noqa: F401  (a fixture)
+from tests.golden.command import shared_ray
 from tests.vllm_server import vllm_server  # noqa: F401  (a fixture)
 
 hypothesis.settings.register_profile("shared machine", deadline=None)
@@ -22,6 +23,8 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 
 REPO = Path(__file__).parent.parent
 HANDBOOK = REPO / "jobs" / "handbook" / "logs"
+OBJECT_STORE = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"}
+"""What Ray's workers know of an object store: what is set when Ray starts."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -29,6 +32,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and hypothesis.is_hypothesis_test(item.obj):
             item.add_marker("no_cover")
+
+
+@pytest.fixture(scope="session")
+def one_ray() -> Iterator[None]:
+    """Ray for all runs of this process: a run that finds Ray in its process joins it and leaves it alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in OBJECT_STORE.items():
+            patch.setenv(name, value)
+        with shared_ray():
+            patch.undo()
+            yield
 
 
 @pytest.fixture(scope="session")

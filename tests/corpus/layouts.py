@@ -176,7 +176,7 @@ BESIDE = [
     Beside(
         "types of texts", "dictionary of texts", one(shop(response=shop()["response"].combine_chunks().dictionary_encode()))
     ),
-    Beside("types of texts", "null question", one(shop(question=NULLS)), scored=0),
+    Beside("types of texts", "null question", one(shop(question=NULLS))),  # detectors need none
     Beside("types of texts", "null response", one(shop(response=NULLS)), scored=0),
     Beside("types of contexts", "string", one(shop(context=pa.array(["one", "", None]))), scored=1),
     Beside("types of contexts", "large string", one(shop(context=pa.array(["one", "two", "three"], pa.large_string())))),

@@ -93,14 +93,11 @@ def shared_ray() -> Iterator[None]:
     set_ray_environment()
     import ray
 
-    started = not ray.is_initialized()
-    if started:
-        start_here(2)
+    start_here(2)
     try:
         yield
     finally:
-        if started:
-            ray.shutdown()
+        ray.shutdown()
 
 
 def write_job(path: Path, settings: Mapping[str, Any]) -> Path:

@@ -6,15 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.golden.cases import CASES
-from tests.golden.command import shared_ray
 from tests.golden.compare import EXPECTED, check
 from tests.golden.scene import Case
 from tests.golden.servers import Servers, serve
 
 
 @pytest.fixture(scope="module")
-def servers() -> Iterator[Servers]:
-    with serve() as started, shared_ray():
+def servers(one_ray: None) -> Iterator[Servers]:
+    with serve() as started:
         yield started
 
 

@@ -37,20 +37,6 @@ def ragassay(*args: str | Path, env: dict[str, str] | None = None, timeout: floa
     return done
 
 
-@pytest.fixture(scope="module")
-def one_ray() -> Iterator[None]:
-    """Ray for all the runs of a module: a run that finds Ray in its process joins it and leaves it alone."""
-    from ragassay.jobs.ray_session import set_ray_environment
-    from ragassay.jobs.ray_start import start_here
-
-    set_ray_environment()
-    import ray
-
-    start_here(2)
-    yield
-    ray.shutdown()
-
-
 @contextmanager
 def tasks_here() -> Iterator[None]:
     """Tasks run in this process: they are functions of their arguments, and Ray takes ten seconds to start."""

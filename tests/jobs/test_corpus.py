@@ -13,25 +13,17 @@ import pytest
 from typer.testing import CliRunner
 
 from ragassay.jobs.cli.main import app
-from ragassay.pipeline.engines.adapter import trained_with
-from ragassay.pipeline.slm.config import TRAINED
 from tests.corpus import rows as odd
 from tests.corpus.inputs import ALONE, REFUSED
 from tests.corpus.job import AGGREGATE, DETECTORS
 from tests.corpus.layouts import BESIDE, CARRIED, DIFFER
 from tests.corpus.tally import check_row, column_of, raw_controls, raw_keys, scored_rows, table
 
-from .conftest import here, manifest, ragassay, write_job
+from .conftest import here, manifest, write_job
 
 ODD = "odd rows"
 LABELS = {0: "correct", 2: "wrong", 5: "partial"}
 ESCAPED = ["red", "\x1b[31mred", "\x9b2J", "[bold]x[/]", "\ufeff", None]
-
-
-def tiny_slm(name: str, model: str) -> dict[str, Any]:
-    """A member that is asked as a bundled verifier is, with a model of random weights."""
-    asked = {key: value for key, value in trained_with(name).items() if key in TRAINED}
-    return {"name": name, "model": model, "engine": "transformers", "dtype": "float32", "max_model_len": 1024, **asked}
 
 
 def write_rows(folder: Path, classes: Mapping[str, list[odd.Odd]] = odd.ROWS) -> None:
@@ -62,16 +54,15 @@ class Night:
 
 
 @pytest.fixture(scope="module")
-def night(tmp_path_factory: pytest.TempPathFactory, tiny_model: str) -> Night:
+def night(one_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Night:
     folder = tmp_path_factory.mktemp("corpus")
     logs, output = folder / "logs", folder / "out"
     write_rows(logs / f"layout={ODD}")
     for layout in BESIDE:
         layout.write(logs / f"layout={layout.place}")
-    slms = [tiny_slm("facts", tiny_model)]
     settings = {"aggregate": AGGREGATE, "on_bad_file": "skip", "languages": "any"}
-    job = write_job(folder / "job.yaml", slms=slms, detectors=DETECTORS, **settings)
-    done = ragassay("run", logs, output, "--config", job)
+    job = write_job(folder / "job.yaml", slms=[], detectors=DETECTORS, **settings)
+    done = here("run", logs, output, "--config", job)
     assert done.returncode == 0, done.stderr
     tried = sum(map(len, odd.ROWS.values())) + sum(layout.rows for layout in BESIDE)
     return Night(logs, output, job, done.stdout + done.stderr, scored_rows(output), tried)
@@ -97,8 +88,6 @@ def test_every_odd_row_is_scored_or_has_a_reason(night: Night, capsys: pytest.Ca
     assert len(tried) >= 25 and sum(tried.values()) >= 330
     by_class = check_classes([row for row in night.rows if row["layout"] == ODD], tried, capsys)
     assert not [row["row_id"] for row in by_class["empty altogether"] + by_class["empty response"] if row["status"] == "ok"]
-    for kind in ("scripts", "quotes", "prompt injection", "control tokens", "template syntax", "dates and times"):
-        assert sum(row["status"] == "ok" for row in by_class[kind]) >= 0.9 * tried[kind], kind
 
 
 @pytest.mark.slow
@@ -159,18 +148,6 @@ def test_a_second_run_skips_all_however_the_input_is_spelled(night: Night, tmp_p
         run = CliRunner().invoke(app, ["run", str(spelled), str(night.output), "--config", str(night.job)])
         assert run.exit_code == 0 and f"{night.tried:,} skipped" in run.output, run.output
     assert {path: path.stat().st_mtime_ns for path in (night.output / "raw").rglob("*")} == before
-
-
-@pytest.mark.slow
-@pytest.mark.engine
-def test_odd_rows_through_the_default_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    short = {kind: [row for row in rows if len(str(row)) < 500][:1] for kind, rows in odd.ROWS.items()}
-    write_rows(tmp_path / "logs", {kind: rows for kind, rows in short.items() if rows})
-    tried = {kind: len(rows) for kind, rows in short.items()}
-    for command, done in ((ragassay, "0 skipped"), (here, f"{sum(tried.values())} skipped")):
-        run = command("run", tmp_path / "logs", tmp_path / "out")
-        assert run.returncode == 0 and done in run.stdout, run.stderr
-    check_classes(scored_rows(tmp_path / "out"), tried, capsys)
 
 
 @pytest.mark.slow

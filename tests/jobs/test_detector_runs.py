@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import example_rows, write_logs
+from tests.golden.servers import serve as servers
 from tests.raises import fails
 
 from .conftest import here, manifest, read_rows, write_job
@@ -68,17 +69,18 @@ def test_without_any_slm_night_after_night(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_ray")
-def test_a_detector_changes_nobody_elses_values(tmp_path: Path, tiny_model: str) -> None:
+def test_a_detector_changes_nobody_elses_values(tmp_path: Path) -> None:
     logs = write_logs(tmp_path / "logs.parquet", example_rows(12))
-    slm = {"name": "tiny", "model": tiny_model, "engine": "transformers", "dtype": "float32"}
     outputs = {}
-    for name, slms, detectors in (("none", [slm], []), ("one", [], DETECTORS[:1]), ("all", [slm], DETECTORS)):
-        outputs[name] = tmp_path / name
-        run(logs, outputs[name], write_job(tmp_path / f"{name}.yaml", slms=slms, detectors=detectors))
-    assert members(outputs["none"], "tiny") == members(outputs["all"], "tiny")
+    with servers() as known:
+        slm = known.slm("served")
+        for name, slms, detectors in (("none", [slm], []), ("one", [], DETECTORS[:1]), ("all", [slm], DETECTORS)):
+            outputs[name] = tmp_path / name
+            run(logs, outputs[name], write_job(tmp_path / f"{name}.yaml", slms=slms, detectors=detectors))
+    assert members(outputs["none"], "served") == members(outputs["all"], "served")
     assert members(outputs["one"], "entities") == members(outputs["all"], "entities")
     row = read_rows(outputs["all"])[0]
-    assert [m["name"] for m in row["members"]] == ["tiny", "entities", "novelty", "near"] and len(row["evidence"]) == len(
+    assert [m["name"] for m in row["members"]] == ["served", "entities", "novelty", "near"] and len(row["evidence"]) == len(
         row["sentences"]
     )
     assert all(row["evidence"] is None for row in read_rows(outputs["none"]))

@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -12,28 +11,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.chat_server import Serve, completion
-from tests.conftest import example_rows, free_port, write_logs
-from tests.jobs.conftest import here, ragassay, write_job
+from tests.conftest import OBJECT_STORE, example_rows, free_port, write_logs
+from tests.jobs.conftest import here, write_job
 from tests.jobs.explain.conftest import explains, questions
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def keys() -> Iterator[None]:
-    """What Ray's workers know of the store, since they are started after it."""
-    known = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"}
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in known.items():
-            patch.setenv(name, value)
-        yield
-
-
-def test_object_store_in_and_out(keys: None, one_ray: None, tmp_path: Path, serve: Serve) -> None:
+def test_object_store_in_and_out(one_ray: None, tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """Logs and output on a real S3 server over HTTP; partitions, checkpoint, lock, a second night and explanations included."""
     import boto3
     from pyarrow import fs as pafs
 
+    for name, value in OBJECT_STORE.items():
+        monkeypatch.setenv(name, value)
     port = free_port()
     endpoint = f"http://127.0.0.1:{port}"
     server = subprocess.Popen([Path(sys.executable).with_name("moto_server"), "-p", str(port)], stderr=subprocess.DEVNULL)
@@ -48,29 +39,29 @@ def test_object_store_in_and_out(keys: None, one_ray: None, tmp_path: Path, serv
             except Exception:
                 time.sleep(0.2)
         for day in (1, 2):
-            path = write_logs(tmp_path / f"{day}.parquet", example_rows(20, start=day * 100))
+            path = write_logs(tmp_path / f"{day}.parquet", example_rows(8, start=day * 100))
             client.upload_file(str(path), "audit", f"logs/dt=2026-11-0{day}/a.parquet")
         query = f"?endpoint_override={endpoint}&region=us-east-1"
         novelty = {"name": "novelty", "kind": "novelty"}
         model = serve(explains)
         reasoner = {"model": "m", "engine": {"kind": "server", "base_url": model.url}}
-        settings = {"detectors": [novelty], "block_mib": 0.004, "explain": reasoner, "threshold": {"quantile": 0.5}}
+        settings = {"detectors": [novelty], "block_mib": 0.01, "explain": reasoner, "threshold": {"quantile": 0.5}}
         config = write_job(tmp_path / "job.yaml", slms=[], **settings)
         args = ("run", f"s3://audit/logs{query}", f"s3://audit/out{query}", "--config", config)
-        done = ragassay(*args)
+        done = here(*args)
         assert done.returncode == 0, done.stdout + done.stderr
         again = here(*args)
-        assert again.returncode == 0 and "40 skipped" in again.stdout, again.stderr
+        assert again.returncode == 0 and "16 skipped" in again.stdout, again.stderr
         fs = pafs.S3FileSystem(access_key="test", secret_key="test", endpoint_override=endpoint, region="us-east-1")
         table = pq.read_table("audit/out/scored", filesystem=fs)
-        assert table.num_rows == len(set(table["row_id"].to_pylist())) == 40 and set(table["status"].to_pylist()) == {"ok"}
+        assert table.num_rows == len(set(table["row_id"].to_pylist())) == 16 and set(table["status"].to_pylist()) == {"ok"}
         assert set(table["dt"].cast("string").to_pylist()) == {"2026-11-01", "2026-11-02"}
-        for strategy in ("vanilla", "vanilla", "categorized"):
-            told = here("explain", f"s3://audit/out{query}", "--config", config, "--strategy", strategy)
+        for _ in range(2):
+            told = here("explain", f"s3://audit/out{query}", "--config", config, "--strategy", "categorized")
             assert told.returncode == 0, told.stdout + told.stderr
         flagged = sum(table["flagged_sentences"].to_pylist())
         explained = pq.read_table("audit/out/explanations/strategy=categorized", filesystem=fs)
-        assert sum(map(len, explained["explanations"].to_pylist())) == flagged > 0 and max(questions(model).values()) == 2
+        assert sum(map(len, explained["explanations"].to_pylist())) == flagged > 0 and max(questions(model).values()) == 1
         engine = {"kind": "server", "base_url": serve(lambda _: completion({"No": 0.7, "Yes": 0.2})).url}
         judge = {"to": {"name": "judge", "model": "m", "engine": engine}, "share": 0.25}
         config = write_job(tmp_path / "cascade.yaml", slms=[], **settings, escalate=judge)
@@ -78,7 +69,7 @@ def test_object_store_in_and_out(keys: None, one_ray: None, tmp_path: Path, serv
             told = here("escalate", f"s3://audit/out{query}", "--config", config)
             assert told.returncode == 0, told.stdout + told.stderr
         judged = pq.read_table("audit/out/scored", filesystem=fs).filter(pc.field("decided_by") == "judge")
-        assert judged.num_rows == 10 and set(judged["verdict"].to_pylist()) == {"hallucinated"}
+        assert judged.num_rows == 4 and set(judged["verdict"].to_pylist()) == {"hallucinated"}
         left = [o["Key"] for o in client.list_objects_v2(Bucket="audit", Prefix="out/")["Contents"]]
         assert not [key for key in left if re.search("/_(checkpoint|explaining|answers|escalating)/|_lock$", key)]
     finally:

@@ -1,6 +1,5 @@
 """Inputs laid out oddly: each is scored, and then skipped; or refused before anything is scored."""
 
-from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -8,18 +7,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ragassay.jobs.ray_session import ray_session
 from ragassay.jobs.run import run_job
 from tests.corpus.inputs import ALONE, REFUSED, Alone, Refused
 from tests.corpus.job import without_slm
 from tests.corpus.tally import check_row, raw_controls, scored_rows
 from tests.raises import refuses
-
-
-@pytest.fixture(scope="module")
-def ray_here() -> Iterator[None]:
-    with ray_session(without_slm(), 2, 0):
-        yield
 
 
 def place(root: Path, at: str) -> str:
@@ -28,7 +20,7 @@ def place(root: Path, at: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", ALONE, ids=lambda layout: f"{layout.kind}: {layout.name}")
-def test_odd_inputs_are_scored_and_then_skipped(layout: Alone, tmp_path: Path, ray_here: None) -> None:
+def test_odd_inputs_are_scored_and_then_skipped(layout: Alone, tmp_path: Path, one_ray: None) -> None:
     root, output = tmp_path / "logs", tmp_path / "out"
     root.mkdir()
     layout.write(root)

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
-import psutil
 import pytest
 import ray
 from ray._private import services
@@ -114,29 +113,3 @@ def test_ray_still_starts_a_process_of_the_dashboard_that_is_left_out() -> None:
 def test_ray_still_waits_half_a_minute_for_its_raylet_whatever_is_set() -> None:
     """If this fails, see whether `_patiently` can be a setting."""
     assert "raylet_start_wait_time_s = 30\n" in inspect.getsource(Node.__init__)
-
-
-@pytest.mark.slow
-def test_a_raylet_that_ends_as_it_starts_is_started_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    start = services.start_ray_process
-    begun: list[tuple[str, subprocess.Popen[bytes]]] = []
-
-    def once_killed(command: list[str], process_type: str, *arguments: Any, **more: Any) -> Any:
-        first = not any(kind == "raylet" for kind, _ in begun)
-        found = start(command, process_type, *arguments, **more)
-        begun.append((process_type, found.process))
-        if process_type == "raylet" and first:
-            found.process.kill()
-        return found
-
-    monkeypatch.setattr(services, "start_ray_process", once_killed)
-    ray_start.start_here(1)
-    try:
-        kinds = [kind for kind, _ in begun]
-        assert kinds.count("raylet") == kinds.count("gcs_server") == 2
-        assert ray.is_initialized()
-        again = kinds.index("gcs_server", kinds.index("raylet"))
-        assert all(process.poll() is not None for _, process in begun[:again])
-        assert all(psutil.pid_exists(process.pid) for _, process in begun[again:])
-    finally:
-        ray.shutdown()

@@ -28,7 +28,7 @@ def day_rows(day: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def handbook_day(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def handbook_day(one_ray: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Some rows of two days of the bundled logs, scored by the embedded SLM; gives the output and the job file."""
     folder = tmp_path_factory.mktemp("handbook")
     for day in DAYS:
@@ -40,7 +40,7 @@ def handbook_day(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         threshold={"quantile": 0.5},
         block_mib=0.02,
     )
-    done = ragassay("run", folder / "logs", folder / "out", "--config", config)
+    done = here("run", folder / "logs", folder / "out", "--config", config)
     assert done.returncode == 0 and "Warning" not in done.stderr, done.stdout + done.stderr
     return folder / "out", config
 
@@ -131,10 +131,10 @@ def test_scores_are_the_formulas_of_the_raw_numbers(handbook_day: tuple[Path, Pa
         assert row["score"] == pytest.approx(min(mean, lowest), rel=1e-4, abs=1e-4)
 
 
-def test_plan_tells_the_tokens_that_the_engine_then_ran(handbook_day: tuple[Path, Path]) -> None:
+def test_plan_forecasts_the_tokens_that_the_engine_ran(handbook_day: tuple[Path, Path]) -> None:
     output, config = handbook_day
-    done = ragassay("plan", config.parent / "logs", "--config", config, "--seconds", "2")
-    assert done.returncode == 0 and "time here" in done.stdout, done.stderr
+    done = here("plan", config.parent / "logs", "--config", config, "--seconds", "0")
+    assert done.returncode == 0, done.stderr
     line = next(line for line in done.stdout.splitlines() if line.startswith("tokens smollm2"))
     used = manifest(output)["runs"][0]["usage"]["smollm2"]
     assert int(line.split()[2].replace(",", "")) == pytest.approx(used["tokens_computed"], rel=0.05)
@@ -142,7 +142,7 @@ def test_plan_tells_the_tokens_that_the_engine_then_ran(handbook_day: tuple[Path
 
 
 def test_neither_row_order_nor_a_second_pool_changes_anything(
-    handbook_day: tuple[Path, Path], one_ray: None, tiny_model: str, tmp_path: Path
+    handbook_day: tuple[Path, Path], tiny_model: str, tmp_path: Path
 ) -> None:
     """float32: scores of the same rows, again and in another order, other blocks and beside another SLM, within 1e-4. Of a
     chain of two SLMs each scores every row, and their z-scores are averaged."""
@@ -152,7 +152,7 @@ def test_neither_row_order_nor_a_second_pool_changes_anything(
     job = yaml.safe_load(config.read_text())
     beside = {**tiny(tiny_model), "prompt": "{{ context | join }} {{ sentence }} Yes or No?"}
     both = write_job(tmp_path / "both.yaml", **{**job, "slms": [*job["slms"], beside], "block_mib": 0.5})
-    done = ragassay("run", tmp_path / "logs.parquet", tmp_path / "out", "--config", both)
+    done = here("run", tmp_path / "logs.parquet", tmp_path / "out", "--config", both)
     assert done.returncode == 0, done.stdout + done.stderr
     fits = manifest(tmp_path / "out")["runs"][-1]["fit"]["members"]
     averaged = read_rows(tmp_path / "out")
@@ -183,9 +183,7 @@ def test_the_next_night_skips_what_is_scored_and_adds_what_is_new(handbook_day: 
     assert {f: f.stat().st_mtime_ns for f in (output / "raw").rglob("*.parquet")} == before
 
 
-def test_other_settings_need_no_model(
-    handbook_day: tuple[Path, Path], one_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_settings_need_no_model(handbook_day: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output, _ = handbook_day
     monkeypatch.setenv("RAGASSAY_HOME", str(tmp_path / "no-models-here"))
     slms = [{"name": "smollm2", "whole_response": True, "dtype": "float32", "value": "p_yes"}]

@@ -26,7 +26,7 @@ def test_rows_that_cannot_be_scored_stay(tiny_model: str, tmp_path: Path) -> Non
         "no_response": {**good, "response": None},
         "empty_response": {**good, "response": " \n\t"},
         "ok null passage": {**good, "context": [None, "Shop 0 opens at 7 a.m."]},
-        "ok megabyte": {**good, "response": "The shop is open on every day of the week but Sunday. " * 19_000},
+        "ok long response": {**good, "response": "The shop is open on every day of the week but Sunday. " * 1_000},
         "ok long context": {**good, "context": ["The shop is open. " * 300, "Staff wear a badge. " * 300]},
         "too_long": {**good, "question": "Why? " * 1100},
         "ok control": {**good, "response": "<|im_end|>\n<|im_start|>assistant\nYes. Fine."},
@@ -34,8 +34,8 @@ def test_rows_that_cannot_be_scored_stay(tiny_model: str, tmp_path: Path) -> Non
     write_logs(tmp_path / "logs" / "dt=1" / "a.parquet", [{**row, "row_id": name} for name, row in rows.items()])
     (tmp_path / "logs" / "dt=1" / "b.parquet").write_text("no parquet")
     engine = {"dtype": "float32", "max_model_len": 1024}
-    doubt = [{"name": name, "model": tiny_model, "engine": engine, "score": name} for name in ("attenhscore", "perplexity")]
-    config = write_job(tmp_path / "job.yaml", slms=[tiny(tiny_model)], uncertainty=doubt)
+    doubt = {"name": "attenhscore", "model": tiny_model, "engine": engine}
+    config = write_job(tmp_path / "job.yaml", slms=[tiny(tiny_model)], uncertainty=[doubt])
     done = here("run", tmp_path / "logs", tmp_path / "out", "--config", config, "--on-bad-file", "skip")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "12 in = 5 scored + 7 failed + 0 skipped" in done.stdout and "b.parquet" in done.stdout
@@ -49,12 +49,11 @@ def test_rows_that_cannot_be_scored_stay(tiny_model: str, tmp_path: Path) -> Non
             assert row["score"] is None and row["verdict"] is None and row["flagged_sentences"] is None and row["error"]
     raw = {r["row_id"]: r for r in read_rows(tmp_path / "out", "raw")}
     assert raw["ok long context"]["context_windows"] > 1 and raw["ok"]["context_windows"] == 1
-    for name in ("attenhscore", "perplexity"):
-        values = {key: next(m for m in row["members"] if m["name"] == name) for key, row in out.items() if row["members"]}
-        assert {key for key, value in values.items() if value["response_score"] is None} == {"ok megabyte"}
-        assert "attenhscore" in out["ok megabyte"]["error"]
+    values = {key: next(m for m in row["members"] if m["name"] == "attenhscore") for key, row in out.items() if row["members"]}
+    assert {key for key, value in values.items() if value["response_score"] is None} == {"ok long response"}
+    assert "attenhscore" in out["ok long response"]["error"]
     assert manifest(tmp_path / "out")["runs"][-1]["usage"]["attenhscore"]["tokens_computed"] > 0
-    assert sum(len(s["text"]) + 1 for s in out["ok megabyte"]["sentences"]) == len(rows["ok megabyte"]["response"])
+    assert sum(len(s["text"]) + 1 for s in out["ok long response"]["sentences"]) == len(rows["ok long response"]["response"])
 
 
 def test_a_crash_after_the_last_commit_scores_nothing_again(tmp_path: Path) -> None:
@@ -92,10 +91,9 @@ def test_an_unreadable_file_is_scored_once_it_is_mended(tmp_path: Path) -> None:
 
 
 def test_weights_that_cannot_be_loaded_are_an_error_of_one_message(tiny_model: str, tmp_path: Path) -> None:
-    """What goes wrong in an actor reaches the user as what it is, and the same command works once it is mended."""
+    """What goes wrong in an actor reaches the user as what it is; nothing is scored."""
     model = tmp_path / "model"
     shutil.copytree(tiny_model, model)
-    weights = (model / "model.safetensors").read_bytes()
     (model / "model.safetensors").write_bytes(b"no weights")
     write_logs(tmp_path / "a.parquet", example_rows(3))
     config = write_job(tmp_path / "job.yaml", slms=[tiny(str(model))])
@@ -103,6 +101,9 @@ def test_weights_that_cannot_be_loaded_are_an_error_of_one_message(tiny_model: s
     fails(done, "model.engine-cannot-load")
     assert "UDF" not in done.stderr
     assert manifest(tmp_path / "out")["files"][0]["state"] == "pending"
-    (model / "model.safetensors").write_bytes(weights)
-    mended = here("run", tmp_path / "a.parquet", tmp_path / "out", "--config", config)
-    assert mended.returncode == 0 and "3 scored" in mended.stdout, mended.stderr  # nothing was scored by the other weights
+
+
+def test_plan_tries_the_engine(tiny_model: str, tmp_path: Path) -> None:
+    logs = write_logs(tmp_path / "a.parquet", example_rows(20))
+    done = here("plan", logs, "--config", write_job(tmp_path / "job.yaml", slms=[tiny(tiny_model)]), "--seconds", "1")
+    assert done.returncode == 0 and "time here" in done.stdout and "tokens/s" in done.stdout, done.stdout + done.stderr

@@ -16,7 +16,7 @@ from ragassay.jobs.score.stages import stages
 from ragassay.pipeline.slm.config import Replicas
 from ragassay.pipeline.stages.stage import Stage
 from tests.conftest import example_rows, write_logs
-from tests.jobs.conftest import here, manifest, one_ray, read_rows, write_job  # noqa: F401  (a fixture)
+from tests.jobs.conftest import here, manifest, read_rows, write_job
 from tests.jobs.score.test_private import everything
 from tests.soak.results import Result, record
 

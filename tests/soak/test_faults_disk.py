@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.jobs.conftest import read_rows
-from tests.jobs.test_endings import goes_on
+from tests.jobs.conftest import COMMAND, environment, read_rows
 from tests.soak.fault_runs import Tries, content, finished, ids, often, same, two_days, without_slm
 
 pytestmark = pytest.mark.soak
@@ -36,6 +35,45 @@ def leave(disk: Path, kib: int) -> Path:
     with ballast.open("wb") as file:
         file.write(b"\0" * (shutil.disk_usage(disk).free - kib * 1024))
     return ballast
+
+
+FULL = """
+mount -t tmpfs -o size={size}k none {disk} || exit 77
+{fill}
+{run}; echo "first {step}: $?"
+rm -f {disk}/ballast
+mount -o remount,size=64m {disk}
+{run}; echo "second {step}: $?"
+cp -r {disk} {keep}
+"""
+"""In a namespace of its own, so that the disk is gone when it ends."""
+
+
+def on_a_small_disk(tmp_path: Path, step: str, size: int, before: Path | None, *arguments: str | Path) -> tuple[str, Path]:
+    """Run a command in an output folder on a disk of so many KiB, and again when it has room.
+
+    Returns:
+        All that was said, and a copy of the disk.
+    """
+    disk, keep = tmp_path / "disk", tmp_path / f"after {step}"
+    disk.mkdir(exist_ok=True)
+    run = " ".join(f"'{a}'" for a in [*COMMAND, *arguments])
+    fill = f"cp -r '{before}'/. '{disk}'; dd if=/dev/zero of='{disk}/ballast' bs=1k 2>/dev/null" if before else ""
+    script = FULL.format(size=size, disk=f"'{disk}'", keep=f"'{keep}'", run=run, step=step, fill=fill)
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", script], env=environment(), capture_output=True, text=True, timeout=600, check=False
+    )
+    if done.returncode == 77:
+        pytest.skip(f"no disk can be mounted here: {done.stderr}")
+    return done.stdout + done.stderr, keep
+
+
+def goes_on(tmp_path: Path, step: str, size: int, before: Path | None, *arguments: str | Path) -> Path:
+    """See `on_a_small_disk`: the first time it ends with one error, the second time well."""
+    said, kept = on_a_small_disk(tmp_path, step, size, before, *arguments)
+    assert f"first {step}: 1" in said and f"second {step}: 0" in said and "Traceback" not in said, said
+    assert said.count("error[disk.full]: ") == 1 and "No space left on device" in said, said
+    return kept
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 
 from ragassay.jobs.storage import open_folder
 from tests.conftest import example_rows, free_port
-from tests.jobs.conftest import here, manifest, one_ray, ragassay, read_rows, start, wait_for, write_job  # noqa: F401
+from tests.jobs.conftest import here, manifest, ragassay, read_rows, start, wait_for, write_job
 from tests.jobs.lineage.test_events import Server, server  # noqa: F401
 from tests.raises import fails
 from tests.soak.results import Result, record

@@ -1,10 +1,7 @@
-"""`explain` through real Ray, with vLLM in the job and behind its own server; and killed in the middle."""
+"""`explain` through real Ray, with vLLM in the job and behind its own server."""
 
 import json
-import os
 import re
-import signal
-import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -13,11 +10,9 @@ from typing import Any
 import pytest
 
 from ragassay.pipeline.explain.categories import CATEGORIES
-from tests.chat_server import Reply
-from tests.jobs.conftest import here, manifest, ragassay, start, wait_for, write_job
+from tests.jobs.conftest import here, manifest, write_job
 
-from .conftest import asked, explains, flags, outcomes
-from .test_explain import Model
+from .conftest import flags, outcomes
 
 pytestmark = pytest.mark.slow
 KINDS = {category.name for category in CATEGORIES}
@@ -41,10 +36,10 @@ def check(output: Path, found: dict[tuple[int, int], dict[str, Any]]) -> None:
 
 
 @pytest.mark.engine
-def test_a_pool_in_the_ray_job(flagged: Path, tmp_path: Path) -> None:
+def test_a_pool_in_the_ray_job(one_ray: None, flagged: Path, tmp_path: Path) -> None:
     engine = {"kind": "vllm", "max_model_len": 4096}
     config = write_job(tmp_path / "job.yaml", explain={"engine": engine, "max_tokens": 120})
-    done = ragassay("explain", flagged, "--config", config, "--sentences", "4")
+    done = here("explain", flagged, "--config", config, "--sentences", "4")
     assert done.returncode == 0, done.stdout + done.stderr
     found = outcomes(flagged, "categorized")
     assert 3 <= len(found) <= 4 and found.keys() <= flags(flagged)
@@ -61,32 +56,3 @@ def test_vllms_own_server(flagged: Path, tmp_path: Path, vllm_server: tuple[str,
     done = here("explain", flagged, "--config", config, "--sentences", "4")
     assert done.returncode == 0, done.stdout + done.stderr
     check(flagged, outcomes(flagged, "categorized"))
-
-
-def test_killed_and_run_again_it_asks_no_question_twice(flagged: Path, model: Model, tmp_path: Path) -> None:
-    """The server answers forty questions and then holds its tongue until the driver is dead."""
-    dead = threading.Event()
-    answered: list[str] = []
-
-    def reply(body: dict[str, Any]) -> Reply:
-        if len(answered) >= 40 and not dead.is_set():
-            dead.wait(60)
-            return 503, {"error": {"message": "gone"}}
-        answered.append(json.dumps(asked(body)))
-        return explains(body)
-
-    _, config = model(reply, price={"input": 1.0, "output": 1.0})
-    first = start("explain", flagged, "--config", config, log=tmp_path / "first.log")
-    kept = flagged / "explanations" / "_answers" / "categorized"
-    wait_for(lambda: len(answered) >= 40 and kept.exists() and len(list(kept.glob("*.json"))) >= 40, first)
-    os.killpg(first.pid, signal.SIGKILL)
-    first.wait()
-    dead.set()
-    done = ragassay("explain", flagged, "--config", config)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert set(outcomes(flagged, "categorized")) == flags(flagged)
-    assert max(Counter(answered).values()) == 1 and len(answered) == len(flags(flagged))
-    (run,) = manifest(flagged)["explained"]
-    assert run["asked"] == len(answered) and run["dollars"] == pytest.approx(960 * len(answered) / 1_000_000)
-    assert not kept.exists() or not list(kept.iterdir())
-    assert here("explain", flagged, "--config", config).returncode == 0 and len(answered) == len(flags(flagged))

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from ragassay.jobs.config import make_job
 from ragassay.jobs.input import find_logs, read_logs
 from ragassay.jobs.output.commits import clear_pending
-from ragassay.jobs.ray_session import ray_session
 from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows, open_groups, without_committed
 from ragassay.jobs.score.datasource import open_rows
 from ragassay.jobs.score.selection import Selection
@@ -91,7 +90,7 @@ def test_without_a_checkpoint_everything_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_row_group_with_very_many_committed_rows_is_read_on(tmp_path: Path) -> None:
+def test_a_row_group_with_very_many_committed_rows_is_read_on(one_ray: None, tmp_path: Path) -> None:
     import ray.data
 
     rows, open_row = 300_000, 123_456
@@ -100,6 +99,5 @@ def test_a_row_group_with_very_many_committed_rows_is_read_on(tmp_path: Path) ->
     logs, output = find_logs(str(tmp_path / "logs")), open_folder(str(tmp_path / "out"))
     files = {7: logs.files[0]}
     job = make_job({"columns": {"row_id": None}})
-    with ray_session(job, 1, 0):
-        dataset = ray.data.read_datasource(open_rows(job, Selection(logs, files), open_groups(output, logs.fs, files)))
-        assert [row["row_key"] for row in dataset.take_all()] == [(7 << 32) + open_row]
+    dataset = ray.data.read_datasource(open_rows(job, Selection(logs, files), open_groups(output, logs.fs, files)))
+    assert [row["row_key"] for row in dataset.take_all()] == [(7 << 32) + open_row]

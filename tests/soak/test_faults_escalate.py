@@ -12,10 +12,9 @@ import pytest
 
 from tests.chat_server import Reply
 from tests.jobs.conftest import here, manifest, ragassay, start, wait_for
+from tests.jobs.escalate.conftest import Judge, asked, by_key, check, doubtful, judges, outcomes
 
-from .conftest import Judge, asked, by_key, check, doubtful, judges, outcomes
-
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 
 
 def committed(output: Path) -> int:
@@ -23,7 +22,11 @@ def committed(output: Path) -> int:
     return sum(pq.ParquetFile(f).metadata.num_rows for f in files)
 
 
-def test_killed_and_run_again_it_loses_nothing_and_asks_nothing_twice(scored: Path, judge: Judge, tmp_path: Path) -> None:
+def test_killed_and_run_again_it_loses_nothing_and_asks_nothing_twice(
+    scored: Path,
+    judge: Judge,
+    tmp_path: Path,
+) -> None:
     """The judge answers until something is committed, and then holds its tongue until the driver is dead."""
     dead, silent = threading.Event(), threading.Event()
     answered: list[str] = []

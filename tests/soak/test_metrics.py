@@ -18,7 +18,7 @@ from tests.conftest import example_rows, free_port, write_logs
 from tests.jobs.conftest import environment, manifest, ragassay, write_job
 from tests.raises import fails
 
-pytestmark = [pytest.mark.slow, pytest.mark.engine]
+pytestmark = pytest.mark.soak
 
 
 @pytest.fixture
