@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 export RAY_USAGE_STATS_ENABLED = 0
 
-.PHONY: setup browser demo test soak attack bench docs site lint lock clean
+.PHONY: setup browser demo test coverage soak attack bench docs site lint lock clean
 
 setup: $(STAMP)
 
@@ -38,10 +38,13 @@ lint: setup
 # Tests share the cores, a thread each: PyTorch's threads would wait for one another. Of the fast ones some wait for a server, so
 # there is one more than cores. Those that start vLLM want all of them.
 test: lint browser
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n $$(($$(nproc) + 1)) --maxprocesses 4 --dist worksteal --cov --cov-report=
-	@echo "the fast tests run $$($(BIN)/coverage report --format=total) % of the code (what runs in Ray's workers is not counted)"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n $$(($$(nproc) + 1)) --maxprocesses 4 --dist worksteal
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow and not engine" -n 2 --dist loadfile
 	$(BIN)/python -m pytest -m engine
+
+# How much of the code the fast tests run; what runs in Ray's workers is not counted.
+coverage: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n $$(($$(nproc) + 1)) --maxprocesses 4 --dist worksteal --cov --cov-report=term
 
 # What takes long: faults many times over, real servers, exports of a thousand rows and more. ONLY="-k publish" runs a part.
 soak: setup

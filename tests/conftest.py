@@ -16,8 +16,9 @@ from tests.chat_server import serve  # noqa: F401  (a fixture)
 from tests.golden.command import shared_ray
 from tests.vllm_server import vllm_server  # noqa: F401  (a fixture)
 
-hypothesis.settings.register_profile("shared machine", deadline=None)
-hypothesis.settings.load_profile("shared machine")
+hypothesis.settings.register_profile("short", deadline=None, max_examples=30)
+hypothesis.settings.register_profile("long", deadline=None, max_examples=500)  # pytest --hypothesis-profile long
+hypothesis.settings.load_profile("short")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 

@@ -195,7 +195,7 @@ PLACES: dict[str, Callable[[SecretUri], str]] = {
 }  # fmt: skip
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.parametrize("place", PLACES)
 @given(uri=uris)
 def test_attack_no_place_shows_a_secret(place: str, uri: SecretUri) -> None:
@@ -205,7 +205,6 @@ def test_attack_no_place_shows_a_secret(place: str, uri: SecretUri) -> None:
         assert uri.place in shown
 
 
-@settings(max_examples=60)
 @given(uri=uris)
 def test_attack_no_error_of_a_row_holds_a_secret(uri: SecretUri) -> None:
     for error in row_errors(uri):
@@ -213,7 +212,7 @@ def test_attack_no_error_of_a_row_holds_a_secret(uri: SecretUri) -> None:
         assert uri.place in error or not uri.is_plain
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(uri=uris)
 def test_attack_no_event_holds_a_secret(uri: SecretUri, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from openlineage.client import OpenLineageClient

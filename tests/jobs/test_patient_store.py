@@ -33,10 +33,10 @@ def test_a_worker_asks_as_often_as_the_driver(monkeypatch: pytest.MonkeyPatch) -
         there = pickle.loads(pickle.dumps(folder.fs))
         assert isinstance(there, PatientS3) and there.equals(folder.fs) and there.type_name == "s3"
         store.weather = Weather(dropped=0.5, seed=3)  # pyarrow's own, asking 3 times, fails in one of eight
-        for _ in range(12):
+        for _ in range(6):
             with there.open_input_stream(folder.path("a")) as stream:
                 assert bytes(stream.read()) == b"text"
-        assert store.weather.seen["dropped"] > 8
+        assert store.weather.seen["dropped"] > 3
 
 
 def test_a_short_range_is_asked_for_as_often_as_a_long_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -63,11 +63,11 @@ def test_a_short_range_is_asked_for_as_often_as_a_long_one(monkeypatch: pytest.M
             stream.write(b"one\n")
         with fs.open_input_stream(f"{BUCKET}/in/d.jsonl.gz", compression=None) as packed:
             assert gzip.decompress(packed.read()) == b"one\n"
-        for _ in range(10):
+        for _ in range(3):
             assert read_table(fs, f"{BUCKET}/in/a.parquet", ["tenant"])["tenant"].to_pylist() == ["a"] * 50
         with fs.open_input_stream(f"{BUCKET}/in/b.jsonl.gz", compression=None) as packed:
             assert packed.read() == lines
-        assert store.weather.seen["errors"] > 5
+        assert store.weather.seen["errors"] > 3
         with pytest.raises(FileNotFoundError):
             fs.open_input_file(f"{BUCKET}/in/d")
         opened = fs.open_input_file(f"{BUCKET}/in/c.json")

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.jobs.score.frequencies import context_frequencies
@@ -123,7 +123,6 @@ def fault(where: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("where", FAULTS)
-@settings(max_examples=40)
 @given(rows=rows_of_logs)
 def test_no_row_is_lost_or_moved_and_no_others_values_change(
     where: str, scorer: SlmScorer, frequencies: Frequencies, rows: list[dict[str, Any]]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -65,7 +65,6 @@ def test_codes_and_names_of_logs_are_those_of_spacy() -> None:
         check_language(code)
 
 
-@settings(max_examples=40)
 @given(st.lists(st.tuples(st.sampled_from(sorted(TEXTS)), st.text(max_size=30)), min_size=1, max_size=8))
 def test_offsets_are_exact_and_a_mixed_batch_gives_each_row_what_its_language_gives(rows: list[tuple[str, str]]) -> None:
     texts = [TEXTS[language] + " " + more for language, more in rows]

@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ragassay.pipeline.written_language import MAX_RAW_CHARS, language_of_row, language_of_text
@@ -107,7 +107,6 @@ def test_capital_letters_change_nothing() -> None:
         assert language_of_text(BY_LANGUAGE[code][2][1].upper(), ENGLISH) == code
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(max_size=300), st.text(max_size=300), st.lists(st.text(max_size=100) | st.none(), max_size=3))
 @example("\ud800", "`" * 300, ["<" * 300])
 @example('"' * 300, "“" * 300, ["```" + "~~~" * 90])

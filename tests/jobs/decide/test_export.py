@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.jobs.decide.export.run import FOR_REVIEWERS, Exported, Format, export
@@ -275,7 +275,6 @@ def test_near_duplicates_agree_with_comparing_all(tmp_path: Path) -> None:
     assert 6 <= len(kept) < 60
 
 
-@settings(deadline=None, max_examples=40)
 @given(
     st.lists(
         st.tuples(

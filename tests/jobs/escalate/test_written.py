@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.jobs.escalate.candidates import Candidates
@@ -25,7 +25,6 @@ def rows_of(keys: list[tuple[int, str]]) -> pa.Table:
     return pa.Table.from_pylist(rows, escalated_schema([]))
 
 
-@settings(max_examples=40)
 @given(FILES)
 def test_one_outcome_stays_and_it_is_no_error_if_there_is_another(files: list[list[tuple[int, str]]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.jobs.input import find_logs
@@ -19,7 +19,6 @@ names = st.text(letters, min_size=1, max_size=8).filter(lambda name: name[0] not
 values = st.text(st.characters(codec="utf-8", exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
 
 
-@settings(max_examples=40)
 @given(names, names.map(lambda name: quote(name, safe="")), values)
 def test_what_a_folder_is_called_comes_back_from_raw(plain: str, encoded: str, value: str) -> None:
     for key in {plain, encoded}:

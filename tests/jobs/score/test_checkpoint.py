@@ -25,7 +25,7 @@ def commit(output: Path, name: str, keys: list[int]) -> None:
     pq.write_table(pa.table({"row_key": pa.array(keys, pa.int64())}), folder / name)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     sizes=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 9)), min_size=1, max_size=3),
     committed=st.sets(st.tuples(st.integers(0, 2), st.integers(0, 39))),

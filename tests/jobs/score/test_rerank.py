@@ -19,7 +19,7 @@ from tests.conftest import run_stages
 from tests.raises import raises, refuses
 
 PASSAGES = ["Staff wear a badge.", "Dogs stay outside.", "Shop 3 opens at 7 a.m. on Sundays.", "It is red."]
-LONG = [f"{passage} " * 40 for passage in PASSAGES]
+LONG = [f"{passage} " * 14 for passage in PASSAGES]
 ROWS: list[dict[str, Any]] = [
     {"question": "When does shop 3 open?", "context": PASSAGES, "response": "Shop 3 opens at 7 a.m. Staff wear a badge."},
     {"question": None, "context": PASSAGES, "response": "Dogs stay outside."},
@@ -41,8 +41,18 @@ def job(tiny_model: str, rerank: dict[str, Any] | None, window: int = 2048) -> J
     )
 
 
+_done: dict[str, list[dict[str, Any]]] = {}
+
+
 def run(job: Job) -> list[dict[str, Any]]:
-    """Rows after all stages, without Ray and its metrics."""
+    """Rows after all stages, without Ray and its metrics; once for each job."""
+    key = job.model_dump_json()
+    if key not in _done:
+        _done[key] = run_all(job)
+    return _done[key]
+
+
+def run_all(job: Job) -> list[dict[str, Any]]:
     keys = [{"row_key": i, "row_id": str(i), "status": "ok", **row} for i, row in enumerate(ROWS)]
     table = pa.Table.from_pylist(keys, schema=LOGS)
     frequencies = count(content_terms(passage, "en") for passage in PASSAGES)

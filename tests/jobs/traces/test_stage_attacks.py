@@ -21,13 +21,13 @@ print(stage(export_files(sys.argv[1]), open_folder(sys.argv[2]), "otel", 0, Fals
 """
 
 
-@pytest.mark.parametrize("days", [5000, 1])
-def test_attack_an_export_of_5000_days_or_tenants_needs_no_more_than_256_files(tmp_path: Path, days: int) -> None:
-    traces = (otlp(f"t{i % 5000}-{i}", 1e9 + i % days * DAY, text=f"Tenant {i % 5000}.") for i in range(10_000))
+@pytest.mark.parametrize("days", [1000, 1])
+def test_attack_an_export_of_1000_days_or_tenants_needs_no_more_than_256_files(tmp_path: Path, days: int) -> None:
+    traces = (otlp(f"t{i % 1000}-{i}", 1e9 + i % days * DAY, text=f"Tenant {i % 1000}.") for i in range(2000))
     write(tmp_path / "export" / "all.jsonl", *traces)
     command = [sys.executable, "-c", STAGE_MANY, str(tmp_path / "export"), str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "10000\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "2000\n"), done.stderr
     files = [path.relative_to(tmp_path / "out" / TRACES) for path in (tmp_path / "out" / TRACES).glob("dt=*/*.parquet")]
     assert len(files) == days and set(ids(tmp_path / "out").values()) == {1}
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
@@ -31,7 +31,6 @@ def scored_rows(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     return scores.astype(np.float64), good
 
 
-@settings(max_examples=40)  # scikit-learn is slow, asked for every threshold
 @given(scored_rows())
 def test_metrics_equal_scikit_learn(rows: tuple[np.ndarray, np.ndarray]) -> None:
     scores, good = rows

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import spacy
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.pipeline.detectors.attribution import Attribution
@@ -116,7 +116,6 @@ def test_a_detector_does_not_depend_on_the_others_nor_on_other_rows() -> None:
         assert alone.responses[name] == pytest.approx(together.responses[name][1:], nan_ok=True)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(odd, st.lists(odd, min_size=1, max_size=3), odd), min_size=1, max_size=4), st.sampled_from(["en", "ja"])
 )

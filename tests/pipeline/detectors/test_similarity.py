@@ -5,7 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -79,7 +79,6 @@ def test_rows_do_not_see_each_other(first: list[list[str]], second: list[list[st
     assert (together.part[: len(first)] == alone.part).all() and (together.part[len(first) :] != 0).all() | (len(first) == 0)
 
 
-@settings(max_examples=50, deadline=None)
 @given(documents, documents, st.integers(1, 40), st.data())
 def test_in_slices_it_is_the_same(texts: list[list[str]], parts: list[list[str]], at_once: int, data: st.DataObject) -> None:
     frequencies = count(parts)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.pipeline.engines.plain_text import PlainText
@@ -19,7 +19,6 @@ def plain(tokenizer: Any) -> PlainText:
     return PlainText(tokenizer)
 
 
-@settings(max_examples=50)
 @given(st.lists(st.lists(st.sampled_from(CONTROL), max_size=6).map("".join), min_size=1, max_size=3))
 def test_log_text_never_becomes_a_control_token_nor_another_message(
     tokenizer: Any, plain: PlainText, contents: list[str]

@@ -2,7 +2,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.pipeline.engines.plain_text import plain_tokenizer
@@ -46,7 +46,6 @@ control_text = st.lists(
 ROWS = st.lists(st.tuples(control_text, st.lists(control_text, max_size=2), st.lists(control_text, max_size=3)), max_size=5)
 
 
-@settings(max_examples=60, deadline=None)
 @given(question=control_text, passages=st.lists(control_text, min_size=1, max_size=3), sentence=control_text)
 def test_log_text_never_becomes_a_control_token(
     builder: PromptBuilder, tokenizer: Any, plain: Any, question: str, passages: list[str], sentence: str
@@ -70,7 +69,6 @@ def test_sentences_of_a_response_share_their_prefix(builder: PromptBuilder) -> N
     assert len(encoded.head) > 0.7 * len(first)
 
 
-@settings(max_examples=40, deadline=None)
 @given(rows=ROWS)
 def test_rows_encoded_together_are_those_encoded_alone(
     builder: PromptBuilder, rows: list[tuple[str, list[str], list[str]]]
@@ -100,7 +98,6 @@ def test_the_verifiers_prompt(padded: PromptBuilder, tokenizer: Any) -> None:
     )
 
 
-@settings(max_examples=60, deadline=None)
 @given(rows=ROWS)
 def test_what_changes_begins_on_a_block_and_padding_adds_line_breaks_alone(
     padded: PromptBuilder, unpadded: PromptBuilder, plain: Any, rows: list[tuple[str, list[str], list[str]]]

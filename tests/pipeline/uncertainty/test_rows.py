@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.pipeline.slm.prompt import PromptEncoder
@@ -142,7 +142,6 @@ def encoder(tokenizer: Any) -> PromptEncoder:
     return answer_encoder(Uncertainty(name="a"), tokenizer)
 
 
-@settings(max_examples=30)
 @given(response=st.text(min_size=1, max_size=60), context=st.lists(st.text(max_size=40), min_size=1, max_size=3))
 def test_log_text_is_never_a_control_token(tokenizer: Any, encoder: PromptEncoder, response: str, context: list[str]) -> None:
     special = set(tokenizer.all_special_ids)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.jobs.decide.review.rows import shown_rows
@@ -59,7 +59,6 @@ def test_an_allocation_spends_what_there_is_and_leaves_no_stratum_out(counts: di
 scores = st.lists(st.none() | st.floats(-5, 5), min_size=1, max_size=40)
 
 
-@settings(max_examples=40)
 @given(scores, st.integers(4, 30), st.integers(0, 5), st.booleans(), st.data())
 def test_a_sample_is_that_of_the_rows_not_of_their_files(
     scores: list[float | None], size: int, seed: int, stratified: bool, data: st.DataObject
