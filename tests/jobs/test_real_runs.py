@@ -19,11 +19,12 @@ from tests.raises import fails
 
 pytestmark = [pytest.mark.slow, pytest.mark.engine]
 DAYS = ("02", "03")
+ROWS = 24
 
 
 def day_rows(day: str) -> list[dict[str, Any]]:
-    """The first rows of a day of the bundled logs: all three responses to each of eight questions."""
-    rows: list[dict[str, Any]] = pq.read_table(HANDBOOK / f"dt=2026-11-{day}").slice(0, 24).to_pylist()
+    """The first rows of a day of the bundled logs: all three responses to each of four questions."""
+    rows: list[dict[str, Any]] = pq.read_table(HANDBOOK / f"dt=2026-11-{day}").slice(0, 12).to_pylist()
     return rows
 
 
@@ -49,7 +50,7 @@ def test_logs_come_out_scored_and_partitioned(handbook_day: tuple[Path, Path]) -
     output, _ = handbook_day
     logs = {r["row_id"]: r for day in DAYS for r in day_rows(day)}
     rows = read_rows(output)
-    assert {r["row_id"] for r in rows} == set(logs) and len(rows) == len(logs) == 48
+    assert {r["row_id"] for r in rows} == set(logs) and len(rows) == len(logs) == ROWS
     assert sorted(p.name for p in (output / "scored").iterdir()) == ["dt=2026-11-02", "dt=2026-11-03"]
     for row in rows:
         log = logs[row["row_id"]]
@@ -92,12 +93,12 @@ def test_an_answer_checked_by_itself_has_the_scores_of_the_run(handbook_day: tup
 def test_manifest_balances_and_reuse_is_counted(handbook_day: tuple[Path, Path]) -> None:
     output, _ = handbook_day
     run = manifest(output)["runs"][-1]
-    assert run["rows"] == {"in": 48, "scored": 48, "failed": 0, "skipped": 0}
+    assert run["rows"] == {"in": ROWS, "scored": ROWS, "failed": 0, "skipped": 0}
     rows = read_rows(output)
     assert run["sentences"] == sum(len(r["sentences"]) for r in rows)
     assert run["flagged"] == sum(r["verdict"] == "hallucinated" for r in rows)
     used = run["usage"]["smollm2"]
-    assert used["prompts"] == run["sentences"] + 48  # the whole responses too
+    assert used["prompts"] == run["sentences"] + ROWS  # the whole responses too
     assert used["tokens_reused"] > used["tokens_computed"] > 0
     assert {p["state"] for p in manifest(output)["files"]} == {"scored"}
     assert not (output / "_checkpoint").exists() and not (output / "_lock").exists()
@@ -109,7 +110,7 @@ def test_polars_and_duckdb_read_it_without_help(handbook_day: tuple[Path, Path])
         pl.scan_parquet(pattern, hive_partitioning=True).select(pl.len(), pl.col("flagged_sentences").sum()).collect().row(0)
     )
     by_duckdb = duckdb.sql(f"select count(*), sum(flagged_sentences) from read_parquet('{pattern}', hive_partitioning=true)")
-    assert by_duckdb and by_polars == by_duckdb.fetchall()[0] and by_polars[0] == 48
+    assert by_duckdb and by_polars == by_duckdb.fetchall()[0] and by_polars[0] == ROWS
 
 
 def judged(row: dict[str, Any]) -> list[bool]:
@@ -156,7 +157,7 @@ def test_neither_row_order_nor_a_second_pool_changes_anything(
     assert done.returncode == 0, done.stdout + done.stderr
     fits = manifest(tmp_path / "out")["runs"][-1]["fit"]["members"]
     averaged = read_rows(tmp_path / "out")
-    assert len(averaged) == 48 and all([m["name"] for m in row["members"]] == ["smollm2", "tiny"] for row in averaged)
+    assert len(averaged) == ROWS and all([m["name"] for m in row["members"]] == ["smollm2", "tiny"] for row in averaged)
     for row in averaged:
         z = [(np.array(m["sentence_scores"]) - fits[m["name"]]["mu"]) / fits[m["name"]]["sigma"] for m in row["members"]]
         expected = np.mean(z, axis=0)[judged(row)]
@@ -179,7 +180,7 @@ def test_the_next_night_skips_what_is_scored_and_adds_what_is_new(handbook_day: 
     output, config = handbook_day
     before = {f: f.stat().st_mtime_ns for f in (output / "raw").rglob("*.parquet")}
     done = here("run", config.parent / "logs", output, "--config", config)
-    assert done.returncode == 0 and "48 skipped" in done.stdout
+    assert done.returncode == 0 and f"{ROWS} skipped" in done.stdout
     assert {f: f.stat().st_mtime_ns for f in (output / "raw").rglob("*.parquet")} == before
 
 
