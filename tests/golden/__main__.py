@@ -4,6 +4,7 @@ import argparse
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 from tests.golden.cases import CASES
@@ -11,6 +12,7 @@ from tests.golden.command import shared_ray
 from tests.golden.compare import check, update
 from tests.golden.record import record
 from tests.golden.servers import serve
+from tests.golden.without_ray import without_ray
 
 
 def main() -> int:
@@ -23,6 +25,7 @@ def main() -> int:
     parser.add_argument("--update", action="store_true", help="write the expected files anew")
     parser.add_argument("-k", dest="name", default="", help="only cases whose name contains this")
     parser.add_argument("--keep", metavar="FOLDER", help="work in this folder, and keep what the cases write")
+    parser.add_argument("--without-ray", action="store_true", help="as `make test` does: faster")
     parser.add_argument("--record", action="store_true", help="record the bundled verifier's answers anew (needs vLLM)")
     options = parser.parse_args()
     if options.record:
@@ -36,7 +39,8 @@ def main() -> int:
             folder = Path(options.keep or scratch) / case.name
             folder.mkdir(parents=True)
             started = time.monotonic()
-            outcome = check(case, folder, servers)
+            with without_ray() if options.without_ray and not case.needs_ray else nullcontext():
+                outcome = check(case, folder, servers)
             if options.update and not outcome.fault and outcome.diff:
                 update(case.name, outcome.texts)
             differs = "updated" if options.update else "differs"

@@ -93,6 +93,6 @@ def _without_runs(text: str) -> str:
 
 
 CASES = (
-    Case("killed", _prepare, (_kill, RUN, RUN, _compare)),
-    Case("broken_off", _prepare, (_refuse, Command(RUN, 1), _accept, RUN, _compare)),
+    Case("killed", _prepare, (_kill, RUN, RUN, _compare), needs_ray=True),
+    Case("broken_off", _prepare, (_refuse, Command(RUN, 1), _accept, RUN, _compare), needs_ray=True),
 )

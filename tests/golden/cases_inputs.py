@@ -182,7 +182,7 @@ def _private(scene: Scene) -> None:
 
 
 CASES = (
-    Case("odd_rows", _odd_rows, (RUN,)),
+    Case("odd_rows", _odd_rows, (RUN,), needs_ray=True),
     Case("bytes", _bytes, (RUN,)),
     Case("contexts", _contexts, tuple(
         f"run {{dir}}/logs_{name} {{dir}}/{name} --config {{job}}" for name in ("structs", "documents", "strings", "json"))),

@@ -37,11 +37,13 @@ class Case:
         name: Its name, also of its folder in `expected/`.
         prepare: Writes logs and job files.
         steps: What is done, in order.
+        needs_ray: Whether it always runs on Ray; others need no Ray, see `without_ray`.
     """
 
     name: str
     prepare: Callable[["Scene"], Any]
     steps: tuple[Step, ...]
+    needs_ray: bool = False
 
 
 @dataclass

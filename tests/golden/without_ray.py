@@ -1,0 +1,124 @@
+"""Runs without Ray: tasks and actors are plain calls in this process, and a plan takes one block after the other.
+
+Ray takes seconds to start each of its workers. What it does itself is tested by the cases that keep it, and by tests/jobs.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import Any
+from unittest.mock import patch
+from uuid import uuid4
+
+import pyarrow.parquet as pq
+
+from ragassay.jobs.plan import Sink
+from ragassay.jobs.runtime.stage_actor import StageActor
+from ragassay.pipeline.listener import listen
+from ragassay.pipeline.stages.stage import Stage, check_columns
+
+SESSIONS = ("run.commands", "explain.run", "forecast.trial")
+PLANS = ("score.plan", "explain.run", "escalate.run")
+
+
+class _Method:
+    """A method of an actor, or a task."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.remote = function
+
+
+class _Actor:
+    """An actor: its methods have `remote`."""
+
+    def __init__(self, state: Any) -> None:
+        self._state = state
+        self.__call__ = _Method(state) if callable(state) else None
+
+    def __getattr__(self, name: str) -> _Method:
+        return _Method(getattr(self._state, name))
+
+
+class _Class:
+    """A class of actors."""
+
+    def __init__(self, made_of: Callable[..., Any]) -> None:
+        self._made_of = made_of
+
+    def options(self, **_: Any) -> "_Class":
+        return self
+
+    def remote(self, *arguments: Any, **more: Any) -> _Actor:
+        return _Actor(self._made_of(*arguments, **more))
+
+
+def _remote_here(real: Callable[..., Any]) -> Callable[..., Any]:
+    """In place of `ray.remote`, but for what Ray makes of its own when a module of it is first imported."""
+
+    def remote(what: Callable[..., Any] | None = None, **options: Any) -> Any:
+        if what is None:
+            return lambda later: remote(later) if not _is_rays(later) else real(**options)(later)
+        if _is_rays(what):
+            return real(what)
+        return _Class(what) if isinstance(what, type) else _Method(what)
+
+    return remote
+
+
+def _is_rays(what: Callable[..., Any]) -> bool:
+    return (getattr(what, "__module__", None) or "").startswith("ray.")
+
+
+def _run_plan(
+    source: Any, stages: Sequence[Stage], sink: Sink, block_mib: float, board: Any, deadline: float | None = None
+) -> None:
+    check_columns(stages, source.schema, sink.schema)
+    first_pool = next((number for number, stage in enumerate(stages) if stage.replicas is not None), None)
+    actors: list[StageActor] = []
+    write = uuid4().hex
+    for number, task in enumerate(source.get_read_tasks(1)):
+        for part, table in enumerate(task()):
+            block = table
+            for place, stage in enumerate(stages):
+                if place == len(actors):
+                    actors.append(StageActor(stage, board, place, deadline if place == first_pool else None))
+                listen(actors[place])
+                block = actors[place](block)
+            if block.num_rows:
+                _commit(block.select(sink.schema.names).cast(sink.schema), sink, f"{write}_{number:06d}_{part:06d}")
+
+
+def _commit(block: Any, sink: Sink, name: str) -> None:
+    """Write rows, and then their keys, as Ray Data commits them."""
+    keys = sink.output.path(f"{sink.checkpoint}/{name}.parquet")
+    sink.output.fs.create_dir(sink.output.path(sink.checkpoint), recursive=True)
+    pq.write_to_dataset(
+        block,
+        sink.output.path(sink.name),
+        filesystem=sink.output.fs,
+        partition_cols=list(sink.partition_keys) or None,
+        basename_template=f"{name}-{{i}}.parquet",
+        existing_data_behavior="overwrite_or_ignore",
+    )
+    pq.write_table(block.select(["row_key"]), keys, filesystem=sink.output.fs)
+
+
+@contextmanager
+def without_ray() -> Iterator[None]:
+    """While the block runs, commands in this process need no Ray."""
+
+    import ray
+
+    changes: dict[str, Any] = {
+        "ray.remote": _remote_here(ray.remote),
+        "ray.get": lambda found, **_: found,
+        "ray.put": lambda kept: kept,
+        "ray.wait": lambda waiting: (waiting[:1], waiting[1:]),
+        "ray.kill": lambda _: None,
+        "ragassay.jobs.runtime.stage_actor.clean_process_output": lambda: None,
+    }
+    changes |= {f"ragassay.jobs.{module}.ray_session": lambda *_: nullcontext() for module in SESSIONS}
+    changes |= {f"ragassay.jobs.{module}.run_plan": _run_plan for module in PLANS}
+    with ExitStack() as stack:
+        for name, value in changes.items():
+            stack.enter_context(patch(name, value))
+        yield
