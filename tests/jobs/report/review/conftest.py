@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.jobs.evaluation.conftest import scored, scored_once  # noqa: F401
+
 
 class Reader:
     """A person before a review page."""
