@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ragassay.pipeline.as_judged import as_judged
+from ragassay.pipeline.text.as_judged import as_judged
 from ragassay.schemas.columns import Status
 
 
@@ -14,7 +14,7 @@ class Row:
     """A row to score: texts of the sentences, with the question and the passages they are judged by.
 
     Attributes:
-        sentences: The sentences as they are judged (`pipeline.as_judged`).
+        sentences: The sentences as they are judged (`pipeline.text.as_judged`).
         keep: The best so many passages are enough where not all fit a window; None keeps all of them.
     """
 

@@ -10,8 +10,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from ragassay.jobs.front.checked import Checked
-    from ragassay.jobs.front.show import Shown
+    from ragassay.jobs.api.checked import Checked
+    from ragassay.jobs.api.show import Shown
     from ragassay.schemas.manifest import Run
 
 __version__ = version("ragassay")
@@ -37,10 +37,10 @@ def run(logs: str, output: str, job: dict[str, Any] | str | None = None) -> "Run
             many rows on which this program failed (`max_error_share`) raise it too, when everything is written.
     """
     from ragassay.jobs.cli.console import new_console
-    from ragassay.jobs.config import load_job, make_job
-    from ragassay.jobs.endings import sigterm_restored
+    from ragassay.jobs.config.job import load_job, make_job
     from ragassay.jobs.run import run_job
-    from ragassay.jobs.verdict.error_share import refuse_too_many_errors
+    from ragassay.jobs.runtime.endings import sigterm_restored
+    from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
 
     made = make_job(job) if isinstance(job, dict) else load_job(job)
     with sigterm_restored():
@@ -78,9 +78,9 @@ def check(
     Raises:
         RagassayError: It names what is wrong and the way out.
     """
-    from ragassay.jobs.front.check import check_answers
-    from ragassay.jobs.front.job import job_of
-    from ragassay.jobs.front.progress import shown
+    from ragassay.jobs.api.check import check_answers
+    from ragassay.jobs.api.job import job_of
+    from ragassay.jobs.api.progress import shown
 
     made = job_of(job, like, fast=fast)
     names = made.columns
@@ -105,10 +105,10 @@ def judge(table: Frame, job: dict[str, Any] | str | None = None) -> Frame:
     Raises:
         RagassayError: It names what is wrong and the way out.
     """
-    from ragassay.jobs.front.frames import as_arrow
-    from ragassay.jobs.front.job import job_of
-    from ragassay.jobs.front.judge import judge_table
-    from ragassay.jobs.front.progress import shown
+    from ragassay.jobs.api.frames import as_arrow
+    from ragassay.jobs.api.job import job_of
+    from ragassay.jobs.api.judge import judge_table
+    from ragassay.jobs.api.progress import shown
 
     rows, back = as_arrow(table)
     with shown(rows.num_rows) as progress:
@@ -123,8 +123,8 @@ def show(rows: Any, most: int = 20) -> "Shown":
         rows: polars.DataFrame, pandas.DataFrame or pyarrow.Table with the columns of `scored/`.
         most: How many are shown, from the first on.
     """
-    from ragassay.jobs.front.frames import as_arrow
-    from ragassay.jobs.front.show import shown_rows
+    from ragassay.jobs.api.frames import as_arrow
+    from ragassay.jobs.api.show import shown_rows
 
     return shown_rows(as_arrow(rows)[0], most)
 
@@ -146,11 +146,11 @@ def stages(
     Raises:
         RagassayError: It names what is wrong and the way out.
     """
-    from ragassay.jobs.config import with_dtypes
-    from ragassay.jobs.front.job import job_of
-    from ragassay.jobs.front.rule import judging
-    from ragassay.jobs.front.stages import row_stages
-    from ragassay.jobs.plan import map_arguments
+    from ragassay.jobs.api.job import job_of
+    from ragassay.jobs.api.rule import judging
+    from ragassay.jobs.api.stages import row_stages
+    from ragassay.jobs.config.job import with_dtypes
+    from ragassay.jobs.runtime.dataflow import map_arguments
 
     made = with_dtypes(job_of(job, like, fast=fast))
     return [map_arguments(stage) for stage in row_stages(made, judging(made, like, calibration))]

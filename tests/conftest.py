@@ -23,7 +23,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 
 REPO = Path(__file__).parent.parent
-HANDBOOK = REPO / "jobs" / "handbook" / "logs"
+HANDBOOK = REPO / "jobs" / "data" / "handbook" / "logs"
 OBJECT_STORE = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"}
 """What Ray's workers know of an object store: what is set when Ray starts."""
 

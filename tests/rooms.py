@@ -5,7 +5,7 @@ import re
 from tests.test_layout import REPO, arrows
 
 PAGE = REPO / "docs" / "imports.md"
-SHARED = ("pipeline/errors", "pipeline/arrays", "pipeline/contain", "schemas", "jobs/storage", "jobs/config")
+SHARED = ("pipeline/errors", "pipeline/arrays", "pipeline/contain", "schemas", "jobs/storage/folder", "jobs/config/job")
 """Rooms that nearly all others use: left out of the picture."""
 
 

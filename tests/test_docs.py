@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel
 
 from ragassay.jobs.cli.main import app
-from ragassay.jobs.config import Job, load_job
+from ragassay.jobs.config.job import Job, load_job
 from ragassay.pipeline.engines.vllm_engine import Vllm
 from ragassay.pipeline.slm.config import Replicas, Slm
 from tests import error_codes, rooms

@@ -83,7 +83,7 @@ def test_no_rooms_import_each_other_in_a_circle() -> None:
     TopologicalSorter(arrows()).prepare()  # a CycleError names the circle
 
 
-INPUT_READERS = ("jobs/input/", "jobs/traces/", "jobs/init/", "jobs/forecast/")
+INPUT_READERS = ("jobs/input/", "jobs/integrations/traces/", "jobs/init/", "jobs/forecast/")
 
 
 def test_rows_of_an_output_are_read_in_one_place() -> None:

@@ -49,9 +49,9 @@ def check(
     The exit code is 0 whatever the verdicts are; 1 where an answer can't be read or a model not be used.
     """
     with our_errors() as console:
-        from ragassay.jobs.front.check import check_answers
-        from ragassay.jobs.front.job import job_of
-        from ragassay.jobs.front.progress import engines_silent, shown
+        from ragassay.jobs.api.check import check_answers
+        from ragassay.jobs.api.job import job_of
+        from ragassay.jobs.api.progress import engines_silent, shown
 
         job = job_of(config, like, fast=fast)
         if answers is None and (question is not None or context is not None or response is not None):
@@ -70,7 +70,7 @@ def check(
                 line = json.dumps(one.to_dict(), ensure_ascii=False)
                 typer.echo(line.encode("utf-8", "backslashreplace").decode())
             return
-        from ragassay.jobs.front.show import rich_of
+        from ragassay.jobs.api.show import rich_of
 
         for number, one in enumerate(checked):
             console.print(*([""] if number else []), rich_of(one), sep="\n")

@@ -11,11 +11,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from ragassay.jobs.endings import Terminated, end_at_sigterm, full_error, interruption, is_full, sigterm_restored
-from ragassay.jobs.object_store import gave_way, gave_way_error
+from ragassay.jobs.display.visible import CleanText, VisibleText
 from ragassay.jobs.progress.show import LogFormat, log_as
 from ragassay.jobs.progress.task import task
-from ragassay.jobs.visible import CleanText, VisibleText
+from ragassay.jobs.runtime.endings import Terminated, end_at_sigterm, full_error, interruption, is_full, sigterm_restored
+from ragassay.jobs.storage.object_store import gave_way, gave_way_error
 from ragassay.pipeline.errors import RagassayError
 
 DRIFT_EXIT = 3

@@ -26,11 +26,11 @@ from ragassay.jobs.cli.options import (
     needed,
 )
 from ragassay.jobs.cli.outputs import page_file, read_output, rows_of, writable
-from ragassay.jobs.config import Job, load_job
-from ragassay.jobs.decide.export.run import Format
+from ragassay.jobs.config.job import Job, load_job
+from ragassay.jobs.export.run import Format
 from ragassay.jobs.output.manifest import existing_output, has_text, needs_text
 from ragassay.jobs.progress.show import LogFormat
-from ragassay.jobs.storage import Folder
+from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import ConfigError
 from ragassay.schemas.calibration import Calibration
 from ragassay.schemas.manifest import DriftCheck, Manifest
@@ -70,8 +70,8 @@ def evaluate(
     """Compare scores and verdicts with labels: the paper's table, baselines beside it; writes OUTPUT/evaluation.json."""
     with our_errors() as console:
         if explanations:
-            from ragassay.jobs.explain.measure import measure_explanations
-            from ragassay.jobs.explain.summary import print_measured
+            from ragassay.jobs.cli.explain_summary import print_measured
+            from ragassay.jobs.evaluation.explanation_quality import measure_explanations
 
             if len(slices or []) > 1 or (where and not label):
                 raise ConfigError(errors.ONE_SLICE_OF_EXPLANATIONS)
@@ -85,9 +85,9 @@ def evaluate(
             return
         if judgements:
             raise ConfigError(errors.JUDGEMENTS_WITHOUT_EXPLANATIONS)
-        from ragassay.jobs.decide.evaluate import Evaluation
-        from ragassay.jobs.decide.evaluate import evaluate as run_evaluate
-        from ragassay.jobs.decide.tables import print_cascade, print_evaluation, print_headline, print_slices, print_uneven
+        from ragassay.jobs.evaluation.evaluate import Evaluation
+        from ragassay.jobs.evaluation.evaluate import evaluate as run_evaluate
+        from ragassay.jobs.report.tables import print_cascade, print_evaluation, print_headline, print_slices, print_uneven
 
         source = needed(label_source(label, labels, true_means, ignore_label, sentence_labels, where))
         judge = load_job(config).judge
@@ -139,9 +139,9 @@ def calibrate(
 ) -> None:
     """Fit threshold, mean, policy, weights and probabilities to labels; `finalize --calibration` uses the file."""
     with our_errors() as console:
-        from ragassay.jobs.decide.calibrate import calibrate as run_calibrate
-        from ragassay.jobs.decide.tables import print_calibration
+        from ragassay.jobs.evaluation.calibrate import calibrate as run_calibrate
         from ragassay.jobs.output.calibration_file import calibration_target, write_calibration
+        from ragassay.jobs.report.tables import print_calibration
         from ragassay.pipeline.calibration.target import parse_target
 
         wanted, written_to = parse_target(target, of.value), calibration_target(existing_output(output), to)
@@ -163,9 +163,9 @@ def calibrate(
 def drift(output: Output, config: Config = None, fail_on_drift: FailOnDrift = False, log_format: Log = LogFormat.TEXT) -> None:
     """Compare the last partition with the history before it."""
     with our_errors() as console:
-        from ragassay.jobs.decide.labelled import member_values_of, stats_of
-        from ragassay.jobs.decide.tables import print_drift
-        from ragassay.jobs.verdict.drift import check_drift
+        from ragassay.jobs.evaluation.labelled import member_values_of, stats_of
+        from ragassay.jobs.report.tables import print_drift
+        from ragassay.jobs.verdicts.drift import check_drift
 
         def compared(folder: Folder, manifest: Manifest) -> DriftCheck:
             return check_drift(load_job(config), manifest, stats_of(folder, member_values_of(manifest)))
@@ -191,9 +191,9 @@ def compare(
 ) -> None:
     """Show what each SLM and detector alone would flag among the last responses, and where they agree."""
     with our_errors() as console:
-        from ragassay.jobs.decide.compare import Compared
-        from ragassay.jobs.decide.compare import compare as run_compare
-        from ragassay.jobs.decide.tables import print_compared
+        from ragassay.jobs.evaluation.compare import Compared
+        from ragassay.jobs.evaluation.compare import compare as run_compare
+        from ragassay.jobs.report.tables import print_compared
 
         source = label_source(label, None, true_means, ignore_label, None, None)
         below = _below(load_job(config)) if config else {}
@@ -227,15 +227,15 @@ def report(
 ) -> None:
     """Write one self-contained HTML page about OUTPUT; with --label also all that `evaluate` does."""
     with our_errors() as console:
-        from ragassay.jobs.decide.compare import compare as run_compare
-        from ragassay.jobs.decide.evaluate import Evaluation
-        from ragassay.jobs.decide.evaluate import evaluate as run_evaluate
-        from ragassay.jobs.decide.labelled import member_values_of, stats_of
-        from ragassay.jobs.decide.report.gather import gather
-        from ragassay.jobs.decide.report.page import render
-        from ragassay.jobs.decide.report.scales import scales_of
-        from ragassay.jobs.decide.tables import print_evaluation, print_headline, print_uneven
-        from ragassay.jobs.verdict.drift import check_drift
+        from ragassay.jobs.evaluation.compare import compare as run_compare
+        from ragassay.jobs.evaluation.evaluate import Evaluation
+        from ragassay.jobs.evaluation.evaluate import evaluate as run_evaluate
+        from ragassay.jobs.evaluation.labelled import member_values_of, stats_of
+        from ragassay.jobs.report.gather import gather
+        from ragassay.jobs.report.page import render
+        from ragassay.jobs.report.scales import scales_of
+        from ragassay.jobs.report.tables import print_evaluation, print_headline, print_uneven
+        from ragassay.jobs.verdicts.drift import check_drift
 
         job = load_job(config)
         place, name = page_file(existing_output(output), to, "report")
@@ -306,9 +306,9 @@ def export(
 ) -> None:
     """Write what passed as fine-tuning data, preference pairs, or what was flagged for reviewers."""
     with our_errors() as console:
-        from ragassay.jobs.decide.export.run import Exported
-        from ragassay.jobs.decide.export.run import export as run_export
-        from ragassay.jobs.decide.tables import print_export
+        from ragassay.jobs.export.run import Exported
+        from ragassay.jobs.export.run import export as run_export
+        from ragassay.jobs.report.tables import print_export
 
         def write(folder: Folder, manifest: Manifest) -> Exported:
             needs_text(manifest, output, "`export`")

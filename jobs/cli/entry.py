@@ -6,7 +6,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from ragassay.jobs.clean_output import clean_errors, clean_process_output, print_traceback
+from ragassay.jobs.runtime.clean_output import clean_errors, clean_process_output, print_traceback
 
 
 class CleanGroup(TyperGroup):

@@ -9,7 +9,7 @@ from ragassay.jobs.cli.options import IgnoreLabel, Label, Labels, Output, Slices
 from ragassay.jobs.cli.outputs import read_output, rows_of
 from ragassay.jobs.output.manifest import existing_output
 from ragassay.jobs.progress.show import LogFormat
-from ragassay.jobs.storage import Folder
+from ragassay.jobs.storage.folder import Folder
 from ragassay.schemas.estimate import Estimate
 from ragassay.schemas.manifest import Manifest
 
@@ -29,9 +29,9 @@ def estimate(
 ) -> None:
     """Estimate the share of hallucinated responses in ALL rows from the labels of a few; writes OUTPUT/estimate.json."""
     with our_errors() as console:
-        from ragassay.jobs.decide.estimate import ESTIMATE
-        from ragassay.jobs.decide.estimate import estimate as run_estimate
-        from ragassay.jobs.decide.tables import print_estimate
+        from ragassay.jobs.evaluation.estimate import ESTIMATE
+        from ragassay.jobs.evaluation.estimate import estimate as run_estimate
+        from ragassay.jobs.report.tables import print_estimate
 
         source = needed(label_source(label, labels, true_means, ignore_label, None, where))
 
@@ -57,10 +57,10 @@ def agreement(
 ) -> None:
     """Tell how far reviewers agree (Cohen's kappa), and the rows to talk about."""
     with our_errors() as console:
-        from ragassay.jobs.decide.agreement import agreement as run_agreement
-        from ragassay.jobs.decide.agreement import read_reviewers, to_talk_about, write_rows
-        from ragassay.jobs.decide.tables import print_agreement
-        from ragassay.jobs.writable import new_file
+        from ragassay.jobs.evaluation.agreement import agreement as run_agreement
+        from ragassay.jobs.evaluation.agreement import read_reviewers, to_talk_about, write_rows
+        from ragassay.jobs.report.tables import print_agreement
+        from ragassay.jobs.storage.writable import new_file
 
         place = new_file(to, existing_output(output) if output else None) if to else None
         reviewers = read_reviewers(files)

@@ -8,11 +8,11 @@ from ragassay.jobs.cli import errors
 from ragassay.jobs.cli.console import Log, our_errors
 from ragassay.jobs.cli.options import WAIT_MINUTES, Config, Output, Wait
 from ragassay.jobs.cli.outputs import read_output
-from ragassay.jobs.config import load_job
+from ragassay.jobs.config.job import load_job
 from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import existing_output, needs_text, read_manifest
 from ragassay.jobs.progress.show import LogFormat
-from ragassay.pipeline.explain.strategy import Strategy
+from ragassay.pipeline.reasoning.strategy import Strategy
 
 app = typer.Typer()
 
@@ -67,9 +67,9 @@ def explain(
 ) -> None:
     """Ask a larger model why sentences were flagged: OUTPUT/explanations; goes on where it stopped, and asks nothing twice."""
     with our_errors() as console:
-        from ragassay.jobs.explain.feedback import check_files, rejected_flags, write_feedback, write_review
-        from ragassay.jobs.explain.run import LOCK, Budget, explain_output
-        from ragassay.jobs.explain.summary import print_explained
+        from ragassay.jobs.cli.explain_summary import print_explained
+        from ragassay.jobs.export.explanation_feedback import check_files, rejected_flags, write_feedback, write_review
+        from ragassay.jobs.second_pass.explain.run import LOCK, Budget, explain_output
         from ragassay.pipeline.errors import ConfigError
 
         folder = existing_output(output)

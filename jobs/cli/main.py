@@ -34,9 +34,9 @@ from ragassay.jobs.cli.publish import app as publish
 from ragassay.jobs.cli.review import app as review
 from ragassay.jobs.cli.table import app as table
 from ragassay.jobs.cli.tune import app as tune
-from ragassay.jobs.config import Job, load_job
+from ragassay.jobs.config.job import Job, load_job
 from ragassay.jobs.progress.show import LogFormat
-from ragassay.jobs.score.backfill import Order
+from ragassay.jobs.scoring.backfill import Order
 
 app = CommandLine(
     cls=CleanGroup,
@@ -117,7 +117,7 @@ def run(
     with our_errors() as console:
         from ragassay.jobs.cli.summary import print_summary
         from ragassay.jobs.run import RunOptions, run_job
-        from ragassay.jobs.verdict.error_share import refuse_too_many_errors
+        from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
 
         job = _job(config, address, on_bad_file)
         backfill = backfill_of(partitions, order, budget_rows, budget_hours, sample)
@@ -147,7 +147,7 @@ def score(
     with our_errors() as console:
         from ragassay.jobs.cli.summary import print_summary
         from ragassay.jobs.run import RunOptions, score_job
-        from ragassay.jobs.verdict.error_share import refuse_too_many_errors
+        from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
 
         job = _job(config, address, on_bad_file)
         backfill = backfill_of(partitions, order, budget_rows, budget_hours, sample)
@@ -185,7 +185,7 @@ def finalize(
     with our_errors() as console:
         from ragassay.jobs.cli.summary import print_summary
         from ragassay.jobs.run import finalize_job
-        from ragassay.jobs.verdict.error_share import refuse_too_many_errors
+        from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
 
         job = _job(config, address)
         job = job.with_calibration(calibration)
@@ -228,7 +228,7 @@ def prepare(config: Config = None, log_format: Log = LogFormat.TEXT) -> None:
 @app.command()
 def demo_logs() -> None:
     """Print the folder of the bundled logs: everyday RAG answers, and hard ones about a staff handbook."""
-    typer.echo(Path(__file__).parents[1] / "handbook" / "demo")
+    typer.echo(Path(__file__).parents[1] / "data" / "handbook" / "demo")
 
 
 def _job(config: str | None, address: str | None, on_bad_file: BadFile | None = None) -> Job:

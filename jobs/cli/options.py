@@ -7,9 +7,9 @@ import typer
 
 from ragassay.jobs.cli import errors
 from ragassay.jobs.cli.console import DRIFT_EXIT
-from ragassay.jobs.decide.labels import LabelSource, is_lines
+from ragassay.jobs.evaluation.labels import LabelSource, is_lines
 from ragassay.jobs.output.partition_filter import parse_conditions
-from ragassay.jobs.score.backfill import Backfill, Order
+from ragassay.jobs.scoring.backfill import Backfill, Order
 from ragassay.pipeline.errors import ConfigError
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 

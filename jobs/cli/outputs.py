@@ -9,11 +9,11 @@ from pyarrow.fs import FileType
 from rich.console import Console
 
 from ragassay.jobs.cli import errors
-from ragassay.jobs.endings import is_full
 from ragassay.jobs.output.manifest import existing_output
 from ragassay.jobs.output.snapshot import Snapshot, read_snapshot
-from ragassay.jobs.storage import Folder, file_of, open_file, refuse_inside
-from ragassay.jobs.writable import check_writable
+from ragassay.jobs.runtime.endings import is_full
+from ragassay.jobs.storage.folder import Folder, file_of, open_file, refuse_inside
+from ragassay.jobs.storage.writable import check_writable
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.manifest import Manifest
 

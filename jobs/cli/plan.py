@@ -8,7 +8,7 @@ import typer
 from ragassay.jobs.cli import errors
 from ragassay.jobs.cli.console import Log, new_console, our_errors
 from ragassay.jobs.cli.options import Config
-from ragassay.jobs.config import load_job
+from ragassay.jobs.config.job import load_job
 from ragassay.jobs.progress.show import LogFormat
 from ragassay.pipeline.errors import ConfigError
 

@@ -10,12 +10,12 @@ import typer
 from ragassay.jobs.cli.console import Log, doing, our_errors
 from ragassay.jobs.cli.options import WAIT_MINUTES, Output, Wait
 from ragassay.jobs.cli.outputs import read_output
+from ragassay.jobs.integrations.publish.targets import TARGETS, Tool
 from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import existing_output
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.progress.show import LogFormat
-from ragassay.jobs.publish.targets import TARGETS, Tool
-from ragassay.jobs.storage import Folder
+from ragassay.jobs.storage.folder import Folder
 from ragassay.schemas.manifest import Manifest
 
 app = typer.Typer()
@@ -63,12 +63,12 @@ def publish(
 ) -> None:
     """Send verdicts to the tool in which people look at traces; goes on where it stopped, and sends nothing twice."""
     with our_errors() as console:
-        from ragassay.jobs.publish.http import Http
-        from ragassay.jobs.publish.run import Done, Job, columns_to_take, rehearse
-        from ragassay.jobs.publish.run import publish as run_publish
-        from ragassay.jobs.publish.state import LOCK, State
-        from ragassay.jobs.publish.summary import print_published, print_rehearsed, refuse_unsent
-        from ragassay.jobs.publish.verdict import Wanted
+        from ragassay.jobs.integrations.publish.http import Http
+        from ragassay.jobs.integrations.publish.run import Done, Job, columns_to_take, rehearse
+        from ragassay.jobs.integrations.publish.run import publish as run_publish
+        from ragassay.jobs.integrations.publish.state import LOCK, State
+        from ragassay.jobs.integrations.publish.summary import print_published, print_rehearsed, refuse_unsent
+        from ragassay.jobs.integrations.publish.verdict import Wanted
 
         folder = existing_output(output)
         connection = TARGETS[to].connect(url)

@@ -10,7 +10,7 @@ from ragassay.jobs.cli.options import Output, Where, conditions
 from ragassay.jobs.cli.outputs import page_file, read_output, rows_of, writable
 from ragassay.jobs.output.manifest import existing_output, needs_text
 from ragassay.jobs.progress.show import LogFormat
-from ragassay.jobs.storage import Folder
+from ragassay.jobs.storage.folder import Folder
 from ragassay.schemas.manifest import Manifest
 
 app = typer.Typer()
@@ -44,9 +44,9 @@ def review(
 ) -> None:
     """Write one self-contained HTML page in which a person labels a sample; `--labels` elsewhere takes what it saves."""
     with our_errors() as console:
-        from ragassay.jobs.decide.review.page import render
-        from ragassay.jobs.decide.review.rows import Shown, shown_rows
-        from ragassay.jobs.decide.review.sample import Sample, draw, passes
+        from ragassay.jobs.report.review.page import render
+        from ragassay.jobs.report.review.rows import Shown, shown_rows
+        from ragassay.jobs.report.review.sample import Sample, draw, passes
 
         place, name = page_file(existing_output(output), to, "review")
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from ragassay.jobs.lines import print_lines
+from ragassay.jobs.display.lines import print_lines
 from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.manifest import DriftCheck, Escalation, Run, Shift
 from ragassay.schemas.source import Source

@@ -7,11 +7,11 @@ import typer
 from ragassay.jobs.cli.console import Log, doing, our_errors
 from ragassay.jobs.cli.options import WAIT_MINUTES, Config, Output, Wait
 from ragassay.jobs.cli.outputs import read_output
-from ragassay.jobs.config import load_job
+from ragassay.jobs.config.job import load_job
 from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import existing_output
 from ragassay.jobs.progress.show import LogFormat
-from ragassay.jobs.storage import Folder
+from ragassay.jobs.storage.folder import Folder
 from ragassay.schemas.manifest import Manifest
 
 app = typer.Typer()
@@ -33,7 +33,7 @@ def table(
 ) -> None:
     """Write the verdicts of OUTPUT into a Delta or Iceberg table; what it holds already is not written again."""
     with our_errors() as console:
-        from ragassay.jobs.table.run import LOCK, WrittenTable, target_of, write_table
+        from ragassay.jobs.integrations.tables.run import LOCK, WrittenTable, target_of, write_table
 
         folder = existing_output(output)
         target = target_of(to, folder, load_job(config).input.catalog)

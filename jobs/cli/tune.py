@@ -7,7 +7,7 @@ import typer
 
 from ragassay.jobs.cli.console import Log, our_errors
 from ragassay.jobs.cli.options import Config, IgnoreLabel, Labels, SentenceLabels, TrueMeans, label_source
-from ragassay.jobs.config import load_job
+from ragassay.jobs.config.job import load_job
 from ragassay.jobs.progress.show import LogFormat
 
 app = typer.Typer()
@@ -64,9 +64,9 @@ def tune(
 ) -> None:
     """Train a LoRA adapter for an SLM on labelled responses; `adapter: OUT` in a job file then judges with it."""
     with our_errors() as console:
-        from ragassay.jobs.tune.run import UNTUNED, job_slm
-        from ragassay.jobs.tune.run import tune as run_tune
-        from ragassay.jobs.tune.train import Recipe
+        from ragassay.jobs.training.run import UNTUNED, job_slm
+        from ragassay.jobs.training.run import tune as run_tune
+        from ragassay.jobs.training.train import Recipe
 
         job = load_job(config)
         source = label_source(label, labels, true_means, ignore_label, sentence_labels, None)

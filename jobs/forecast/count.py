@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.config import Job
+from ragassay.jobs.config.job import Job
 from ragassay.pipeline.engines.prepare import load_tokenizer
 from ragassay.pipeline.engines.text import Messages
-from ragassay.pipeline.explain.config import Reasoner
-from ragassay.pipeline.explain.prompt import chat_of
-from ragassay.pipeline.explain.purse import about_tokens
+from ragassay.pipeline.reasoning.config import Reasoner
+from ragassay.pipeline.reasoning.prompt import chat_of
+from ragassay.pipeline.reasoning.purse import about_tokens
 from ragassay.pipeline.rows import Row, good_rows
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prefix_tree import PrefixTree
@@ -20,8 +20,8 @@ from ragassay.pipeline.slm.prompt import PromptBuilder, PromptEncoder
 from ragassay.pipeline.slm.row_prompts import prompt_order
 from ragassay.pipeline.slm.score import calls, in_token_order, row_digest
 from ragassay.pipeline.slm.served import prompt_of
-from ragassay.pipeline.split import load_splitter, split
 from ragassay.pipeline.stages.rerank import found_of
+from ragassay.pipeline.text.split import load_splitter, split
 from ragassay.pipeline.token_tree.tree import size
 from ragassay.pipeline.uncertainty.config import Uncertainty
 from ragassay.pipeline.uncertainty.prompt import answer_encoder

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ragassay.jobs.config import NONE, Job
+from ragassay.jobs.config.job import NONE, Job
+from ragassay.jobs.config.sections import DEFAULT_QUANTILE
 from ragassay.jobs.forecast.count import EXPLAINED, NOTHING, Asked, Counted
 from ragassay.jobs.forecast.trial import NOT_TRIED, Trial
 from ragassay.jobs.input import LogFile, Logs
 from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.jobs.progress.bar import duration
-from ragassay.jobs.sections import DEFAULT_QUANTILE
-from ragassay.jobs.verdict.bundled_calibration import bundled_calibration, is_fitted_for
-from ragassay.pipeline.explain.config import Price
+from ragassay.jobs.verdicts.bundled_calibration import bundled_calibration, is_fitted_for
+from ragassay.pipeline.reasoning.config import Price
 
 RESAMPLES = 400
 LONG_RUN = 1200.0

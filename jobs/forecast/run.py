@@ -7,26 +7,26 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 from rich.console import Console
 
-from ragassay.jobs.config import Job, with_dtypes
+from ragassay.jobs.config.job import Job, with_dtypes
+from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.forecast.count import count_stretches
 from ragassay.jobs.forecast.estimate import Forecast, forecast_lines, forecast_run
 from ragassay.jobs.forecast.sample import read_sample
 from ragassay.jobs.forecast.trial import try_engines, try_judge
 from ragassay.jobs.input import Logs, check_types
-from ragassay.jobs.lines import print_lines
+from ragassay.jobs.integrations.traces.source import logs_to_look_at
 from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.jobs.progress.bar import duration
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.run import RunOptions, make_plan
-from ragassay.jobs.score.frequencies import table_frequencies
-from ragassay.jobs.score.register import check_input, check_models
-from ragassay.jobs.score.stages import detect_stage, split_stage
-from ragassay.jobs.storage import open_folder
-from ragassay.jobs.traces.source import logs_to_look_at
-from ragassay.jobs.verdict.languages import settle_languages
+from ragassay.jobs.scoring.frequencies import table_frequencies
+from ragassay.jobs.scoring.register import check_input, check_models
+from ragassay.jobs.scoring.stages import detect_stage, split_stage
+from ragassay.jobs.storage.folder import open_folder
+from ragassay.jobs.verdicts.languages import settle_languages
 from ragassay.pipeline.engines.prepare import prepare_slm
-from ragassay.pipeline.redact import redacted, redaction_of
 from ragassay.pipeline.stages.stage import run_contained
+from ragassay.pipeline.text.redact import redacted, redaction_of
 from ragassay.schemas.columns import passthrough_name
 
 

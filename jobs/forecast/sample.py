@@ -7,8 +7,8 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 
+from ragassay.jobs.config.sections import Columns
 from ragassay.jobs.input import LogFile, Logs, group_sizes, read_logs
-from ragassay.jobs.sections import Columns
 
 STRETCHES = 16
 """Stretches that a sample is made of, where the log is larger than the sample; a log of so few rows is looked at whole."""

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.config import Job
-from ragassay.jobs.plan import needed_resources, start_actor
-from ragassay.jobs.ray_session import ray_session
-from ragassay.jobs.score.stages import stages
+from ragassay.jobs.config.job import Job
+from ragassay.jobs.runtime.dataflow import needed_resources, start_actor
+from ragassay.jobs.runtime.ray_session import ray_session
+from ragassay.jobs.scoring.stages import stages
 
 FIRST_ROWS = 8
 LONG_ENOUGH = 2.0

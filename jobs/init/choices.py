@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
+from ragassay.jobs.config.sections import Columns
 from ragassay.jobs.init.columns import Column, mean
 from ragassay.jobs.init.names import Role, is_about, names_talk, rate_name, show_all
 from ragassay.jobs.input.documents import listed_documents
 from ragassay.jobs.input.messages import Talk, talk_of, turns_of
-from ragassay.jobs.sections import Columns
-from ragassay.pipeline.overlap import share_in_context, words_of
+from ragassay.pipeline.calibration.baselines import share_in_context, words_of
 
 CANDIDATES = 8  # columns of each role that are compared; a log may have hundreds of texts
 COMPARED = 100  # rows in which words of a response are looked for in a context

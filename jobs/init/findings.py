@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from ragassay.jobs.decide.labels import LabelSource, to_labels
+from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.evaluation.labels import LabelSource, to_labels
 from ragassay.jobs.init import errors
 from ragassay.jobs.init.choices import Choice, choose_columns, choose_talk
 from ragassay.jobs.init.columns import Column, columns_of, mean
 from ragassay.jobs.init.names import LABELS, Role, names_talk, rate_id, rate_name, show, show_all, words_of_name
 from ragassay.jobs.input import Logs, check_row_ids, find_logs
-from ragassay.jobs.sections import Columns
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import SUPPORTED, passthrough_name
 

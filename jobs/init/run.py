@@ -11,16 +11,16 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from rich.console import Console
 from rich.text import Text
 
-from ragassay.jobs.config import make_job
+from ragassay.jobs.config.job import make_job
+from ragassay.jobs.config.job_text import parse
+from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.init import errors
 from ragassay.jobs.init.findings import Findings, look_at_logs
 from ragassay.jobs.init.names import show, show_all
 from ragassay.jobs.init.traces import look_at_traces
 from ragassay.jobs.input import check_logs
-from ragassay.jobs.job_text import parse
-from ragassay.jobs.lines import print_lines
-from ragassay.jobs.storage import open_folder
-from ragassay.jobs.writable import check_writable
+from ragassay.jobs.storage.folder import open_folder
+from ragassay.jobs.storage.writable import check_writable
 from ragassay.pipeline.errors import InputError, OutputError
 
 GIB = 1 << 30

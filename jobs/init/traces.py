@@ -11,9 +11,9 @@ from ragassay.jobs.init.columns import spread
 from ragassay.jobs.init.findings import Findings, size_of
 from ragassay.jobs.init.names import SYNONYMS, Role, words_of_name
 from ragassay.jobs.input import LogFile, Logs
-from ragassay.jobs.traces.export import Damage, Record, export_files, records
-from ragassay.jobs.traces.presets import ODD, PRESETS
-from ragassay.jobs.traces.spans import RETRIEVALS, Kind, Span
+from ragassay.jobs.integrations.traces.export import Damage, Record, export_files, records
+from ragassay.jobs.integrations.traces.presets import ODD, PRESETS
+from ragassay.jobs.integrations.traces.spans import RETRIEVALS, Kind, Span
 from ragassay.pipeline.errors import InputError
 
 FILES = 16  # that are looked at, spread over all of them

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from ragassay.jobs.config.sections import Columns
 from ragassay.jobs.input import errors
 from ragassay.jobs.input.files import Logs, by_schema
 from ragassay.jobs.input.messages import can_be_messages
 from ragassay.jobs.input.passages import can_be_context
 from ragassay.jobs.input.text import can_be_ids
 from ragassay.jobs.input.types import always_fits, is_text, merge_schemas
-from ragassay.jobs.sections import Columns
-from ragassay.jobs.storage import is_hidden
+from ragassay.jobs.storage.folder import is_hidden
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import OUR_NAMES, passthrough_name
 

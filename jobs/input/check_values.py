@@ -8,14 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs as pafs
 
+from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.display.quoted import MOST_OF_ID, quoted
 from ragassay.jobs.input import errors
 from ragassay.jobs.input.files import FAULT, LogFile, Logs, Reader, by_schema, unreadable_error
 from ragassay.jobs.input.formats import open_log
 from ragassay.jobs.input.text import id_texts
 from ragassay.jobs.input.twice import Twice
 from ragassay.jobs.input.types import always_fits, plain
-from ragassay.jobs.quoted import MOST_OF_ID, quoted
-from ragassay.jobs.sections import Columns
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import passthrough_name
 

@@ -10,7 +10,7 @@ from typing import Protocol
 import pyarrow as pa
 from pyarrow import fs as pafs
 
-from ragassay.jobs.address import address_of, without_secrets
+from ragassay.jobs.display.address import address_of, without_secrets
 from ragassay.jobs.input import errors
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.source import Source

@@ -8,7 +8,8 @@ from urllib.parse import unquote
 
 from pyarrow import fs as pafs
 
-from ragassay.jobs.address import address_of, path_in_uri
+from ragassay.jobs.config.sections import Input
+from ragassay.jobs.display.address import address_of, path_in_uri
 from ragassay.jobs.input import errors
 from ragassay.jobs.input.arrow import SPLITS, without_caches
 from ragassay.jobs.input.files import LogFile, Logs
@@ -18,8 +19,7 @@ from ragassay.jobs.input.jsonl import agreed
 from ragassay.jobs.input.tables.kinds import find_table
 from ragassay.jobs.input.tables.since import Runs
 from ragassay.jobs.input.walk import walk
-from ragassay.jobs.sections import Input
-from ragassay.jobs.storage import open_folder, real_path
+from ragassay.jobs.storage.folder import open_folder, real_path
 from ragassay.pipeline.errors import InputError
 
 _HIVE = re.compile(r"^([^=/]+)=([^/]*)$")

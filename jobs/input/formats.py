@@ -13,8 +13,8 @@ from ragassay.jobs.input.arrow import ARROW
 from ragassay.jobs.input.files import Format, LogFile, Reader
 from ragassay.jobs.input.jsonl import JSON_LINES
 from ragassay.jobs.input.parquet import PARQUET, open_parquet
-from ragassay.jobs.object_store import OF_THE_FILE, gave_way, gave_way_error
-from ragassay.jobs.storage import READERS
+from ragassay.jobs.storage.folder import READERS
+from ragassay.jobs.storage.object_store import OF_THE_FILE, gave_way, gave_way_error
 
 FORMATS = (PARQUET, *JSON_LINES, ARROW)
 """A new one is a line here."""

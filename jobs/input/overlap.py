@@ -2,7 +2,7 @@
 
 from ragassay.jobs.input import errors
 from ragassay.jobs.input.files import Logs
-from ragassay.jobs.storage import Folder, is_hidden, real_path
+from ragassay.jobs.storage.folder import Folder, is_hidden, real_path
 from ragassay.pipeline.errors import InputError
 
 _JSON = ("manifest.json", "estimate.json", "evaluation.json", "judge/judge.json", "stats/stats.json", "stats/{day}/stats.json")

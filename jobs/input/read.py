@@ -8,15 +8,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs as pafs
 
-from ragassay.jobs.address import without_secrets
+from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.display.address import without_secrets
 from ragassay.jobs.input.files import FAULT, LogFile, unreadable_error
 from ragassay.jobs.input.formats import open_log
 from ragassay.jobs.input.messages import talks
 from ragassay.jobs.input.passages import TEXTS, passages
 from ragassay.jobs.input.text import id_texts, mended, texts
 from ragassay.jobs.input.types import plain
-from ragassay.jobs.object_store import gave_way, gave_way_error
-from ragassay.jobs.sections import Columns
+from ragassay.jobs.storage.object_store import gave_way, gave_way_error
 from ragassay.schemas.columns import LOGS, Status, logs_schema, passthrough_name
 
 NO_UTF8 = "bytes that are no UTF-8"

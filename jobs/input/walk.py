@@ -10,7 +10,7 @@ from pathlib import Path
 from pyarrow import fs as pafs
 
 from ragassay.jobs.input import errors
-from ragassay.jobs.storage import is_hidden
+from ragassay.jobs.storage.folder import is_hidden
 from ragassay.pipeline.errors import InputError
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from ragassay.jobs.output import errors
 from ragassay.jobs.output.fingerprint import differences
-from ragassay.jobs.storage import Folder, file_of, open_file, refuse_inside
-from ragassay.jobs.writable import check_writable
+from ragassay.jobs.storage.folder import Folder, file_of, open_file, refuse_inside
+from ragassay.jobs.storage.writable import check_writable
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.verdict.aggregate import Mean, Positive
 from ragassay.pipeline.verdict.normalize import Fit

@@ -1,6 +1,6 @@
 """The files in which Ray Data commits the rows of a plan, by their `row_key`, and what a killed run left there."""
 
-from ragassay.jobs.storage import Folder
+from ragassay.jobs.storage.folder import Folder
 
 COMMITTED, _PENDING = ".parquet", ".pending.parquet"  # the first is the end of both
 

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from ragassay.jobs.address import without_secrets
-from ragassay.jobs.config import ANY, Job
+from ragassay.jobs.config.job import ANY, Job
+from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.display.address import without_secrets
 from ragassay.jobs.output import errors
-from ragassay.jobs.sections import Columns
 from ragassay.pipeline.errors import OutputError
-from ragassay.pipeline.redact import identity
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.spacy_import import import_spacy
+from ragassay.pipeline.text.redact import identity
+from ragassay.pipeline.text.spacy_import import import_spacy
 from ragassay.pipeline.uncertainty.config import ReadingModel
 from ragassay.schemas.columns import METHOD_VERSION, SCHEMA_VERSION
 

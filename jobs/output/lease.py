@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from pyarrow import fs as pafs
 
-from ragassay.jobs.storage import Folder
+from ragassay.jobs.storage.folder import Folder
 
 CLAIM_SECONDS = 0.5
 """Where a store knows no conditions: longer than a put takes; of two that claim at once, the last put wins."""

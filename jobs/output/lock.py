@@ -20,11 +20,11 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 from rich.console import Console
 
-from ragassay.jobs.endings import behind, end_at_sigterm, full_error, is_full, sigterm_restored
 from ragassay.jobs.output import errors
 from ragassay.jobs.output.lease import CLAIM_SECONDS, Claim, ConditionalPut, LastPut, Lease, lease_of, store_age
 from ragassay.jobs.progress.task import waiting
-from ragassay.jobs.storage import Folder
+from ragassay.jobs.runtime.endings import behind, end_at_sigterm, full_error, is_full, sigterm_restored
+from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import OutputError, OutputInUse
 
 LOCK = "_lock"

@@ -1,7 +1,7 @@
 """The manifest of an output folder, on disk."""
 
 from ragassay.jobs.output import errors
-from ragassay.jobs.storage import Folder, open_folder
+from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.columns import SCHEMA_VERSION
 from ragassay.schemas.manifest import Manifest

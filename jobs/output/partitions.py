@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable
 from urllib.parse import unquote
 
-from ragassay.jobs.storage import Folder
+from ragassay.jobs.storage.folder import Folder
 
 BATCH_ROWS = 8192
 

@@ -24,7 +24,7 @@ from ragassay.jobs.output.partition_filter import matches, none_matches, parse_c
 from ragassay.jobs.output.partitions import BATCH_ROWS, hive_keys, hive_path, partitions
 from ragassay.jobs.output.snapshot import Footer, Snapshot, read_footer
 from ragassay.jobs.progress.task import advance
-from ragassay.jobs.storage import READERS, Folder
+from ragassay.jobs.storage.folder import READERS, Folder
 from ragassay.pipeline.arrays import Bools, Ints
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
 

@@ -12,7 +12,7 @@ from pyarrow import parquet as pq
 
 from ragassay.jobs.input import LogFile, same_place
 from ragassay.jobs.output import errors
-from ragassay.jobs.storage import Folder, read_table, writing
+from ragassay.jobs.storage.folder import Folder, read_table, writing
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.manifest import SCORED, InputFile, Manifest
 from ragassay.schemas.sealed import SEALED_FILES, Sealed

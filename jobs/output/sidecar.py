@@ -17,8 +17,8 @@ from ragassay.jobs.output.commits import clear_pending
 from ragassay.jobs.output.fingerprint import differences, short
 from ragassay.jobs.output.partitions import partitions
 from ragassay.jobs.output.scored_dataset import batches
-from ragassay.jobs.plan import Sink
-from ragassay.jobs.storage import Folder, writing
+from ragassay.jobs.runtime.dataflow import Sink
+from ragassay.jobs.storage.folder import Folder, writing
 from ragassay.pipeline.arrays import Bools, Ints
 from ragassay.pipeline.errors import BalanceError, OutputError
 from ragassay.schemas.escalated import ESCALATED

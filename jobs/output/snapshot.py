@@ -25,11 +25,11 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
-from ragassay.jobs.endings import is_full
 from ragassay.jobs.output import errors
 from ragassay.jobs.output.manifest import MANIFEST, read_manifest
 from ragassay.jobs.output.partitions import hive_path
-from ragassay.jobs.storage import READERS, Folder
+from ragassay.jobs.runtime.endings import is_full
+from ragassay.jobs.storage.folder import READERS, Folder
 from ragassay.pipeline.errors import OutputRewritten
 from ragassay.schemas.manifest import Manifest
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from rich.progress import Progress, TaskID
 
-from ragassay.jobs.address import without_secrets
+from ragassay.jobs.display.address import without_secrets
 
 WINDOW_SECONDS = 300.0
 """Speeds are those of the last minutes: a batch of a slow model may take one of them."""

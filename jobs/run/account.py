@@ -8,20 +8,20 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from ragassay.jobs.config import Job
-from ragassay.jobs.escalate.run import Chosen, Escalated
+from ragassay.jobs.config.job import Job
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.run import errors as codes
 from ragassay.jobs.run.decide import Written
 from ragassay.jobs.run.fit import Fitted
 from ragassay.jobs.run.plan import RunPlan
 from ragassay.jobs.run.score import Scored
-from ragassay.jobs.score.backfill import left_of
-from ragassay.jobs.score.register import waiting_partitions
-from ragassay.jobs.verdict.drift import check_drift
-from ragassay.jobs.verdict.error_share import worst_share
-from ragassay.jobs.verdict.fit import fit_output
-from ragassay.jobs.verdict.verdicts import count_rows
+from ragassay.jobs.scoring.backfill import left_of
+from ragassay.jobs.scoring.register import waiting_partitions
+from ragassay.jobs.second_pass.escalate.run import Chosen, Escalated
+from ragassay.jobs.verdicts.drift import check_drift
+from ragassay.jobs.verdicts.error_share import worst_share
+from ragassay.jobs.verdicts.fit import fit_output
+from ragassay.jobs.verdicts.verdicts import count_rows
 from ragassay.pipeline.errors import BalanceError
 from ragassay.schemas.columns import Status
 from ragassay.schemas.manifest import LEFT, PENDING, SCORED, DriftCheck, InputFile, Manifest, Run, Verdicts

@@ -23,9 +23,10 @@ from logging import getLogger
 
 from rich.console import Console
 
-from ragassay.jobs.config import Job, with_dtypes
+from ragassay.jobs.config.job import Job, with_dtypes
 from ragassay.jobs.input import Logs, refuse_overlap
-from ragassay.jobs.lineage.events import run_events
+from ragassay.jobs.integrations.lineage.events import run_events
+from ragassay.jobs.integrations.traces.source import logs_of
 from ragassay.jobs.output.commits import clear_pending
 from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import MANIFEST, existing_output, read_manifest, write_manifest
@@ -33,8 +34,6 @@ from ragassay.jobs.output.sealed import seal
 from ragassay.jobs.output.sidecar import escalations
 from ragassay.jobs.progress.show import finished
 from ragassay.jobs.progress.task import task
-from ragassay.jobs.ray_session import ray_session
-from ragassay.jobs.resources import CHEAP
 from ragassay.jobs.run import errors
 from ragassay.jobs.run.account import (
     Outcome,
@@ -53,11 +52,12 @@ from ragassay.jobs.run.escalate import choose, escalate
 from ragassay.jobs.run.fit import Fitted, fit
 from ragassay.jobs.run.plan import Command, RunOptions, RunPlan, make_plan
 from ragassay.jobs.run.score import Scored, score
-from ragassay.jobs.score.checkpoint import CHECKPOINT, begun_files, drop_finished, reopen_files
-from ragassay.jobs.score.register import check_input, check_selection, refuse_unfinished, waiting_partitions
-from ragassay.jobs.storage import Folder, open_folder
-from ragassay.jobs.traces.source import logs_of
-from ragassay.jobs.verdict.fit import fit_output, fits_of
+from ragassay.jobs.runtime.ray_session import ray_session
+from ragassay.jobs.runtime.resources import CHEAP
+from ragassay.jobs.scoring.checkpoint import CHECKPOINT, begun_files, drop_finished, reopen_files
+from ragassay.jobs.scoring.register import check_input, check_selection, refuse_unfinished, waiting_partitions
+from ragassay.jobs.storage.folder import Folder, open_folder
+from ragassay.jobs.verdicts.fit import fit_output, fits_of
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.manifest import DriftCheck, Manifest, Run

@@ -9,8 +9,8 @@ from rich.console import Console
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.run.fit import Fitted
 from ragassay.jobs.run.plan import RunPlan
-from ragassay.jobs.verdict.finalize import Finalized
-from ragassay.jobs.verdict.verdicts import write_verdicts
+from ragassay.jobs.verdicts.finalize import Finalized
+from ragassay.jobs.verdicts.verdicts import write_verdicts
 from ragassay.schemas.manifest import Manifest
 
 

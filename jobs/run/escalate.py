@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from ragassay.jobs.escalate.run import Chosen, Escalated, apply_decisions, ask_judge, choose_responses
 from ragassay.jobs.run.plan import RunPlan
+from ragassay.jobs.second_pass.escalate.run import Chosen, Escalated, apply_decisions, ask_judge, choose_responses
 from ragassay.schemas.manifest import Manifest
 
 

@@ -10,12 +10,12 @@ from ragassay.jobs.progress.task import task
 from ragassay.jobs.run import errors
 from ragassay.jobs.run.plan import RunPlan
 from ragassay.jobs.run.score import Scored
-from ragassay.jobs.score.checkpoint import begun_files
-from ragassay.jobs.score.register import refuse_unfinished, waiting_partitions
-from ragassay.jobs.verdict.fit import fit_output
-from ragassay.jobs.verdict.languages import languages_of, refuse_more_languages
-from ragassay.jobs.verdict.parts import calibration_of
-from ragassay.jobs.verdict.verdicts import Decided, Scores, decide, quantile, without_verdict
+from ragassay.jobs.scoring.checkpoint import begun_files
+from ragassay.jobs.scoring.register import refuse_unfinished, waiting_partitions
+from ragassay.jobs.verdicts.fit import fit_output
+from ragassay.jobs.verdicts.languages import languages_of, refuse_more_languages
+from ragassay.jobs.verdicts.parts import calibration_of
+from ragassay.jobs.verdicts.verdicts import Decided, Scores, decide, quantile, without_verdict
 from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.stages.finalize import VerdictSettings
 from ragassay.schemas.manifest import Manifest, ThresholdRecord

@@ -5,22 +5,22 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from ragassay.jobs.config import Job
-from ragassay.jobs.escalate.run import judge_stages, not_escalated
+from ragassay.jobs.config.job import Job
 from ragassay.jobs.input import Logs
 from ragassay.jobs.output.manifest import needs_text, read_manifest
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.scored_dataset import open_raw, open_scored
-from ragassay.jobs.plan import needed_resources
-from ragassay.jobs.resources import CHEAP
-from ragassay.jobs.score.backfill import WHOLE_INPUT, Backfill
-from ragassay.jobs.score.checkpoint import begun_files
-from ragassay.jobs.score.register import Registration, match_input, waiting_partitions
-from ragassay.jobs.score.selection import Selection
-from ragassay.jobs.score.stages import stages
-from ragassay.jobs.storage import Folder
-from ragassay.jobs.verdict.languages import settle_languages
-from ragassay.jobs.verdict.verdicts import check_parts, without_verdict
+from ragassay.jobs.runtime.dataflow import needed_resources
+from ragassay.jobs.runtime.resources import CHEAP
+from ragassay.jobs.scoring.backfill import WHOLE_INPUT, Backfill
+from ragassay.jobs.scoring.checkpoint import begun_files
+from ragassay.jobs.scoring.register import Registration, match_input, waiting_partitions
+from ragassay.jobs.scoring.selection import Selection
+from ragassay.jobs.scoring.stages import stages
+from ragassay.jobs.second_pass.escalate.run import judge_stages, not_escalated
+from ragassay.jobs.storage.folder import Folder
+from ragassay.jobs.verdicts.languages import settle_languages
+from ragassay.jobs.verdicts.verdicts import check_parts, without_verdict
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.schemas.manifest import Manifest
 

@@ -9,10 +9,10 @@ from ragassay.jobs.input import LogFile
 from ragassay.jobs.output.commits import forget_pending
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.run.plan import RunPlan
-from ragassay.jobs.score.balance import Counted, count_scored
-from ragassay.jobs.score.checkpoint import CHECKPOINT, CommittedRows, committed_rows, unfinished_files
-from ragassay.jobs.score.plan import score_files
-from ragassay.jobs.score.row_set import files_of
+from ragassay.jobs.scoring.balance import Counted, count_scored
+from ragassay.jobs.scoring.checkpoint import CHECKPOINT, CommittedRows, committed_rows, unfinished_files
+from ragassay.jobs.scoring.plan import score_files
+from ragassay.jobs.scoring.row_set import files_of
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from ragassay.jobs.endings import behind
 from ragassay.jobs.runtime import errors
 from ragassay.jobs.runtime.counts import answer_of
+from ragassay.jobs.runtime.endings import behind
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.stages.stage import Stage
 

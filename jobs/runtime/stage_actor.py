@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.clean_output import clean_errors, clean_process_output
+from ragassay.jobs.runtime.clean_output import clean_errors, clean_process_output
 from ragassay.jobs.runtime.counts import Phase
 from ragassay.jobs.runtime.meter import Meter, task_meter
 from ragassay.jobs.runtime.metrics import count

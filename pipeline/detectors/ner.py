@@ -6,7 +6,7 @@ from typing import Any
 
 from ragassay.pipeline.detectors import errors
 from ragassay.pipeline.errors import ConfigError
-from ragassay.pipeline.spacy_import import import_spacy
+from ragassay.pipeline.text.spacy_import import import_spacy
 
 NAME_LABELS = frozenset(("PERSON", "PER", "ORG", "GPE", "LOC", "FAC", "PRODUCT", "EVENT", "WORK_OF_ART", "NORP", "LAW", "MISC"))
 """Entity labels of spaCy's pipelines that are names; numbers and dates are found by rules, which bring them to one form."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 
-from ragassay.pipeline.spacy_import import import_spacy
+from ragassay.pipeline.text.spacy_import import import_spacy
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _NO_SPACES = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")

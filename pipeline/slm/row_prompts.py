@@ -6,10 +6,10 @@ from itertools import chain
 
 from ragassay.pipeline.contain import contain, contain_one, fault_of
 from ragassay.pipeline.rows import Row
-from ragassay.pipeline.sentence_ends import Span
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import Encoded, PromptBuilder, PromptEncoder
 from ragassay.pipeline.slm.windows import cut_context
+from ragassay.pipeline.text.sentence_ends import Span
 from ragassay.schemas.columns import Status
 
 MIN_CONTEXT_TOKENS = 32

@@ -18,10 +18,10 @@ from ragassay.pipeline.engines.protocol import Engine
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.members import Value, member_values
 from ragassay.pipeline.rows import Row
-from ragassay.pipeline.sentence_ends import Span
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.row_prompts import Prompt, RowPrompts, prompt_order, prompts_of_rows
+from ragassay.pipeline.text.sentence_ends import Span
 from ragassay.schemas.columns import Status, raw_columns
 
 SLM_COLUMNS = raw_columns("members", "usage", "context_windows", "status", "error")

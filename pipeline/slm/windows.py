@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from ragassay.pipeline.sentence_ends import Span
+from ragassay.pipeline.text.sentence_ends import Span
 
 
 class Unit(NamedTuple):

@@ -7,14 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragassay.pipeline.as_judged import as_judged
 from ragassay.pipeline.attach import Addition, attach, not_scored
 from ragassay.pipeline.detectors.config import Detector
 from ragassay.pipeline.detectors.detect import Detected, detect
 from ragassay.pipeline.detectors.frequencies import Frequencies
-from ragassay.pipeline.language import by_language, row_languages
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.stages.stage import Stage
+from ragassay.pipeline.text.as_judged import as_judged
+from ragassay.pipeline.text.language import by_language, row_languages
 from ragassay.schemas.columns import Status, raw_columns
 
 COLUMNS = raw_columns("members", "evidence", "status", "error")

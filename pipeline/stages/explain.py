@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from ragassay.pipeline.attach import with_columns
 from ragassay.pipeline.engines.environment import engine_environment
-from ragassay.pipeline.explain.ask import Answers, Flagged, Questions, flagged_sentences
-from ragassay.pipeline.explain.config import Reasoner
-from ragassay.pipeline.explain.purse import Purse
-from ragassay.pipeline.explain.strategy import Strategy
+from ragassay.pipeline.reasoning.ask import Answers, Flagged, Questions, flagged_sentences
+from ragassay.pipeline.reasoning.config import Reasoner
+from ragassay.pipeline.reasoning.purse import Purse
+from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.schemas.explanations import EXPLANATION
 

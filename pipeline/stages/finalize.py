@@ -8,10 +8,10 @@ import pyarrow.compute as pc
 
 from ragassay.pipeline.arrays import Bools, Floats
 from ragassay.pipeline.calibration.probability import probabilities
+from ragassay.pipeline.cascade.decide import by_ensemble
 from ragassay.pipeline.contain import contain, fault_of
-from ragassay.pipeline.escalate.decide import by_ensemble
-from ragassay.pipeline.measured_language import in_other_languages, not_measured
 from ragassay.pipeline.members import scores_of
+from ragassay.pipeline.stages.measured_language import in_other_languages, not_measured
 from ragassay.pipeline.verdict.rule import Rule, apply_rule, flag_sentences
 from ragassay.pipeline.verdict.threshold import verdicts
 from ragassay.schemas.calibration import ProbabilityMap

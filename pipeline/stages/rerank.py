@@ -6,8 +6,8 @@ import pyarrow as pa
 
 from ragassay.pipeline.attach import attach
 from ragassay.pipeline.engines.environment import engine_environment
-from ragassay.pipeline.split import sentences_with
 from ragassay.pipeline.stages.stage import Stage
+from ragassay.pipeline.text.split import sentences_with
 from ragassay.pipeline.uncertainty.config import Rerank
 from ragassay.pipeline.uncertainty.prompt import answer_encoder
 from ragassay.pipeline.uncertainty.reader import Reader

@@ -11,8 +11,8 @@ from ragassay.pipeline.rows import good_rows
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.score import SLM_COLUMNS, RowScore, attach_scores, score_rows
-from ragassay.pipeline.split import sentences_with
 from ragassay.pipeline.stages.stage import Stage
+from ragassay.pipeline.text.split import sentences_with
 
 REMEMBERED_ROWS = 50_000
 """Rows whose results an actor remembers, for their repetitions in later batches: about 50 MB."""

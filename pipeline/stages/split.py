@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.pipeline.attach import with_columns
-from ragassay.pipeline.language import by_language, row_languages
-from ragassay.pipeline.measured_language import add_languages
-from ragassay.pipeline.repeats import repeated
-from ragassay.pipeline.sentence_ends import Span
-from ragassay.pipeline.split import load_splitter, split
+from ragassay.pipeline.stages.measured_language import add_languages
 from ragassay.pipeline.stages.stage import Stage
+from ragassay.pipeline.text.language import by_language, row_languages
+from ragassay.pipeline.text.repeats import repeated
+from ragassay.pipeline.text.sentence_ends import Span
+from ragassay.pipeline.text.split import load_splitter, split
 from ragassay.schemas.columns import Status, raw_columns
 
 TEXTS = ("question", "context", "response", "status", "error")

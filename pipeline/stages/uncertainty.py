@@ -9,9 +9,9 @@ import pyarrow as pa
 from ragassay.pipeline.attach import Addition, attach
 from ragassay.pipeline.engines.environment import engine_environment
 from ragassay.pipeline.rows import good_rows
-from ragassay.pipeline.split import sentences_with
 from ragassay.pipeline.stages.slm import ROW_COLUMNS
 from ragassay.pipeline.stages.stage import Stage
+from ragassay.pipeline.text.split import sentences_with
 from ragassay.pipeline.uncertainty.config import Uncertainty
 from ragassay.pipeline.uncertainty.prompt import answer_encoder
 from ragassay.pipeline.uncertainty.reader import Reader

@@ -8,9 +8,9 @@ import numpy as np
 
 from ragassay.pipeline.arrays import Ints
 from ragassay.pipeline.rows import Row
-from ragassay.pipeline.sentence_ends import Span
 from ragassay.pipeline.slm.prompt import Encoded, PromptEncoder
 from ragassay.pipeline.slm.row_prompts import context_windows
+from ragassay.pipeline.text.sentence_ends import Span
 from ragassay.pipeline.uncertainty.reader import Prompt
 
 SentencesOf = Callable[[str], list[Span]]

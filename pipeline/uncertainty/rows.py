@@ -7,8 +7,8 @@ from math import isnan
 import numpy as np
 
 from ragassay.pipeline.rows import Row
-from ragassay.pipeline.sentence_ends import Span
 from ragassay.pipeline.slm.prompt import PromptEncoder
+from ragassay.pipeline.text.sentence_ends import Span
 from ragassay.pipeline.uncertainty.config import Uncertainty
 from ragassay.pipeline.uncertainty.cost import Cost
 from ragassay.pipeline.uncertainty.place import Placed, SentencesOf, place, place_in_windows

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
-from ragassay.pipeline.split import load_splitter, split
+from ragassay.pipeline.text.split import load_splitter, split
 
-HANDBOOK = Path(__file__).parents[2] / "jobs" / "handbook" / "logs"
+HANDBOOK = Path(__file__).parents[2] / "jobs" / "data" / "handbook" / "logs"
 Prompts = list[list[int]]
 
 

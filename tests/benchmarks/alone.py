@@ -1,5 +1,5 @@
 """What the three detectors alone are worth where each answer is judged by itself, as `ragassay check --fast` judges it:
-`python -m tests.benchmarks.alone FOLDER [--write jobs/verdict/bundled_detectors.json]`.
+`python -m tests.benchmarks.alone FOLDER [--write jobs/verdicts/bundled_detectors.json]`.
 
 FOLDER is what `tests.benchmarks.dev_sets` writes. Each response is scored by the word frequencies of its own context. Prints
 the AUROC of each set, and threshold and probabilities of the other sets on it (`tests.benchmarks.defaults`); --write makes the
@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 from pyarrow import parquet as pq
 
-from ragassay.jobs.config import Job
-from ragassay.jobs.decide.labels import sentence_truth
-from ragassay.jobs.front.in_process import load, through
-from ragassay.jobs.front.job import detectors_alone
-from ragassay.jobs.front.stages import scoring_stages
+from ragassay.jobs.api.in_process import load, through
+from ragassay.jobs.api.job import detectors_alone
+from ragassay.jobs.api.stages import scoring_stages
+from ragassay.jobs.config.job import Job
+from ragassay.jobs.config.sections import DEFAULT_MEAN, DEFAULT_POSITIVE
+from ragassay.jobs.evaluation.labels import sentence_truth
 from ragassay.jobs.output.fingerprint import fingerprint
-from ragassay.jobs.sections import DEFAULT_MEAN, DEFAULT_POSITIVE
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import auroc
 from ragassay.pipeline.members import Value, scores_of

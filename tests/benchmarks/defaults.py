@@ -1,5 +1,5 @@
 """What the default job should be, chosen on all dev sets but one and tried on that one: `python -m tests.benchmarks.defaults
-OUTPUT [--slm facts] [--write jobs/verdict/bundled_calibration.json]`.
+OUTPUT [--slm facts] [--write jobs/verdicts/bundled_calibration.json]`.
 
 OUTPUT is a finalised output of `tests.benchmarks.dev_sets`. Members, weight of the SLM, its value, mean and policy are those
 with the highest mean AUROC (of responses, and of sentences where they have labels) over the other sets. Then the thresholds,
@@ -19,8 +19,8 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.metrics import balanced_accuracy_score, f1_score
 
-from ragassay.jobs.decide.labelled import Labelled, load_labelled, member_values_of
-from ragassay.jobs.decide.labels import LabelSource
+from ragassay.jobs.evaluation.labelled import Labelled, load_labelled, member_values_of
+from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.manifest import existing_output, read_manifest
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import auroc
@@ -32,7 +32,7 @@ from ragassay.pipeline.verdict.rule import Rule, apply_rule
 from ragassay.schemas.calibration import CalibratedMember, Calibration, ProbabilityMap
 
 SETS = ("ragtruth", "handbook", "fever", "nhnet", "summedits", "everyday")
-"""Sets of other origin than what the verifier was trained on, which jobs/written is not."""
+"""Sets of other origin than what the verifier was trained on, which jobs/data/written is not."""
 
 SHARES = (0.25, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 MEANS = ((Mean.HARMONIC, Positive.CDF), (Mean.HARMONIC, Positive.CLIP), (Mean.GEOMETRIC, Positive.CDF),
@@ -52,7 +52,7 @@ DRAWN = 120
 
 
 class Rows(Protocol):
-    """What is needed of labelled responses: see `jobs.decide.labelled.Labelled`."""
+    """What is needed of labelled responses: see `jobs.evaluation.labelled.Labelled`."""
 
     @property
     def labels(self) -> Sequence[Any]: ...

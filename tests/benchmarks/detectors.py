@@ -24,7 +24,7 @@ from ragassay.pipeline.detectors.frequencies import Frequencies, count
 from ragassay.pipeline.detectors.novelty import Novelty
 from ragassay.pipeline.detectors.terms import content_terms
 from ragassay.pipeline.rows import Row
-from ragassay.pipeline.split import load_splitter, split
+from ragassay.pipeline.text.split import load_splitter, split
 
 BLOCK = 256
 _known: dict[str, Any] = {}

@@ -1,8 +1,9 @@
 """Everything that the verifiers are measured on, as one log: `python -m tests.benchmarks.dev_sets DATA FOLDER`.
 
 FOLDER/set=NAME/rows.parquet for RAGTruth QA, the handbook's test part, the third of FEVER that is kept out, nhnet, SummEdits (a
-sample), the demo's everyday part, and the items of jobs/written that are kept out. Score it with `ragassay run FOLDER OUTPUT`,
-then `python -m tests.benchmarks.verifiers OUTPUT` and `python -m tests.benchmarks.defaults OUTPUT`.
+sample), the demo's everyday part, and the items of jobs/data/written that are kept out. Score it with
+`ragassay run FOLDER OUTPUT`, then run `python -m tests.benchmarks.verifiers OUTPUT` and
+`python -m tests.benchmarks.defaults OUTPUT`.
 """
 
 import sys
@@ -12,9 +13,9 @@ from typing import Any
 
 import polars as pl
 
-from ragassay.jobs.decide.labels import Label, sentence_truth
-from ragassay.jobs.handbook.build import DEMO, LOGS
-from ragassay.pipeline.split import load_splitter, split
+from ragassay.jobs.data.handbook.build import DEMO, LOGS
+from ragassay.jobs.evaluation.labels import Label, sentence_truth
+from ragassay.pipeline.text.split import load_splitter, split
 from tests.benchmarks.mix import WRITTEN, held_out, kept_out
 
 SUMMARIES = 800

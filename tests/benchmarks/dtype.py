@@ -47,12 +47,12 @@ def train(slm: Slm, count: int) -> float:
     """Tokens of trees a second, forward and backward."""
     import torch
 
-    from ragassay.jobs.decide.labels import LabelSource
-    from ragassay.jobs.sections import Columns
-    from ragassay.jobs.tune.examples import parted, read_examples
+    from ragassay.jobs.config.sections import Columns
+    from ragassay.jobs.evaluation.labels import LabelSource
+    from ragassay.jobs.training.examples import parted, read_examples
     from ragassay.pipeline.engines.prepare import load_tokenizer
-    from ragassay.pipeline.split import load_splitter
-    from ragassay.pipeline.tune.lora import load_for_training
+    from ragassay.pipeline.text.split import load_splitter
+    from ragassay.pipeline.training.lora import load_for_training
     from tests.benchmarks.tuning import PACK, packed
 
     torch.set_num_threads(multiprocessing.cpu_count())

@@ -14,8 +14,8 @@ from typing import Any
 
 import polars as pl
 
-from ragassay.jobs.handbook.build import DEMO, LOGS
-from ragassay.pipeline.split import load_splitter, split
+from ragassay.jobs.data.handbook.build import DEMO, LOGS
+from ragassay.pipeline.text.split import load_splitter, split
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 
 ANSWERS = 20

@@ -18,12 +18,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from ragassay.jobs.config import load_job
-from ragassay.jobs.explain.measure import PAPER
+from ragassay.jobs.config.job import load_job
+from ragassay.jobs.evaluation.explanation_quality import PAPER
 from ragassay.pipeline.engines.text import Completion
-from ragassay.pipeline.explain.ask import Flagged, Questions
-from ragassay.pipeline.explain.config import settled
-from ragassay.pipeline.explain.strategy import Strategy
+from ragassay.pipeline.reasoning.ask import Flagged, Questions
+from ragassay.pipeline.reasoning.config import settled
+from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.schemas.explanations import Outcome
 
 ORDERS = (

@@ -14,10 +14,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from ragassay.pipeline.written_language import language_of_row
+from ragassay.pipeline.text.written_language import language_of_row
 from tests.corpus.answers_by_language import BY_LANGUAGE, KINDS, PASSAGES
 
-HANDBOOK = Path(__file__).parents[2] / "jobs" / "handbook"
+HANDBOOK = Path(__file__).parents[2] / "jobs" / "data" / "handbook"
 COLUMNS = ["question", "context", "response"]
 MEASURED = frozenset({"en"})
 ALIKE = {"no": {"no", "da"}, "id": {"id", "ms"}, "hr": {"hr", "sr", "bs"}}

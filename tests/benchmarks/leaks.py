@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from ragassay.pipeline.overlap import words
+from ragassay.pipeline.calibration.baselines import words
 
 RUN = 3
 """Words of a run: a text that differs in a word from another shares all of its runs but these few."""

@@ -1,12 +1,12 @@
 """Put together what the bundled verifier is trained on: `python -m tests.benchmarks.mix DATA MIX.parquet [SHARE]`.
 
-Ours (jobs/written, the handbook's training part) and found sets, which lie in the folder DATA as Parquet with question,
+Ours (jobs/data/written, the handbook's training part) and found sets, which lie in the folder DATA as Parquet with question,
 context, response, label. A row of the mix is a statement or a labelled answer, as `ragassay tune` reads them, with the
 source's weight and label smoothing, and with the statement that it minimally changes (`of`), where there is one. SHARE is
 that of the found sets' contexts that are taken, 1 if none is given; ours are taken whole.
 
 Left out: what is measured on and its near-duplicates (`tests.benchmarks.leaks`); of the found sets' statements so many that
-their own words no longer give the label away (`jobs.tune.shortcuts`); a tenth of our items, by item.
+their own words no longer give the label away (`jobs.training.shortcuts`); a tenth of our items, by item.
 """
 
 import hashlib
@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from ragassay.jobs.handbook.build import DEMO, LOGS
-from ragassay.jobs.tune.shortcuts import FOLDS, statement_alone
-from ragassay.pipeline.split import load_splitter, split
-from ragassay.pipeline.tune.corrupt import synthetic
+from ragassay.jobs.data.handbook.build import DEMO, LOGS
+from ragassay.jobs.training.shortcuts import FOLDS, statement_alone
+from ragassay.pipeline.text.split import load_splitter, split
+from ragassay.pipeline.training.corrupt import synthetic
 from tests.benchmarks.leaks import Measured, leaks, measured
 
-WRITTEN = Path(__file__).parents[2] / "jobs" / "written"
+WRITTEN = Path(__file__).parents[2] / "jobs" / "data" / "written"
 """Statements and answers written for this project; see the README there."""
 
 MEASURED = ("ragtruth_qa_dev", "nhnet", "summedits")
@@ -82,7 +82,7 @@ def held_out(context: Sequence[str]) -> bool:
 
 
 def kept_out(item: str) -> bool:
-    """Whether an item of jobs/written is kept for measuring: a tenth of them, by a hash."""
+    """Whether an item of jobs/data/written is kept for measuring: a tenth of them, by a hash."""
     return _hash(f"item {item}") < 0.1
 
 

@@ -18,14 +18,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs as pafs
 
-from ragassay.jobs.config import load_job
+from ragassay.jobs.config.job import load_job
+from ragassay.jobs.config.sections import Columns
 from ragassay.jobs.input import LogFile, find_logs, read_logs
 from ragassay.jobs.input.formats import look_at
 from ragassay.jobs.input.twice import IN_MEMORY
 from ragassay.jobs.output.sealed import SEAL_AT, seal
-from ragassay.jobs.score.row_set import RowSet, row_set
-from ragassay.jobs.sections import Columns
-from ragassay.jobs.storage import Folder, open_folder
+from ragassay.jobs.scoring.row_set import RowSet, row_set
+from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.schemas.manifest import Manifest
 from tests.benchmarks.agreement import HANDBOOK
 from tests.benchmarks.state import entry

@@ -16,7 +16,7 @@ from ragassay.pipeline.engines.prepare import load_tokenizer
 from ragassay.pipeline.slm.config import VERIFIER_PROMPT, Slm
 from ragassay.pipeline.slm.prefix_tree import PrefixTree
 from ragassay.pipeline.slm.prompt import PromptBuilder
-from ragassay.pipeline.split import load_splitter, split
+from ragassay.pipeline.text.split import load_splitter, split
 
 BLOCKS = (0, 1, 16, 32)
 BEFORE = (

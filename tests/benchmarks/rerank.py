@@ -17,10 +17,10 @@ import polars as pl
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from ragassay.pipeline.arrays import Floats, Ints
+from ragassay.pipeline.calibration.baselines import words
 from ragassay.pipeline.calibration.metrics import group_numbers, resampling_weights
 from ragassay.pipeline.detectors.embedding import load_encoder
 from ragassay.pipeline.errors import ModelError
-from ragassay.pipeline.overlap import words
 from ragassay.pipeline.uncertainty.config import Rerank
 from ragassay.pipeline.uncertainty.place import place
 from ragassay.pipeline.uncertainty.prompt import answer_encoder

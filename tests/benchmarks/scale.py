@@ -23,8 +23,8 @@ import numpy as np
 import polars as pl
 import psutil
 
-from ragassay.jobs.ray_session import set_ray_environment
-from ragassay.jobs.ray_start import start_here
+from ragassay.jobs.runtime.ray_session import set_ray_environment
+from ragassay.jobs.runtime.ray_start import start_here
 from ragassay.pipeline.engines.protocol import EngineOutput
 from ragassay.pipeline.slm.config import Slm
 from tests.benchmarks.agreement import HANDBOOK
@@ -110,10 +110,10 @@ def run(logs: str, output: str, block_mib: float, result: Any) -> None:
     import ray
     from rich.console import Console
 
-    from ragassay.jobs.config import Job
-    from ragassay.jobs.plan import needed_resources
+    from ragassay.jobs.config.job import Job
     from ragassay.jobs.run import run_job
-    from ragassay.jobs.score.stages import stages
+    from ragassay.jobs.runtime.dataflow import needed_resources
+    from ragassay.jobs.scoring.stages import stages
 
     job = Job(slms=(SLM,), block_mib=block_mib)
     hook = {"worker_process_setup_hook": "tests.benchmarks.scale.use_constant_engine"}
@@ -148,8 +148,8 @@ def in_process(logs: Path, output: Path, block_mib: float) -> dict[str, Any]:
 
 def killed_at(logs: Path, output: Path, block_mib: float, rows: int) -> dict[str, Any]:
     """Start the job and kill it, with all its processes, when so many rows are committed."""
-    from ragassay.jobs.score.checkpoint import CommittedRows
-    from ragassay.jobs.storage import open_folder
+    from ragassay.jobs.scoring.checkpoint import CommittedRows
+    from ragassay.jobs.storage.folder import open_folder
 
     started = time.perf_counter()
     process, _queue = start(logs, output, block_mib)  # the process needs its queue to be kept

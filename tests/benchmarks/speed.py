@@ -28,7 +28,7 @@ from typing import Any
 import polars as pl
 import yaml
 
-from ragassay.jobs.config import load_job
+from ragassay.jobs.config.job import load_job
 from ragassay.pipeline.engines.engine_thread import EngineThread
 from ragassay.pipeline.engines.transformers_engine import Transformers
 from ragassay.pipeline.engines.vllm_engine import openmp_library
@@ -37,7 +37,7 @@ from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prefix_tree import PrefixTree
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.row_prompts import Prompt, prompts_of_rows
-from ragassay.pipeline.split import load_splitter, split
+from ragassay.pipeline.text.split import load_splitter, split
 from tests.benchmarks.agreement import HANDBOOK
 
 TIMEOUT = 3600

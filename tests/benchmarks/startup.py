@@ -21,7 +21,7 @@ from ragassay.pipeline.engines.dtype import cpu_dtype
 from tests.conftest import REPO, example_rows, write_logs
 
 DROP = Path("/proc/sys/vm/drop_caches")
-DEMO = REPO / "jobs" / "handbook" / "demo"
+DEMO = REPO / "jobs" / "data" / "handbook" / "demo"
 DETECTORS = [{"name": kind, "kind": kind} for kind in ("entities", "attribution", "novelty")]
 
 

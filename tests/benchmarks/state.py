@@ -25,8 +25,8 @@ from ragassay.jobs.input import find_logs
 from ragassay.jobs.input.twice import Hashes, Twice
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
 from ragassay.jobs.output.sealed import seal
-from ragassay.jobs.score.row_set import RowSet, row_set
-from ragassay.jobs.storage import open_folder
+from ragassay.jobs.scoring.row_set import RowSet, row_set
+from ragassay.jobs.storage.folder import open_folder
 from ragassay.pipeline.arrays import Ints
 from ragassay.schemas.manifest import SCORED, InputFile, Manifest
 

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from ragassay.jobs.handbook.build import LOGS
-from ragassay.jobs.tune.shortcuts import statement_alone, statements_of, table
+from ragassay.jobs.data.handbook.build import LOGS
+from ragassay.jobs.training.shortcuts import statement_alone, statements_of, table
 from tests.benchmarks.leaks import leaks, measured, near
 from tests.benchmarks.mix import MEASURED, WRITTEN, build, held_out, kept_out
 

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from itertools import pairwise
 
-from ragassay.jobs.traces.join import joined
-from ragassay.jobs.traces.spans import Kind, Span
+from ragassay.jobs.integrations.traces.join import joined
+from ragassay.jobs.integrations.traces.spans import Kind, Span
 
 SIZES = (1_000, 10_000, 100_000)
 SHAPES: dict[str, Callable[[int, int], str | None]] = {

@@ -13,17 +13,17 @@ from typing import Any
 
 import torch
 
-from ragassay.jobs.decide.labels import LabelSource
-from ragassay.jobs.sections import Columns
-from ragassay.jobs.tune.examples import parted, read_examples
+from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.evaluation.labels import LabelSource
+from ragassay.jobs.training.examples import parted, read_examples
 from ragassay.pipeline.engines.prepare import load_tokenizer
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
-from ragassay.pipeline.split import load_splitter
+from ragassay.pipeline.text.split import load_splitter
 from ragassay.pipeline.token_tree.attention import NAME
 from ragassay.pipeline.token_tree.tree import grow
-from ragassay.pipeline.tune.lora import label_logprobs, load_for_training
-from ragassay.pipeline.tune.loss import Unit, unit_loss
+from ragassay.pipeline.training.lora import label_logprobs, load_for_training
+from ragassay.pipeline.training.loss import Unit, unit_loss
 
 PACK = 2048
 BATCH = 4  # padded prompts a forward pass: more was slower on 2 cores

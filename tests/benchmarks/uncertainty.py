@@ -21,11 +21,11 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from ragassay.jobs.config import Job
+from ragassay.jobs.config.job import Job
 from ragassay.pipeline.arrays import Bools, Floats
+from ragassay.pipeline.calibration.baselines import share_in_context, words, words_of
 from ragassay.pipeline.calibration.metrics import auroc, group_numbers, resampling_weights
-from ragassay.pipeline.escalate.dynamic import escalated
-from ragassay.pipeline.overlap import share_in_context, words, words_of
+from ragassay.pipeline.cascade.dynamic import escalated
 from ragassay.pipeline.slm.prompt import PromptEncoder
 from ragassay.pipeline.stages.slm import SlmScorer
 from ragassay.pipeline.stages.split import Split

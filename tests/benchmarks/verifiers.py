@@ -13,16 +13,16 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 
-from ragassay.jobs.config import Job
-from ragassay.jobs.decide.labelled import Labelled, load_labelled, member_values_of
-from ragassay.jobs.decide.labels import Label, LabelSource
+from ragassay.jobs.config.job import Job
+from ragassay.jobs.config.sections import Normalize
+from ragassay.jobs.evaluation.labelled import Labelled, load_labelled, member_values_of
+from ragassay.jobs.evaluation.labels import Label, LabelSource
 from ragassay.jobs.output.manifest import existing_output, read_manifest
-from ragassay.jobs.sections import Normalize
-from ragassay.jobs.verdict.fit import fits_of, known_stats
+from ragassay.jobs.verdicts.fit import fits_of, known_stats
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import auroc, measure
 from ragassay.pipeline.members import Value
-from ragassay.pipeline.split import load_splitter, split
+from ragassay.pipeline.text.split import load_splitter, split
 from ragassay.pipeline.verdict.aggregate import Mean, Positive
 from ragassay.pipeline.verdict.normalize import Fit, ensemble
 from ragassay.pipeline.verdict.rule import Rule, apply_rule

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ragassay.jobs.config import make_job
+from ragassay.jobs.config.job import make_job
 
 DETECTORS = [{"name": kind, "kind": kind} for kind in ("entities", "attribution", "novelty")]
 AGGREGATE = {"positive": "cdf"}

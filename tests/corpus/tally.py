@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ragassay.jobs.output.partitions import hive_keys, partitions
-from ragassay.jobs.storage import open_folder
+from ragassay.jobs.storage.folder import open_folder
 from ragassay.schemas.columns import SUPPORTED
 
 READ = ["row_id", "response", "status", "error", "score", "verdict", "threshold", "sentences", "members", "run_id"]

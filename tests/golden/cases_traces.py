@@ -4,8 +4,8 @@ from functools import partial
 
 from tests.golden.jobs import NOVELTY
 from tests.golden.scene import Case, Scene
-from tests.jobs.traces.exports import TOOLS
-from tests.jobs.traces.stories import nights, stories
+from tests.jobs.integrations.traces.exports import TOOLS
+from tests.jobs.integrations.traces.stories import nights, stories
 
 TRACES = 17
 

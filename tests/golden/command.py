@@ -87,8 +87,8 @@ def start(arguments: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
 @contextmanager
 def shared_ray() -> Iterator[None]:
     """Start one Ray for all commands of this process."""
-    from ragassay.jobs.ray_session import set_ray_environment
-    from ragassay.jobs.ray_start import start_here
+    from ragassay.jobs.runtime.ray_session import set_ray_environment
+    from ragassay.jobs.runtime.ray_start import start_here
 
     set_ray_environment()
     import ray

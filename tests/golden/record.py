@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from ragassay.pipeline.as_judged import as_judged  # a member is asked about the sentence as it is judged
+from ragassay.pipeline.text.as_judged import as_judged  # a member is asked about the sentence as it is judged
 from tests.golden.command import run_here, write_job
 from tests.golden.servers import RECORDED, key_of, prompt_of
 

@@ -11,13 +11,13 @@ from uuid import uuid4
 
 import pyarrow.parquet as pq
 
-from ragassay.jobs.plan import Sink
+from ragassay.jobs.runtime.dataflow import Sink
 from ragassay.jobs.runtime.stage_actor import StageActor
 from ragassay.pipeline.listener import listen
 from ragassay.pipeline.stages.stage import Stage, check_columns
 
-SESSIONS = ("run.commands", "explain.run", "forecast.trial")
-PLANS = ("score.plan", "explain.run", "escalate.run")
+SESSIONS = ("run.commands", "second_pass.explain.run", "forecast.trial")
+PLANS = ("scoring.plan", "second_pass.explain.run", "second_pass.escalate.run")
 
 
 class _Method:
@@ -105,7 +105,6 @@ def _commit(block: Any, sink: Sink, name: str) -> None:
 @contextmanager
 def without_ray() -> Iterator[None]:
     """While the block runs, commands in this process need no Ray."""
-
     import ray
 
     changes: dict[str, Any] = {

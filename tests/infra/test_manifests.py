@@ -9,7 +9,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from ragassay.jobs.config import load_job
+from ragassay.jobs.config.job import load_job
 from tests.infra.commands import INFRA, REPO, in_text, of_python, parsed
 from tests.infra.kinds import CronJob, Kind, RayCluster, RayCronJob, RayJob
 

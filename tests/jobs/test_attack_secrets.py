@@ -22,21 +22,21 @@ from openai import BadRequestError
 from pyarrow import fs as pafs
 from rich.console import Console
 
-from ragassay.jobs.address import address_of
-from ragassay.jobs.clean_output import RayDataFormatter, clean_error, clean_process_output, clean_task, traceback_text
 from ragassay.jobs.cli.console import new_console, our_errors
+from ragassay.jobs.config.sections import Columns, OpenLineage
+from ragassay.jobs.display.address import address_of
+from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.read import read_logs
-from ragassay.jobs.lineage.events import run_events
-from ragassay.jobs.lines import print_lines
+from ragassay.jobs.integrations.lineage.events import run_events
+from ragassay.jobs.integrations.publish.http import Answer
 from ragassay.jobs.output.fingerprint import short
 from ragassay.jobs.progress.bar import Bar
 from ragassay.jobs.progress.show import json_line, say_line
-from ragassay.jobs.publish.http import Answer
-from ragassay.jobs.ray_session import our_error
-from ragassay.jobs.score import register
-from ragassay.jobs.sections import Columns, OpenLineage
-from ragassay.jobs.storage import Folder, open_folder
+from ragassay.jobs.runtime.clean_output import RayDataFormatter, clean_error, clean_process_output, clean_task, traceback_text
+from ragassay.jobs.runtime.ray_session import our_error
+from ragassay.jobs.scoring import register
+from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.engines.server import Caller, Server, _fault_of
 from ragassay.pipeline.engines.server_labels import Asker, _without
 from ragassay.pipeline.engines.text import Completion

@@ -18,8 +18,7 @@ from tests.corpus.inputs import ALONE, REFUSED
 from tests.corpus.job import AGGREGATE, DETECTORS
 from tests.corpus.layouts import BESIDE, CARRIED, DIFFER
 from tests.corpus.tally import check_row, column_of, raw_controls, raw_keys, scored_rows, table
-
-from .conftest import here, manifest, write_job
+from tests.jobs.conftest import here, manifest, write_job
 
 ODD = "odd rows"
 LABELS = {0: "correct", 2: "wrong", 5: "partial"}

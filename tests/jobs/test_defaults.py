@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from ragassay.jobs.config import Job, default_members, load_job, make_job
+from ragassay.jobs.api.rows import table_logs
+from ragassay.jobs.config.job import Job, default_members, load_job, make_job
 from ragassay.jobs.forecast.estimate import flagged_share
-from ragassay.jobs.front.rows import table_logs
 from ragassay.jobs.input.check import check_logs
 from ragassay.jobs.output.fingerprint import fingerprint
-from ragassay.jobs.verdict.parts import calibration_of
-from ragassay.jobs.verdict.verdicts import Decided, decide
+from ragassay.jobs.verdicts.parts import calibration_of
+from ragassay.jobs.verdicts.verdicts import Decided, decide
 from ragassay.pipeline.detectors.config import KINDS
 from ragassay.pipeline.verdict.moments import moments_of
 from ragassay.schemas.manifest import Manifest

@@ -7,9 +7,8 @@ import pytest
 
 from tests.conftest import example_rows, write_logs
 from tests.golden.servers import serve as servers
+from tests.jobs.conftest import here, manifest, read_rows, write_job
 from tests.raises import fails
-
-from .conftest import here, manifest, read_rows, write_job
 
 DETECTORS = [
     {"name": "entities", "kind": "entities"},

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from ragassay.jobs.handbook.build import DEMO, LOGS, build, items
-from ragassay.pipeline.split import load_splitter, split
+from ragassay.jobs.data.handbook.build import DEMO, LOGS, build, items
+from ragassay.pipeline.text.split import load_splitter, split
 from tests.conftest import HANDBOOK
 
 

@@ -11,26 +11,26 @@ import pytest
 from rich.console import Console
 
 import ragassay
+from ragassay.jobs.api.rule import judging
 from ragassay.jobs.cli.summary import print_summary
-from ragassay.jobs.config import Job, make_job
-from ragassay.jobs.decide.calibrate import MIN_ROWS_OF_A_LANGUAGE, calibrate
-from ragassay.jobs.decide.labels import LabelSource
-from ragassay.jobs.decide.report.gather import gather
-from ragassay.jobs.front.rule import judging
+from ragassay.jobs.config.job import Job, make_job
+from ragassay.jobs.evaluation.calibrate import MIN_ROWS_OF_A_LANGUAGE, calibrate
+from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.jobs.output.manifest import read_manifest
+from ragassay.jobs.report.gather import gather
 from ragassay.jobs.run import finalize_job, run_job
-from ragassay.jobs.score.stages import split_stage
-from ragassay.jobs.storage import open_folder
-from ragassay.jobs.verdict.bundled_calibration import bundled_calibration, bundled_detectors
-from ragassay.jobs.verdict.languages import settle_languages
+from ragassay.jobs.scoring.stages import split_stage
+from ragassay.jobs.storage.folder import open_folder
+from ragassay.jobs.verdicts.bundled_calibration import bundled_calibration, bundled_detectors
+from ragassay.jobs.verdicts.languages import settle_languages
 from ragassay.pipeline.calibration.target import parse_target
 from ragassay.schemas.columns import Status, logs_schema
 from ragassay.schemas.manifest import Run
 from tests.conftest import example_rows
 from tests.corpus.answers_by_language import BY_LANGUAGE, KINDS, PASSAGES
 from tests.jobs.conftest import read_rows
-from tests.jobs.escalate.conftest import plan_here  # noqa: F401  (a fixture)
+from tests.jobs.second_pass.escalate.conftest import plan_here  # noqa: F401  (a fixture)
 from tests.raises import raises
 
 pytestmark = pytest.mark.usefixtures("without_ray", "plan_here")

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs as pafs
 
+from ragassay.jobs.config.sections import Columns
 from ragassay.jobs.input import find_logs, formats, read
-from ragassay.jobs.object_store import PatientS3
-from ragassay.jobs.score import row_sample
-from ragassay.jobs.sections import Columns
-from ragassay.jobs.storage import open_folder, read_table, writing
+from ragassay.jobs.scoring import row_sample
+from ragassay.jobs.storage.folder import open_folder, read_table, writing
+from ragassay.jobs.storage.object_store import PatientS3
 from tests.conftest import example_rows, write_logs
 from tests.raises import raises
 from tests.soak.fault_store import BUCKET, KEYS, Weather, s3_store

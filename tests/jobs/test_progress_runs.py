@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import example_rows, write_logs
-
-from .conftest import manifest, ragassay, write_job
+from tests.jobs.conftest import manifest, ragassay, write_job
 
 PHASES = ["checking", "loading", "reading", "waiting", "scoring", "counting", "deciding", "done"]
 

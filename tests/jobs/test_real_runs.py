@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from ragassay.jobs.sections import DEFAULT_SENTENCE
+from ragassay.jobs.config.sections import DEFAULT_SENTENCE
 from tests.conftest import HANDBOOK, write_logs
 from tests.jobs.conftest import here, manifest, ragassay, read_rows, read_table, tiny, write_job
 from tests.raises import fails
@@ -214,7 +214,7 @@ def test_another_model_or_prompt_is_refused(handbook_day: tuple[Path, Path], tmp
 
 def test_a_lock_keeps_a_second_run_out(handbook_day: tuple[Path, Path]) -> None:
     from ragassay.jobs.output.lock import locked
-    from ragassay.jobs.storage import open_folder
+    from ragassay.jobs.storage.folder import open_folder
 
     output, config = handbook_day
     with locked(open_folder(str(output))):

@@ -7,16 +7,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragassay.jobs.config import make_job
-from ragassay.jobs.score.selection import Selection
-from ragassay.jobs.storage import Folder
-from ragassay.jobs.verdict.error_share import refuse_too_many_errors
+from ragassay.jobs.config.job import make_job
+from ragassay.jobs.scoring.selection import Selection
+from ragassay.jobs.storage.folder import Folder
+from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
 from ragassay.pipeline.stages import finalize as finalize_stage
 from ragassay.schemas.columns import raw_schema
 from ragassay.schemas.manifest import Run
+from tests.jobs.conftest import here, manifest, read_rows, write_job
 from tests.raises import raises
-
-from .conftest import here, manifest, read_rows, write_job
 
 GOOD, SCORING, FINALIZE = "It is so.", "a bug in scoring", "a bug in finalize"
 FINALIZE_BATCH = finalize_stage.finalize_batch

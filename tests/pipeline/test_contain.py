@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.score.frequencies import context_frequencies
+from ragassay.jobs.scoring.frequencies import context_frequencies
 from ragassay.pipeline.contain import contain, fault_of
 from ragassay.pipeline.detectors.attribution import Attribution
 from ragassay.pipeline.detectors.config import Detector

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from ragassay.pipeline.calibration.baselines import words
 from ragassay.pipeline.detectors.batch import _pieces
 from ragassay.pipeline.detectors.named import find_entities, known_keys
 from ragassay.pipeline.detectors.terms import content_terms, has_word_spaces
-from ragassay.pipeline.overlap import words
-from ragassay.pipeline.sentence_ends import line_ends
 from ragassay.pipeline.slm.template import fill
-from ragassay.pipeline.split import load_splitter, split
-from ragassay.pipeline.tune.corrupt import corrupt, rephrase
+from ragassay.pipeline.text.sentence_ends import line_ends
+from ragassay.pipeline.text.split import load_splitter, split
+from ragassay.pipeline.training.corrupt import corrupt, rephrase
 
 SIZE = 10_000
 TIMES = 4

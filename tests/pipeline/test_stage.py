@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pytest
 
-from ragassay.jobs.config import make_job
-from ragassay.jobs.score.stages import stages
+from ragassay.jobs.config.job import make_job
+from ragassay.jobs.scoring.stages import stages
 from ragassay.pipeline.detectors.frequencies import count
 from ragassay.pipeline.stages.escalate import FromJudge, ToJudge
 from ragassay.pipeline.stages.stage import Stage, check_columns

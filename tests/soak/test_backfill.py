@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ragassay.jobs.score import plan
-from ragassay.jobs.score.stages import stages
+from ragassay.jobs.scoring import plan
+from ragassay.jobs.scoring.stages import stages
 from ragassay.pipeline.slm.config import Replicas
 from ragassay.pipeline.stages.stage import Stage
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import here, manifest, read_rows, write_job
-from tests.jobs.score.test_private import everything
+from tests.jobs.scoring.test_private import everything
 from tests.soak.results import Result, record
 
 pytestmark = [pytest.mark.soak, pytest.mark.usefixtures("one_ray")]

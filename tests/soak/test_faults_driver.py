@@ -15,7 +15,7 @@ import pytest
 
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import here, manifest, read_rows, start, wait_for, write_job
-from tests.jobs.test_endings import check_signal
+from tests.jobs.runtime.test_endings import check_signal
 from tests.raises import fails
 from tests.soak.fault_runs import (
     DAYS,

@@ -12,7 +12,7 @@ import pytest
 
 from tests.chat_server import Reply
 from tests.jobs.conftest import here, manifest, ragassay, start, wait_for
-from tests.jobs.escalate.conftest import Judge, asked, by_key, check, doubtful, judges, outcomes
+from tests.jobs.second_pass.escalate.conftest import Judge, asked, by_key, check, doubtful, judges, outcomes
 
 pytestmark = pytest.mark.soak
 

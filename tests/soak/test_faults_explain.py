@@ -12,8 +12,8 @@ import pytest
 
 from tests.chat_server import Reply
 from tests.jobs.conftest import here, manifest, ragassay, start, wait_for
-from tests.jobs.explain.conftest import asked, explains, flags, outcomes
-from tests.jobs.explain.test_explain import Model
+from tests.jobs.second_pass.explain.conftest import asked, explains, flags, outcomes
+from tests.jobs.second_pass.explain.test_explain import Model
 
 pytestmark = pytest.mark.soak
 

@@ -32,7 +32,7 @@ def contend(uris: list[str], start: Any, end: Any, told: Any, lease: float) -> N
     """A process that tries one output after the other, each when all are ready, and holds it until all have tried."""
     os.environ.update(KEYS)
     from ragassay.jobs.output import lock
-    from ragassay.jobs.storage import open_folder
+    from ragassay.jobs.storage.folder import open_folder
     from ragassay.pipeline.errors import OutputError
 
     lock.LEASE_SECONDS = lease

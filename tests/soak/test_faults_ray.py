@@ -8,7 +8,7 @@ import pytest
 import ray
 from ray._private import services
 
-from ragassay.jobs import ray_start
+from ragassay.jobs.runtime import ray_start
 
 pytestmark = pytest.mark.soak
 

@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from ragassay.jobs.publish import http
+from ragassay.jobs.integrations.publish import http
 from ragassay.jobs.run import finalize_job
 from tests.jobs.conftest import here, read_rows, start, tasks_here
-from tests.jobs.decide.conftest import MIXED, job, raw_row, write_output
+from tests.jobs.evaluation.conftest import MIXED, job, raw_row, write_output
 from tests.soak.results import Result, record
 from tests.soak.tool_processes import get, mlflow, phoenix, post, send_traces
 from tests.tool_servers import DROP, DROP_BEHIND, before, serving

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 
-from ragassay.jobs.storage import open_folder
-from ragassay.jobs.traces.export import export_files
-from ragassay.jobs.traces.stage import TRACES, stage
+from ragassay.jobs.integrations.traces.export import export_files
+from ragassay.jobs.integrations.traces.stage import TRACES, stage
+from ragassay.jobs.storage.folder import open_folder
 from tests.conftest import free_port
 from tests.soak.own_venv import own_venv
 from tests.soak.results import Result, record

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.jobs.conftest import here
-from tests.jobs.decide.conftest import job, labelled_days, write_output
+from tests.jobs.evaluation.conftest import job, labelled_days, write_output
 from tests.soak.own_venv import own_venv
 from tests.soak.results import REPO, Result, record
 

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragassay.jobs.storage import open_folder
+from ragassay.jobs.storage.folder import open_folder
 from tests.conftest import example_rows, free_port
 from tests.jobs.conftest import here, manifest, ragassay, read_rows, start, wait_for, write_job
-from tests.jobs.lineage.test_events import Server, server  # noqa: F401
+from tests.jobs.integrations.lineage.test_events import Server, server  # noqa: F401
 from tests.raises import fails
 from tests.soak.results import Result, record
 

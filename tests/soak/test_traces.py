@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ragassay.jobs.ray_session import ray_session
 from ragassay.jobs.run import run_job
+from ragassay.jobs.runtime.ray_session import ray_session
 from tests.corpus.job import without_slm
 from tests.jobs.conftest import read_rows
-from tests.jobs.traces.exports import TOOLS, write_export
-from tests.jobs.traces.stories import stories
-from tests.jobs.traces.test_presets import wanted
+from tests.jobs.integrations.traces.exports import TOOLS, write_export
+from tests.jobs.integrations.traces.stories import stories
+from tests.jobs.integrations.traces.test_presets import wanted
 from tests.soak.results import Result, record
 
 pytestmark = pytest.mark.soak

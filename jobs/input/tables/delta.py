@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs as pafs
 
+from ragassay.jobs.config.sections import Input
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.formats import look_at
 from ragassay.jobs.input.parquet import open_parquet
@@ -20,8 +21,7 @@ from ragassay.jobs.input.tables.places import library, location, storage_options
 from ragassay.jobs.input.tables.projected import CHANGE, INSERT, Projected, projected
 from ragassay.jobs.input.tables.since import AsOf, Growth, Runs, begin_of
 from ragassay.jobs.input.types import plain
-from ragassay.jobs.sections import Input
-from ragassay.jobs.storage import Folder, real_path
+from ragassay.jobs.storage.folder import Folder, real_path
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.source import Source
 

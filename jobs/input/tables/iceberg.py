@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs as pafs
 
-from ragassay.jobs.address import address_of
+from ragassay.jobs.config.sections import Input
+from ragassay.jobs.display.address import address_of
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.formats import look_at
 from ragassay.jobs.input.tables import errors
@@ -17,7 +18,6 @@ from ragassay.jobs.input.tables.delta import NULL
 from ragassay.jobs.input.tables.places import iceberg_properties, library
 from ragassay.jobs.input.tables.projected import projected
 from ragassay.jobs.input.tables.since import AsOf, Growth, Runs, begin_of
-from ragassay.jobs.sections import Input
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.source import Source
 

@@ -5,14 +5,14 @@ from collections.abc import Callable
 
 from pyarrow import fs as pafs
 
+from ragassay.jobs.config.sections import Input
 from ragassay.jobs.input.files import Logs
 from ragassay.jobs.input.tables import errors
 from ragassay.jobs.input.tables.delta import LOG, find_delta
 from ragassay.jobs.input.tables.iceberg import SCHEME, find_iceberg
 from ragassay.jobs.input.tables.lance import VERSIONS, find_lance
 from ragassay.jobs.input.tables.since import Runs
-from ragassay.jobs.sections import Input
-from ragassay.jobs.storage import Folder, open_folder
+from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import InputError
 
 _METADATA = re.compile(r"\.metadata\.json$")

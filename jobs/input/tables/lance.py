@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs as pafs
 
+from ragassay.jobs.config.sections import Input
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.tables import errors
 from ragassay.jobs.input.tables.places import library, location, storage_options
 from ragassay.jobs.input.tables.since import Growth, Runs, begin_of
-from ragassay.jobs.sections import Input
-from ragassay.jobs.storage import Folder, real_path
+from ragassay.jobs.storage.folder import Folder, real_path
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.source import Source
 

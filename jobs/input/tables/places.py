@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ragassay.jobs.input.tables import errors
-from ragassay.jobs.storage import Folder
+from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import InputError
 
 _OPTIONS = {"endpoint_override": "aws_endpoint", "region": "aws_region"}

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from ragassay.jobs.address import address_of
+from ragassay.jobs.config.sections import Input
+from ragassay.jobs.display.address import address_of
 from ragassay.jobs.input.files import LogFile
 from ragassay.jobs.input.tables import errors
-from ragassay.jobs.sections import Input
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.manifest import Run
 

@@ -74,7 +74,7 @@ def test_nothing_heavy_is_imported() -> None:
     code = f"""
 import sys
 sys.argv = ["ragassay", "check", "--fast", *{OPTIONS!r}]
-from ragassay.jobs.front import check, job, rule, show  # the command line's own imports are not looked at here
+from ragassay.jobs.api import check, job, rule, show  # the command line's own imports are not looked at here
 from ragassay.jobs.cli import check as command
 before = sys.modules.keys() & {HEAVY!r}
 command._arrow_without_pandas()

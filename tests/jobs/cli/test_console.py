@@ -10,8 +10,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 from ragassay.jobs.cli.console import our_errors
-from ragassay.jobs.endings import Terminated, end_at_sigterm
-from ragassay.jobs.visible import visible
+from ragassay.jobs.display.visible import visible
+from ragassay.jobs.runtime.endings import Terminated, end_at_sigterm
 from ragassay.pipeline.errors import InputError, Message
 
 HOSTILE = "\x1b[31mred\x1b]0;title\x07 \x9b2J \u202edesrever [bold]b[/bold] :smile: \\[x]"

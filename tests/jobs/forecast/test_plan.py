@@ -8,15 +8,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragassay.jobs.config import Job, make_job
+from ragassay.jobs.config.job import Job, make_job
+from ragassay.jobs.config.sections import Columns
 from ragassay.jobs.forecast import sample
 from ragassay.jobs.forecast.count import Asked, Counted, count_stretches
 from ragassay.jobs.forecast.estimate import Forecast, forecast_lines, forecast_run, rough
 from ragassay.jobs.forecast.sample import read_sample
 from ragassay.jobs.forecast.trial import Trial
 from ragassay.jobs.input import LogFile, Logs, find_logs
-from ragassay.jobs.score.stages import uncertainty_stages
-from ragassay.jobs.sections import Columns
+from ragassay.jobs.scoring.stages import uncertainty_stages
 from ragassay.pipeline.stages.split import Split
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import here, ragassay, write_job

@@ -6,15 +6,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ragassay.jobs.config import Job, make_job
+from ragassay.jobs.config.job import Job, make_job
+from ragassay.jobs.config.sections import Columns
 from ragassay.jobs.forecast.count import USUAL_ANSWER, count_stretches
 from ragassay.jobs.forecast.estimate import Forecast, flagged_share, forecast_lines, forecast_run
 from ragassay.jobs.forecast.sample import read_sample
 from ragassay.jobs.forecast.trial import Trial
 from ragassay.jobs.input import find_logs
-from ragassay.jobs.sections import Columns
-from ragassay.pipeline.explain.prompt import chat_of
-from ragassay.pipeline.explain.purse import about_tokens
+from ragassay.pipeline.reasoning.prompt import chat_of
+from ragassay.pipeline.reasoning.purse import about_tokens
 from ragassay.pipeline.rows import good_rows
 from ragassay.pipeline.slm.served import prompt_of
 from ragassay.pipeline.stages.split import Split

@@ -15,15 +15,15 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.config import Job, load_job, make_job
+from ragassay.jobs.config.job import Job, load_job, make_job
+from ragassay.jobs.config.job_text import parse
+from ragassay.jobs.config.sections import Columns
 from ragassay.jobs.init.choices import Choice, choose_columns
 from ragassay.jobs.init.columns import Column
 from ragassay.jobs.init.findings import Findings, look_at_logs
 from ragassay.jobs.init.names import SYNONYMS, Role, rate_name, show
 from ragassay.jobs.init.run import Machine, render_job
 from ragassay.jobs.input import check_logs, find_logs
-from ragassay.jobs.job_text import parse
-from ragassay.jobs.sections import Columns
 from ragassay.schemas.manifest import FitRecord, Manifest
 from tests.conftest import HANDBOOK, REPO, example_rows, write_logs
 from tests.jobs.conftest import here, read_rows

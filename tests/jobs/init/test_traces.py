@@ -7,15 +7,15 @@ from unittest.mock import Mock
 
 import pytest
 
-from ragassay.jobs.config import load_job
+from ragassay.jobs.config.job import load_job
 from ragassay.jobs.init import traces
 from ragassay.jobs.init.traces import look_at_traces
-from ragassay.jobs.traces.export import Damage, export_files, records
-from ragassay.jobs.traces.source import logs_to_look_at
+from ragassay.jobs.integrations.traces.export import Damage, export_files, records
+from ragassay.jobs.integrations.traces.source import logs_to_look_at
 from tests.conftest import HANDBOOK, REPO, example_rows, write_logs
 from tests.jobs.conftest import here
-from tests.jobs.traces.exports import TOOLS, write_export
-from tests.jobs.traces.stories import stories
+from tests.jobs.integrations.traces.exports import TOOLS, write_export
+from tests.jobs.integrations.traces.stories import stories
 
 TOLD = stories(60, seed=5)
 DATA = REPO.parent / "shared" / "data"

@@ -8,9 +8,8 @@ import pytest
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.input.formats import open_log
 from tests.conftest import example_rows
+from tests.jobs.input.test_logs import load, rows_of
 from tests.raises import raises
-
-from .test_logs import load, rows_of
 
 
 def questions(count: int, start: int = 0) -> list[str]:

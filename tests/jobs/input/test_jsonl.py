@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragassay.jobs.config.sections import Columns
 from ragassay.jobs.input import check_row_ids, check_types, find_logs, jsonl
 from ragassay.jobs.input.formats import open_log
 from ragassay.jobs.input.json_types import DEEPEST, MOST_KEYS, Seen, fitted
-from ragassay.jobs.sections import Columns
 from tests.conftest import example_rows
+from tests.jobs.input.test_logs import load, rows_of
 from tests.raises import raises
-
-from .test_logs import load, rows_of
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 SCALARS = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | TEXTS

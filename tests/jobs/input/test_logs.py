@@ -5,8 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ragassay.jobs.config.sections import Columns
 from ragassay.jobs.input import Logs, check_logs, check_row_ids, find_logs, read_logs
-from ragassay.jobs.sections import Columns
 from tests.conftest import example_rows, write_logs
 from tests.raises import raises, refuses
 

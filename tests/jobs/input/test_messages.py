@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ragassay.jobs.config import Job, make_job
+from ragassay.jobs.config.job import Job, make_job
+from ragassay.jobs.config.sections import Columns
 from ragassay.jobs.input.messages import can_be_messages, talk_of, talks, turns_of
 from ragassay.jobs.output.fingerprint import fingerprint
-from ragassay.jobs.sections import Columns
 from tests.conftest import write_logs
+from tests.jobs.input.test_logs import load, rows_of
 from tests.raises import refuses
-
-from .test_logs import load, rows_of
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6).filter(str.strip)
 TURNS = st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool", "system", "critic"]), TEXT), max_size=7)

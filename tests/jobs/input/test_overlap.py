@@ -5,14 +5,13 @@ from pathlib import Path
 import pytest
 from pyarrow import fs as pafs
 
+from ragassay.jobs.config.sections import Columns
 from ragassay.jobs.input import check_logs, find_logs, refuse_overlap
 from ragassay.jobs.input.files import LogFile, Logs
-from ragassay.jobs.sections import Columns
-from ragassay.jobs.storage import Folder, open_folder
+from ragassay.jobs.storage.folder import Folder, open_folder
 from tests.conftest import example_rows, write_logs
+from tests.jobs.conftest import here, write_job
 from tests.raises import fails, raises
-
-from ..conftest import here, write_job
 
 
 @pytest.fixture

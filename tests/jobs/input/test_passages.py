@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragassay.jobs.config.sections import Columns
 from ragassay.jobs.input.passages import Passages, can_be_context, passages
-from ragassay.jobs.sections import Columns
+from tests.jobs.input.test_logs import load, rows_of
+from tests.jobs.input.test_types import write
 from tests.raises import refuses
-
-from .test_logs import load, rows_of
-from .test_types import write
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 NAMES = ["text", "page_content", "pageContent", "content", "document.content", "passage", "chunk"]

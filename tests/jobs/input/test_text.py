@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragassay.jobs.config.sections import Columns
 from ragassay.jobs.input import check_row_ids
 from ragassay.jobs.input.text import mended, texts
-from ragassay.jobs.sections import Columns
-
-from .test_logs import load, rows_of
-from .test_types import write
+from tests.jobs.input.test_logs import load, rows_of
+from tests.jobs.input.test_types import write
 
 BAD = pa.array([b"fine", b"caf\xe9", None]).view(pa.string())
 

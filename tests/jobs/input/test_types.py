@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragassay.jobs.config.sections import Columns
 from ragassay.jobs.input import check_row_ids, check_types
 from ragassay.jobs.input.types import always_fits, merge_schemas, plain, plain_type
-from ragassay.jobs.sections import Columns
+from tests.jobs.input.test_logs import load, rows_of
 from tests.raises import raises, refuses
-
-from .test_logs import load, rows_of
 
 BASE = {"question": ["Q?"], "context": ["C."], "response": ["A."]}
 BIG = 2**53 + 1

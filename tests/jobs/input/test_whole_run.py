@@ -8,11 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import example_rows, write_logs
+from tests.jobs.conftest import here, manifest, read_rows, write_job
+from tests.jobs.input.test_text import BAD
+from tests.jobs.input.test_types import STRANGE, write
 from tests.raises import fails
-
-from ..conftest import here, manifest, read_rows, write_job
-from .test_text import BAD
-from .test_types import STRANGE, write
 
 VALUES = ["", "__HIVE_DEFAULT_PARTITION__", "a%20b", "50%25", "x%2Fy", "a=b", "ü", "2026-11-01"]
 

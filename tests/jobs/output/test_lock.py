@@ -12,11 +12,11 @@ from typing import Literal
 import pytest
 from pyarrow import fs as pafs
 
-from ragassay.jobs.endings import interruption
 from ragassay.jobs.output import lock
 from ragassay.jobs.output.lease import ConditionalPut, LastPut, lease_of, store_age
 from ragassay.jobs.output.lock import LOCK, locked
-from ragassay.jobs.storage import Folder, open_folder
+from ragassay.jobs.runtime.endings import interruption
+from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import OutputError
 from tests.raises import raises
 from tests.soak.fault_store import KEYS, Store, Weather, s3_store

@@ -11,14 +11,14 @@ import pytest
 from pyarrow import fs as pafs
 from rich.console import Console
 
-from ragassay.jobs.config import Job
+from ragassay.jobs.config.job import Job
 from ragassay.jobs.output import lease, lock
 from ragassay.jobs.output.lock import HOLDER, LOCK, locked
 from ragassay.jobs.output.manifest import write_manifest
 from ragassay.jobs.progress.show import LogFormat, log_as
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.run import RunOptions, commands, score_job
-from ragassay.jobs.storage import Folder, open_folder
+from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import OutputError, OutputInUse
 from ragassay.schemas.manifest import Manifest
 from tests.jobs.conftest import here

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output.partitions import hive_keys, hive_path, partitions
-from ragassay.jobs.storage import open_folder
+from ragassay.jobs.storage.folder import open_folder
 from tests.conftest import example_rows, write_logs
 
 letters = st.characters(codec="utf-8", exclude_characters="/=\0", exclude_categories=["Cs"])

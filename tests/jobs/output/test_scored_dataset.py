@@ -11,7 +11,7 @@ import pytest
 
 from ragassay.jobs.output.scored_dataset import TEXT_ROWS, DataFile, Position, ScoredDataset, open_scored, read_file
 from ragassay.jobs.output.snapshot import VERDICTS_ID, read_snapshot
-from ragassay.jobs.storage import open_folder
+from ragassay.jobs.storage.folder import open_folder
 from ragassay.pipeline.errors import OutputRewritten
 from ragassay.schemas.columns import scored_schema
 from ragassay.schemas.manifest import Manifest, Verdicts

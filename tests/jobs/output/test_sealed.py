@@ -11,19 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from ragassay.jobs.decide.report.record import files_text
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output import sealed
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
 from ragassay.jobs.output.sealed import FILES, seal, sealed_among
+from ragassay.jobs.report.record import files_text
 from ragassay.jobs.run import finalize_job
-from ragassay.jobs.storage import Folder, open_folder
+from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.schemas.manifest import PENDING, SCORED, UNREADABLE, InputFile, Manifest
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import tasks_here
-from tests.jobs.decide.conftest import job as decide_job
-from tests.jobs.decide.conftest import labelled_days, write_output
-from tests.jobs.score.test_register import night
+from tests.jobs.evaluation.conftest import job as decide_job
+from tests.jobs.evaluation.conftest import labelled_days, write_output
+from tests.jobs.scoring.test_register import night
 from tests.raises import raises
 
 

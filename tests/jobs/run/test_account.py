@@ -10,20 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import fs as pafs
 
-from ragassay.jobs.config import make_job
-from ragassay.jobs.escalate.run import Escalated
+from ragassay.jobs.config.job import make_job
 from ragassay.jobs.input import LogFile, Logs
 from ragassay.jobs.run.account import begin_run, end_run, fold_escalation, fold_fit, fold_score, fold_verdicts, open_files
 from ragassay.jobs.run.decide import Written
 from ragassay.jobs.run.fit import Fitted
 from ragassay.jobs.run.plan import PlannedStep, RunOptions, RunPlan, Why
 from ragassay.jobs.run.score import Scored
-from ragassay.jobs.score.balance import Counted
-from ragassay.jobs.score.register import Registration
-from ragassay.jobs.score.selection import Selection
-from ragassay.jobs.storage import Folder
-from ragassay.jobs.verdict.finalize import Finalized
-from ragassay.jobs.verdict.verdicts import Scores, decide
+from ragassay.jobs.scoring.balance import Counted
+from ragassay.jobs.scoring.register import Registration
+from ragassay.jobs.scoring.selection import Selection
+from ragassay.jobs.second_pass.escalate.run import Escalated
+from ragassay.jobs.storage.folder import Folder
+from ragassay.jobs.verdicts.finalize import Finalized
+from ragassay.jobs.verdicts.verdicts import Scores, decide
 from ragassay.schemas.manifest import LEFT, PENDING, SCORED, DriftCheck, Escalation, InputFile, Manifest, Run, Verdicts
 from ragassay.schemas.stats import PartitionStats
 

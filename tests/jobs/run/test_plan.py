@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from ragassay.jobs.config import Job, make_job
+from ragassay.jobs.config.job import Job, make_job
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
 from ragassay.jobs.output.partition_filter import parse_conditions
 from ragassay.jobs.run import Command, RunOptions, RunPlan, make_plan
 from ragassay.jobs.run.account import begin_run
 from ragassay.jobs.run.plan import Why
-from ragassay.jobs.score.backfill import Backfill, Order
-from ragassay.jobs.score.register import check_input
-from ragassay.jobs.storage import open_folder
+from ragassay.jobs.scoring.backfill import Backfill, Order
+from ragassay.jobs.scoring.register import check_input
+from ragassay.jobs.storage.folder import open_folder
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
 from ragassay.schemas.manifest import LEFT, PENDING, SCORED, Manifest, Run, Verdicts
 from tests.conftest import example_rows, write_logs
-from tests.jobs.score.test_checkpoint import commit
+from tests.jobs.scoring.test_checkpoint import commit
 
 JOB = make_job({"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
 CASCADE = JOB.model_copy(update={"escalate": make_job({"escalate": {"to": {"name": "larger"}, "share": 0.1}}).escalate})

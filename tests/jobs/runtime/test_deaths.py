@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import pytest
 from ray.exceptions import OutOfMemoryError, RayActorError
 
-from ragassay.jobs.ray_session import our_error
 from ragassay.jobs.runtime import deaths
 from ragassay.jobs.runtime.counts import Board, Counts
 from ragassay.jobs.runtime.deaths import explain_death
+from ragassay.jobs.runtime.ray_session import our_error
 from ragassay.pipeline.slm.config import Replicas, Slm
 from ragassay.pipeline.stages.served import ServedScorer
 from ragassay.pipeline.stages.split import Split

@@ -21,11 +21,11 @@ from ragassay.pipeline.detectors.ner import load_ner
 from ragassay.pipeline.detectors.novelty import Novelty
 from ragassay.pipeline.detectors.terms import content_terms
 from ragassay.pipeline.rows import Row
-from ragassay.pipeline.split import load_splitter, split
 from ragassay.pipeline.stages.detect import Detect
+from ragassay.pipeline.text.split import load_splitter, split
 from ragassay.schemas.columns import logs_schema
 from tests.pipeline.detectors.test_named import odd_texts
-from tests.pipeline.test_split import texts as odd_responses
+from tests.pipeline.text.test_split import texts as odd_responses
 from tests.raises import raises
 
 odd = odd_texts() | odd_responses

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from ragassay.jobs.config import make_job
-from ragassay.jobs.tune.adapter import write_adapter
-from ragassay.jobs.tune.train import Look, Recipe
+from ragassay.jobs.config.job import make_job
+from ragassay.jobs.training.adapter import write_adapter
+from ragassay.jobs.training.train import Look, Recipe
 from ragassay.pipeline.engines.adapter import BUNDLED
 from ragassay.pipeline.engines.prepare import own_adapter, prepare_slm, weights_identity
 from ragassay.pipeline.engines.weights import identity
@@ -20,7 +20,7 @@ from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import check_template
 from ragassay.pipeline.token_tree.attention import NAME, register
 from ragassay.pipeline.token_tree.tree import grow
-from ragassay.pipeline.tune.lora import label_logprobs, load_for_training
+from ragassay.pipeline.training.lora import label_logprobs, load_for_training
 from tests.raises import raises, refuses
 
 PROMPT = "{% for p in context %}{{ p }}{% endfor %} {{ question }} {{ sentence }} True?"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ragassay.jobs.config import Job, make_job, with_dtypes
+from ragassay.jobs.config.job import Job, make_job, with_dtypes
 from ragassay.jobs.output.fingerprint import check_fingerprint, fingerprint
 from ragassay.pipeline.engines import dtype
 from ragassay.pipeline.engines.dtype import cpu_dtype_of, dtype_of

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ragassay.jobs.config import make_job
-from ragassay.jobs.score.stages import slm_stages, split_stage
+from ragassay.jobs.config.job import make_job
+from ragassay.jobs.scoring.stages import slm_stages, split_stage
 from ragassay.pipeline.engines.adapter import trained_with
 from ragassay.pipeline.slm.config import TRAINED
 from tests.conftest import run_stages

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ragassay.jobs.config import make_job
+from ragassay.jobs.config.job import make_job
 from ragassay.pipeline.members import Value, scores_of
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm

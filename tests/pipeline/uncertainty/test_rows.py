@@ -154,7 +154,7 @@ def test_log_text_is_never_a_control_token(tokenizer: Any, encoder: PromptEncode
 
 
 def test_members_are_read_together_where_only_the_score_differs() -> None:
-    from ragassay.jobs.config import make_job
+    from ragassay.jobs.config.job import make_job
 
     several = [
         {"name": "a"}, {"name": "b", "score": "perplexity", "in_ensemble": True}, {"name": "c", "window": 10},
@@ -179,7 +179,7 @@ def test_members_are_read_together_where_only_the_score_differs() -> None:
     ],
 )
 def test_faults_are_named(settings: dict[str, Any], says: str) -> None:
-    from ragassay.jobs.config import make_job
+    from ragassay.jobs.config.job import make_job
 
     with refuses(says):
         make_job({"uncertainty": [{"name": "a", **settings}]})

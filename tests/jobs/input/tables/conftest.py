@@ -5,8 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from ragassay.jobs.config.sections import Columns, Input
 from ragassay.jobs.input import Logs, check_logs, check_row_ids, find_logs, read_logs
-from ragassay.jobs.sections import Columns, Input
 from ragassay.schemas.manifest import Run
 from tests.conftest import example_rows
 

@@ -10,15 +10,14 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyarrow import fs as pafs
 
+from ragassay.jobs.config.sections import Input
 from ragassay.jobs.input import find_logs, refuse_overlap, same_place
 from ragassay.jobs.input.tables.delta import find_delta, parse_commit
 from ragassay.jobs.input.tables.places import location, storage_options
-from ragassay.jobs.sections import Input
-from ragassay.jobs.storage import Folder, open_folder
+from ragassay.jobs.storage.folder import Folder, open_folder
 from tests.conftest import write_logs
+from tests.jobs.input.tables.conftest import ids, load, ran, rows_of, table
 from tests.raises import raises
-
-from .conftest import ids, load, ran, rows_of, table
 
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 
@@ -156,8 +155,8 @@ def test_columns_that_came_later_are_null_before(tmp_path: Path) -> None:
     rows = rows_of(load(path))
     assert [row["region"] for row in rows] == [None] * 6 + ["eu"] * 6 and rows[0]["question"] is None and rows[6]["question"]
     with raises("input.missing-ids", rows=6, column="region"):
+        from ragassay.jobs.config.sections import Columns
         from ragassay.jobs.input import check_row_ids
-        from ragassay.jobs.sections import Columns
 
         logs = load(path)
         check_row_ids(logs, logs.files, Columns(row_id="region"))

@@ -17,9 +17,8 @@ from pyiceberg.types import NestedField, StringType
 from ragassay.jobs.input import Logs, find_logs
 from ragassay.jobs.input.tables.iceberg import Scan
 from ragassay.schemas.manifest import Run
+from tests.jobs.input.tables.conftest import ids, load, ran, rows_of, table
 from tests.raises import raises
-
-from .conftest import ids, load, ran, rows_of, table
 
 URI = "iceberg://test/rag.logs"
 Find = Callable[..., Logs]

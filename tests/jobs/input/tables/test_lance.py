@@ -5,9 +5,8 @@ from pathlib import Path
 import lance
 
 from ragassay.jobs.input.formats import open_log
+from tests.jobs.input.tables.conftest import ids, load, ran, table
 from tests.raises import raises
-
-from .conftest import ids, load, ran, table
 
 
 def append(path: Path, first: int) -> None:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragassay.jobs.config.sections import Input
 from ragassay.jobs.input.files import LogFile
 from ragassay.jobs.input.tables.since import Begin, Growth, begin_of
-from ragassay.jobs.sections import Input
 from ragassay.schemas.manifest import Left, Run
 from ragassay.schemas.source import Source
 from tests.raises import raises

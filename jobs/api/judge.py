@@ -1,0 +1,83 @@
+"""Judge a table in this process: the numbers that a run over it gives, without files and without Ray."""
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from ragassay.jobs.api.in_process import load, through
+from ragassay.jobs.api.progress import Progress
+from ragassay.jobs.api.rows import NAME, log_rows, table_logs, with_verdicts
+from ragassay.jobs.config.job import Job, with_dtypes
+from ragassay.jobs.input.check_values import check_ids
+from ragassay.jobs.output.fingerprint import fingerprint
+from ragassay.jobs.scoring.frequencies import SAMPLE_ROWS, table_frequencies
+from ragassay.jobs.scoring.register import check_input
+from ragassay.jobs.scoring.stages import stages
+from ragassay.jobs.verdicts.finalize import response_scores
+from ragassay.jobs.verdicts.fit import stats_of
+from ragassay.jobs.verdicts.languages import languages_of, settle_languages
+from ragassay.jobs.verdicts.parts import calibration_of
+from ragassay.jobs.verdicts.verdicts import decide, share_threshold
+from ragassay.pipeline.stages.finalize import VerdictSettings
+from ragassay.pipeline.stages.stage import Stage
+from ragassay.pipeline.text.redact import redaction_of
+from ragassay.pipeline.verdict.exact_quantile import Cells, cells_of
+
+ROWS = 64
+"""Rows that go through the stages at a time."""
+
+
+def judge_table(job: Job, table: pa.Table, progress: Progress) -> pa.Table:
+    """Judge rows, as `ragassay run` does: by the bundled calibration, a file, or moments and threshold of the table itself.
+
+    Args:
+        job: The job; a cascade's judge is not asked.
+        table: Question, context and response under the names of the job's `columns`, and whatever else.
+        progress: Told how far it is.
+
+    Returns:
+        The same rows in the same order, with the columns of `scored/`. A row that can't be scored has a status that says why.
+
+    Raises:
+        RagassayError: A column is missing or of a wrong type, a model can't be used, or nothing can be fitted.
+    """
+    job = with_dtypes(job)
+    check_input(job, table_logs(table))
+    rows = log_rows(table, job.columns, redaction_of(job.redact))
+    if job.columns.row_id in table.column_names:
+        check_ids(NAME, rows["row_id"].to_pylist(), job.columns)
+    frequencies = None
+    if job.detectors:
+        progress.tell("counting words")
+        frequencies = table_frequencies([rows], job.splitter, SAMPLE_ROWS)
+    scoring = settle_languages(job, fingerprint(job))
+    steps = load(stages(scoring, (lambda: known) if (known := frequencies) else None), progress.tell)
+    raw = pa.concat_tables(_scored(steps, rows, progress))
+    progress.tell("deciding")
+    return with_verdicts(raw, _settings(job, raw))
+
+
+def _scored(steps: Sequence[Stage], rows: pa.Table, progress: Progress) -> Iterator[pa.Table]:
+    for start in range(0, rows.num_rows, ROWS):
+        part = rows.slice(start, ROWS)
+        yield through(steps, part, progress.tell)
+        progress.advance(part.num_rows)
+
+
+def _settings(job: Job, raw: pa.Table) -> VerdictSettings:
+    """How the rows' scores become verdicts; of a table, everything is one partition."""
+    batches = raw.select(["members", "status", "sentences"]).combine_chunks().to_batches()
+    stats: Mapping[str, Any] = {"": stats_of(batches, job.values)}
+    calibration = calibration_of(job, fingerprint(job))
+    decided = decide(job, calibration, f"judge-{secrets.token_hex(3)}", stats, [""])
+    settings = replace(decided.settings, languages=languages_of(job, fingerprint(job), calibration))
+
+    def look(low: int, high: int) -> Iterator[Cells]:
+        for scores in response_scores(batches, settings):
+            yield cells_of(scores, low, high)
+
+    threshold = decided.threshold or share_threshold(job.threshold, look)
+    return replace(settings, threshold=threshold.value)

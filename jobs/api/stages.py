@@ -1,0 +1,78 @@
+"""The stages of a job for rows that are judged one by one: from the user's columns to a verdict, whoever runs them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+
+from ragassay.jobs.api.rows import log_rows, with_verdicts
+from ragassay.jobs.api.rule import Judging
+from ragassay.jobs.config.job import Job
+from ragassay.jobs.scoring.frequencies import context_frequencies
+from ragassay.jobs.scoring.stages import stages
+from ragassay.jobs.verdicts.languages import with_languages
+from ragassay.pipeline.detectors.frequencies import Frequencies
+from ragassay.pipeline.stages.detect import Detect
+from ragassay.pipeline.stages.stage import Stage
+from ragassay.pipeline.text.language import row_languages
+from ragassay.pipeline.text.redact import redaction_of
+from ragassay.schemas.columns import LOGS, SCORED_FIELDS
+
+
+@dataclass
+class FunctionStage(Stage):
+    """A light stage that calls a function; its other attributes are those of `Stage`.
+
+    Attributes:
+        call: The function.
+    """
+
+    name: str
+    call: Callable[[pa.Table], pa.Table]
+    columns_in: tuple[str, ...]
+    columns_out: pa.Schema
+    fault_prefix: str | None = None
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Call it."""
+        return self.call(table)
+
+
+def row_stages(job: Job, by: Judging) -> list[Stage]:
+    """From question, context and response to a verdict, a row at a time: no row's depends on another's.
+
+    Args:
+        job: The job.
+        by: How its rows are judged.
+    """
+    judge = partial(with_verdicts, settings=by.settings)
+    verdict = FunctionStage("verdict", judge, ("members", "status", "sentences", "error"), pa.schema(SCORED_FIELDS))
+    return [*scoring_stages(with_languages(job, by.settings.languages), by.frequencies), verdict]
+
+
+def scoring_stages(job: Job, frequencies: Frequencies | None) -> list[Stage]:
+    """Those of them before the verdict.
+
+    Args:
+        job: The job.
+        frequencies: Document frequencies; None has each row judged by those of its own context.
+    """
+    to_logs = partial(log_rows, columns=job.columns, redaction=redaction_of(job.redact))
+    scoring = stages(job, None if frequencies is None else lambda: frequencies)
+    if frequencies is None:
+        scoring = [_alone(stage) if isinstance(stage, Detect) else stage for stage in scoring]
+    return [FunctionStage("read", to_logs, (), LOGS), *scoring]
+
+
+def _alone(detect: Detect) -> FunctionStage:
+    """The detectors, each row by the word frequencies of its own context: as a run over that row alone has them."""
+    call = partial(_detect_alone, detect)
+    return FunctionStage(detect.name, call, detect.columns_in, detect.columns_out, detect.fault_prefix)
+
+
+def _detect_alone(detect: Detect, table: pa.Table) -> pa.Table:
+    contexts = zip(row_languages(table, detect.language, detect.language_column), table["context"].to_pylist(), strict=True)
+    own = [partial(context_frequencies, [context], code) for code, context in contexts]
+    found = [replace(detect, frequencies=counted)(table.slice(i, 1)) for i, counted in enumerate(own)]
+    return pa.concat_tables(found) if found else table

@@ -1,0 +1,1 @@
+"""Bundled data: demo logs, the handbook that they are about, and written test items."""

@@ -1,0 +1,1 @@
+"""What commands show: lines, tables, and log text made safe to print."""

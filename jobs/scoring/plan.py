@@ -1,0 +1,39 @@
+"""Plan 1, `score`: logs -> sentences -> one pool of actors a SLM -> detectors -> raw Parquet, resumable."""
+
+from rich.console import Console
+
+from ragassay.jobs.config.job import Job
+from ragassay.jobs.progress.task import task
+from ragassay.jobs.runtime.dataflow import Sink, run_plan
+from ragassay.jobs.scoring.checkpoint import CHECKPOINT, open_groups
+from ragassay.jobs.scoring.datasource import open_rows
+from ragassay.jobs.scoring.frequencies import ensure_frequencies
+from ragassay.jobs.scoring.progress import progress
+from ragassay.jobs.scoring.selection import Selection
+from ragassay.jobs.scoring.stages import carried_columns, drop_stages, stages
+from ragassay.jobs.storage.folder import Folder
+from ragassay.schemas.columns import raw_schema
+
+
+def score_files(job: Job, selection: Selection, output: Folder, committed: int, console: Console) -> None:
+    """Score files and write their rows to `raw/`, one row a response, partitioned as the input.
+
+    Rows that an earlier, broken run has committed are not scored again.
+
+    Args:
+        job: The job.
+        selection: The files to score, and which of their rows.
+        output: The output folder.
+        committed: How many rows an earlier run has committed.
+        console: Where progress goes.
+    """
+    logs = selection.logs
+    with task(console, "reading", "contexts"):  # of the whole input, so that a budget changes no value
+        frequencies = ensure_frequencies(job, logs, dict(enumerate(logs.files)), output) if job.detectors else None
+    output.fs.create_dir(output.path("raw"), recursive=True)
+    groups = open_groups(output, logs.fs, selection.with_rows, selection.samples)
+    if any(groups.values()):
+        sink = Sink(output, "raw", logs.partition_keys, raw_schema(carried_columns(job, logs)), CHECKPOINT)
+        steps = [*stages(job, frequencies), *drop_stages(job, logs)]
+        with progress(steps, selection.rows, committed, console) as board:
+            run_plan(open_rows(job, selection, groups), steps, sink, job.block_mib, board, selection.deadline)

@@ -1,0 +1,268 @@
+"""The cascade: choose doubtful responses, put them to the judge, and let it decide those that it could."""
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+
+import numpy as np
+from rich.console import Console
+
+from ragassay.jobs.config.job import Job
+from ragassay.jobs.output.partitions import hive_path
+from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, open_scored
+from ragassay.jobs.output.sidecar import escalations
+from ragassay.jobs.output.snapshot import judged_id
+from ragassay.jobs.progress.task import advance, expect, task
+from ragassay.jobs.runtime.clean_output import clean_task
+from ragassay.jobs.runtime.dataflow import run_plan
+from ragassay.jobs.runtime.resources import DRIVER_CPUS
+from ragassay.jobs.scoring.progress import progress
+from ragassay.jobs.scoring.register import check_slm
+from ragassay.jobs.scoring.stages import slm_stage
+from ragassay.jobs.second_pass.escalate import errors
+from ragassay.jobs.second_pass.escalate.apply import Applied, apply_file
+from ragassay.jobs.second_pass.escalate.candidates import Candidates, before, candidates, choose
+from ragassay.jobs.second_pass.escalate.written import Outcomes, drop_superseded, outcomes, spent
+from ragassay.jobs.second_pass.scored_rows import by_file, chosen_rows
+from ragassay.jobs.storage.folder import Folder
+from ragassay.jobs.verdicts.judged import judged_partitions
+from ragassay.pipeline.arrays import Ints
+from ragassay.pipeline.cascade.config import Escalate
+from ragassay.pipeline.cascade.dynamic import Segment
+from ragassay.pipeline.errors import OutputError
+from ragassay.pipeline.stages.escalate import FromJudge, ToJudge
+from ragassay.pipeline.stages.stage import Stage
+from ragassay.schemas.columns import Status
+from ragassay.schemas.escalated import ESCALATED, escalated_key, escalated_place, escalated_schema
+from ragassay.schemas.manifest import Escalation, JudgeRecord, Manifest
+
+SERVED_BLOCK_MIB = 0.5
+"""A block of rows for a served judge is no larger: what a run that is killed has under way is paid for, and lost."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The responses that the judge is to decide.
+
+    Attributes:
+        judge: Who it is.
+        pending: Partitions of `scored/` that they were chosen from, as on disk.
+        scored: Scored responses in these.
+        keys: `row_key` of each response that the judge decides, those that it was asked about before among them.
+        wanted: Those that it is still to be asked about, by their files.
+        started: When choosing began (`time.perf_counter()`).
+    """
+
+    judge: JudgeRecord
+    pending: list[str]
+    scored: int
+    keys: Ints
+    wanted: dict[DataFile, Ints]
+    started: float
+
+
+@dataclass(frozen=True)
+class Escalated:
+    """What an escalation did to `scored/`.
+
+    Attributes:
+        record: What the manifest says of it; without its time.
+        partitions: Those that it chose from, as they stand on disk.
+        flagged: Hive path of each partition that was written anew -> its hallucinated responses.
+        verdicts_id: Id of the verdicts in these.
+        rise: Number of an input file -> how many more of its responses are hallucinated than before.
+    """
+
+    record: Escalation
+    partitions: list[str]
+    flagged: dict[str, int]
+    verdicts_id: str
+    rise: Counter[int] = field(default_factory=Counter)
+
+
+def choose_responses(job: Job, output: Folder, manifest: Manifest, *, anew: bool) -> Chosen:
+    """Choose the responses to escalate from what has verdicts and was not escalated yet; first clear up after a killed run.
+
+    Args:
+        job: Its `escalate` says what is asked of whom.
+        output: The output folder, finalised and locked.
+        manifest: Its manifest.
+        anew: Choose again from partitions that were escalated by another `when` or `share`.
+
+    Raises:
+        RagassayError: See `pipeline.errors`.
+    """
+    started, escalate = time.perf_counter(), job.escalate
+    assert escalate is not None
+    judge = JudgeRecord(escalate.to.name, escalate.to.value, escalate.to.suspicious_below, escalate.identity())
+    advice = f"move {output.uri_of(ESCALATED)} away and run `ragassay finalize {output.uri}` with the job file first"
+    then = asdict(manifest.judge) if manifest.judge else None
+    escalations(output).refuse_other_settings(then, asdict(judge), "the verdicts of a judge", advice)
+    escalations(output).clear()
+    drop_superseded(output)
+    pending = not_escalated(output, manifest, escalate if anew else None)
+    found = candidates(pending, escalate, job.values)
+    known = outcomes(output)
+    _refuse_other_verdicts(output, found, known)
+    earlier = open_scored(output).only(manifest.finalized).without(map(hive_path, pending.partitions))
+    chosen = choose(found, escalate, before(earlier, escalate, job.values) if escalate.threshold else Segment())
+    asked_before = known.keys[np.isin(known.keys, found.keys) | known.failed]
+    keys = np.union1d(found.keys[chosen], asked_before)
+    return Chosen(judge, list(pending.partitions), len(found.keys), keys, wanted_rows(found, chosen, known, earlier), started)
+
+
+def ask_judge(job: Job, output: Folder, run_id: str, wanted: Mapping[DataFile, Ints], console: Console) -> None:
+    """Put responses to the judge; its answers are written to `escalated/`.
+
+    Args:
+        job: Its `escalate` says what is asked of whom.
+        output: The output folder, locked; its manifest names this judge. Ray is running.
+        run_id: Of the run that asks.
+        wanted: The responses, by their files.
+        console: Where progress goes.
+
+    Raises:
+        RagassayError: See `pipeline.errors`; no answer that is committed is lost, the same command goes on where it stopped.
+    """
+    escalate = job.escalate
+    assert escalate is not None
+    if not escalate.to.engine.SERVED:
+        check_slm(escalate.to)
+    rows = sum(map(len, wanted.values()))
+    console.print(f"{rows} responses to put to the judge")
+    names = {key: escalated_key(key) for file in wanted for key in file.keys}
+    sink = escalations(output).sink(list(names.values()), escalated_schema(names.values()))
+    block_mib = min(job.block_mib, SERVED_BLOCK_MIB) if escalate.to.engine.SERVED else job.block_mib
+    stages = judge_stages(job, escalate, run_id)
+    with progress(stages, rows, 0, console) as board:
+        run_plan(chosen_rows(output, wanted, names), stages, sink, block_mib, board)
+    drop_superseded(output)
+
+
+def apply_decisions(job: Job, output: Folder, manifest: Manifest, chosen: Chosen, console: Console) -> Escalated:
+    """Put the judge's decisions into `scored/`, and count what it decided and what that cost.
+
+    Args:
+        job: Its `escalate` says what an answer costs.
+        output: The output folder, finalised and locked; Ray is running.
+        manifest: Its manifest; its last run is this one.
+        chosen: The responses, which the judge was asked about.
+        console: Where progress goes.
+
+    Raises:
+        BalanceError: A row that was to be judged has not exactly one outcome.
+    """
+    escalate = job.escalate
+    assert escalate is not None
+    touched = list(dict.fromkeys([*chosen.pending, *(file.partition for file in chosen.wanted)]))
+    record = _account(output, manifest, escalate, chosen)
+    verdicts_id = judged_id(manifest.runs[-1].run_id)
+    with task(console, "deciding", "escalated", unit="partitions"):
+        flagged, changed, rise = _apply(output, manifest, touched, chosen.keys, verdicts_id)
+    return Escalated(replace(record, changed=changed), chosen.pending, flagged, verdicts_id, rise)
+
+
+def not_escalated(output: Folder, manifest: Manifest, under: Escalate | None = None) -> ScoredDataset:
+    """Partitions of `scored/` that have verdicts and were not escalated; all, where `escalated/` was moved away.
+
+    Args:
+        output: The output folder.
+        manifest: Its manifest.
+        under: Also those that were escalated by another `when` or `share` than this one's.
+    """
+    moved = manifest.judge is not None and not output.list(ESCALATED, ".parquet")
+    done = {} if moved else manifest.escalated
+    if under is not None:
+        records = {run.run_id: run.escalation for run in manifest.runs}
+        ways = {run_id: (record.when, record.share) for run_id, record in records.items() if record is not None}
+        done = {place: run_id for place, run_id in done.items() if ways.get(run_id) == (under.when, under.share)}
+    return open_scored(output).only(manifest.finalized).without(done)
+
+
+def judge_stages(job: Job, escalate: Escalate, run_id: str = "") -> list[Stage]:
+    """The stages of the plan: the judge's own, as that of any SLM, between two that fit it to its source and its sink."""
+    return [
+        ToJudge(),
+        slm_stage(job, escalate.to, (escalate.to.replicas,)),
+        FromJudge(run_id),
+    ]
+
+
+def _refuse_other_verdicts(output: Folder, found: Candidates, known: Outcomes) -> None:
+    """Refuse verdicts of a judge of whose answers `escalated/` holds none any more: only `finalize` can take them back."""
+    gone = found.judged & ~np.isin(found.keys, known.keys)
+    if gone.any():
+        raise OutputError(errors.ANSWERS_GONE, verdicts=int(gone.sum()), output=output.uri, folder=ESCALATED)
+
+
+def wanted_rows(found: Candidates, chosen: Ints, known: Outcomes, earlier: ScoredDataset) -> dict[DataFile, Ints]:
+    """The rows to ask about, by their files: those chosen that have no outcome, and errors of any night."""
+    asked = np.isin(found.keys, known.keys[known.failed])
+    asked[chosen] |= ~np.isin(found.keys[chosen], known.keys)
+    wanted = by_file(found.files, found.file_numbers[asked], found.keys[asked])
+    for place, part in earlier.partitions.items():
+        again = known.keys[known.failed & known.of(hive_path(escalated_place(place)))]
+        if len(again):
+            wanted |= dict.fromkeys(part.files, again)
+    return wanted
+
+
+def _account(output: Folder, manifest: Manifest, escalate: Escalate, chosen: Chosen) -> Escalation:
+    """The record of an escalation, from what stands in `escalated/`.
+
+    Raises:
+        BalanceError: A row that was to be judged has not exactly one outcome.
+    """
+    keys, judge = chosen.keys, chosen.judge
+    there = outcomes(output).keys
+    escalations(output).check_outcomes(keys, there[np.isin(there, keys)])
+    counted = [run.run_id for run in manifest.runs if run.escalation is not None]
+    statuses, used, asked = spent(output, keys, counted)
+    dollars = None
+    if escalate.price is not None:  # an answer is one token
+        dollars = escalate.price.of(used["tokens_computed"] - used["prompts"], used["prompts"])
+    return Escalation(
+        judge.name,
+        escalate.when,
+        escalate.share,
+        judge.identity,
+        partitions=sorted(map(hive_path, chosen.pending)),
+        scored=chosen.scored,
+        chosen=len(keys),
+        decided=statuses.pop(Status.OK.value, 0),
+        failed=dict(statuses),
+        asked=asked,
+        usage=used,
+        dollars=dollars,
+    )
+
+
+def _apply(
+    output: Folder, manifest: Manifest, places: Sequence[str], keys: Ints, verdicts_id: str
+) -> tuple[dict[str, int], int, Counter[int]]:
+    """Put the decisions into partitions of `scored/`.
+
+    Returns:
+        Hallucinated responses of each that was written, by hive path; verdicts that changed; `Escalated.rise`.
+    """
+    import ray
+
+    remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(apply_file))
+    scored, judged = open_scored(output).partitions, judged_partitions(output, manifest, places)
+    tasks = {
+        p: [remote.remote(output.fs, file, judged[p], keys, verdicts_id) for file in scored[p].files]
+        for p in places
+        if judged[p].files
+    }
+    flagged: dict[str, int] = {}
+    changed, rise = 0, Counter[int]()
+    expect(len(tasks), "partitions")
+    for place, parts in tasks.items():
+        done: list[Applied] = [ray.get(part) for part in parts]
+        advance(1, "partitions")
+        flagged[hive_path(place)] = sum(part.flagged for part in done)
+        changed += sum(part.changed for part in done)
+        for part in done:
+            rise.update(part.rise)
+    return flagged, changed, rise

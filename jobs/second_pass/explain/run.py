@@ -1,0 +1,197 @@
+"""`explain`: choose flagged sentences, ask about them, write what came, and account for every one."""
+
+import math
+import os
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from ragassay.jobs.config.job import Job
+from ragassay.jobs.output.lock import locked
+from ragassay.jobs.output.manifest import read_manifest, write_manifest
+from ragassay.jobs.output.sidecar import explanations
+from ragassay.jobs.output.snapshot import Snapshot, read_snapshot
+from ragassay.jobs.progress.task import task
+from ragassay.jobs.runtime.counts import open_board
+from ragassay.jobs.runtime.dataflow import needed_resources, run_plan
+from ragassay.jobs.runtime.ray_session import ray_session
+from ragassay.jobs.second_pass.explain import errors
+from ragassay.jobs.second_pass.explain.account import count, fill_purse
+from ragassay.jobs.second_pass.explain.answers import AnswerFiles, answers_folder, written_answers
+from ragassay.jobs.second_pass.explain.choose import FlaggedRows, choose, flagged_rows
+from ragassay.jobs.second_pass.explain.written import entries, take_out
+from ragassay.jobs.second_pass.scored_rows import by_file, chosen_rows
+from ragassay.jobs.storage.folder import Folder
+from ragassay.pipeline.arrays import Ints
+from ragassay.pipeline.engines.server import Caller, Server, api_key
+from ragassay.pipeline.errors import ConfigError
+from ragassay.pipeline.reasoning.config import Reasoner, settled
+from ragassay.pipeline.reasoning.strategy import Strategy
+from ragassay.pipeline.stages.explain import Explainer
+from ragassay.schemas.explained import Explained
+from ragassay.schemas.explanations import explanations_schema, key_name
+from ragassay.schemas.manifest import Manifest
+
+LOCK = "_lock-explain"
+"""Held while explanations are made, which takes hours: runs need not wait for it."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What is explained, and what that may cost.
+
+    Attributes:
+        sentences: Flagged sentences at most, of the whole output: the same command asks nothing twice. None takes every one.
+        stratify: Column of which every value gets its part, by chance; None takes the worst responses first.
+        seed: Of that chance.
+        dollars: US dollars that this run may spend; None sets no limit.
+    """
+
+    sentences: int | None = None
+    stratify: str | None = None
+    seed: int = 0
+    dollars: float | None = None
+
+
+def explain_output(
+    job: Job,
+    output: Folder,
+    manifest: Manifest,
+    strategy: Strategy | None,
+    budget: Budget,
+    console: Console,
+    wait: float = 0.0,
+) -> Explained:
+    """Explain flagged sentences of an output folder, and write `explanations/`.
+
+    Args:
+        job: Its `explain` says who explains.
+        output: The output folder, finalised; nobody else explains it meanwhile (LOCK).
+        manifest: Its manifest, which gets a record of the run, here and on disk.
+        strategy: How the model may disagree; None takes the job's.
+        budget: What is explained.
+        console: Where progress goes.
+        wait: Seconds to wait for a run that holds the manifest. At the end, when all is paid for, it waits as long as it takes.
+
+    Returns:
+        The run's record.
+
+    Raises:
+        RagassayError: See `pipeline.errors`; no answer is lost, the same command goes on where it stopped.
+    """
+    reasoner = _reasoner(job, budget)
+    strategy = strategy or reasoner.strategy
+    started, now = time.perf_counter(), datetime.now(UTC)
+    run_id = f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+
+    def explain(snapshot: Snapshot, _: Manifest) -> Explained:
+        run = Explained(run_id, now.isoformat(timespec="seconds"), strategy, reasoner.model)
+        _explain(job, reasoner, output, snapshot, manifest, run, budget, console, wait)
+        run.seconds = round(time.perf_counter() - started, 3)
+        run.finished = datetime.now(UTC).isoformat(timespec="seconds")
+        _record(output, manifest, lambda known: known.explained.append(run), math.inf, console)
+        explanations(output, strategy).drop_checkpoint()
+        AnswerFiles(output, strategy).settle({entry["request"] for _, entry in entries(output, strategy)})
+        return run
+
+    # A run may give other verdicts meanwhile. If that leaves flags without explanations, it is done again, and asks only those.
+    return read_snapshot(output, explain, whole=False)
+
+
+def _explain(
+    job: Job,
+    reasoner: Reasoner,
+    output: Folder,
+    snapshot: Snapshot,
+    manifest: Manifest,
+    run: Explained,
+    budget: Budget,
+    console: Console,
+    wait: float,
+) -> None:
+    """Explain, and count in the run's record what came of it."""
+    strategy = Strategy(run.strategy)
+    flagged = flagged_rows(snapshot, budget.stratify)
+    snapshot.check()
+    chosen = choose(flagged, budget.sentences, budget.stratify is not None, budget.seed)
+    identity = {**reasoner.engine.weights(reasoner), **reasoner.identity(strategy)}
+    dataset = explanations(output, strategy)
+    advice = f"move {output.address_of(dataset.folder)} away"
+    dataset.refuse_other_settings(manifest.reasoners.get(strategy), identity, f"explanations ({strategy})", advice)
+    dataset.clear()
+    sentences = dict(zip(flagged.keys.tolist(), flagged.sentences, strict=True))
+    stay = take_out(output, strategy, sentences, set(flagged.keys[chosen].tolist()), AnswerFiles(output, strategy).keep)
+    todo = chosen[~np.isin(flagged.keys[chosen], np.array(sorted(stay), dtype=np.int64))]
+    run.flagged = {"responses": len(flagged.keys), "sentences": int(flagged.counts.sum())}
+    run.chosen = {"responses": len(chosen), "sentences": int(flagged.counts[chosen].sum())}
+    if len(todo):
+        _record(output, manifest, lambda known: known.reasoners.update({strategy: identity}), wait, console)
+        size = int(flagged.counts[todo].sum())
+        console.print(f"{size} flagged sentences of {len(todo)} responses to explain")
+        stage = _stage(reasoner, strategy, identity, run.run_id, output, budget)
+        with ExitStack() as ray:
+            with task(console, "loading", "Ray"):
+                ray.enter_context(ray_session(job, *needed_resources([stage])))
+            _run(job, output, flagged, todo, stage, strategy, console, size)
+    count(output, manifest, run, reasoner, {key: sentences[key] for key in flagged.keys[chosen].tolist()})
+
+
+def _record(output: Folder, manifest: Manifest, change: Callable[[Manifest], None], wait: float, console: Console) -> None:
+    """Change the manifest as it is by now: runs may have changed it since it was read."""
+    with locked(output, "explain", wait, console):
+        now = read_manifest(output)
+        change(now)
+        write_manifest(output, now)
+    change(manifest)
+
+
+def _reasoner(job: Job, budget: Budget) -> Reasoner:
+    if job.explain is None:
+        raise ConfigError(errors.NO_REASONER)
+    if budget.dollars is not None and job.explain.price is None:
+        raise ConfigError(errors.NO_PRICE)
+    if budget.dollars is not None and (job.explain.replicas.max > 1 or not isinstance(job.explain.engine, Server)):
+        raise ConfigError(errors.BUDGET_OF_SEVERAL)
+    if isinstance(job.explain.engine, Server):
+        api_key(Caller("explain", job.explain.model, job.explain.engine))  # before anything is touched
+    return settled(job.explain)
+
+
+def _stage(
+    reasoner: Reasoner, strategy: Strategy, identity: Mapping[str, Any], run_id: str, output: Folder, budget: Budget
+) -> Explainer:
+    threads = getattr(reasoner.engine, "threads", None) or max(1, (os.cpu_count() or 1) // reasoner.replicas.max)
+    purse = None
+    if budget.dollars is not None:
+        purse = partial(fill_purse, output, strategy, reasoner, budget.dollars)
+    answers = partial(AnswerFiles, output, strategy, written_answers(output, strategy))
+    return Explainer(reasoner, strategy, dict(identity), run_id, threads, answers, purse)
+
+
+def _run(
+    job: Job,
+    output: Folder,
+    flagged: FlaggedRows,
+    todo: Ints,
+    stage: Explainer,
+    strategy: Strategy,
+    console: Console,
+    size: int,
+) -> None:
+    keys = {key: key_name(key) for file in flagged.files for key in file.keys}
+    wanted = by_file(flagged.files, flagged.file_numbers[todo], flagged.keys[todo])
+    names = list(keys.values())
+    sink = explanations(output, strategy).sink(["strategy", *names], explanations_schema(names))
+    kept = answers_folder(strategy)
+    before = len(output.list(kept, ".json"))
+    explaining = task(console, "explaining", "", size, "sentences", count=lambda: len(output.list(kept, ".json")) - before)
+    with open_board(1) as board, explaining:
+        run_plan(chosen_rows(output, wanted, keys), [stage], sink, job.block_mib, board)

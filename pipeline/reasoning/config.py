@@ -1,0 +1,106 @@
+"""What defines the reasoner: the model that explains, how it is asked, and what it costs."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from ragassay.pipeline.engines.model import SETTINGS, Model
+from ragassay.pipeline.engines.server import Server
+from ragassay.pipeline.engines.settings import EngineSettings
+from ragassay.pipeline.engines.text import TextEngine
+from ragassay.pipeline.engines.vllm_engine import Vllm
+from ragassay.pipeline.reasoning.categories import CATEGORIES, Category, fault_of_categories
+from ragassay.pipeline.reasoning.prompt import prompt_identity
+from ragassay.pipeline.reasoning.strategy import Strategy
+from ragassay.pipeline.slm.config import Replicas
+
+TextEngineConfig = Annotated[Vllm | Server, Field(discriminator="kind")]
+"""The engines that answer in text."""
+
+
+NOT_OF_ANSWERS = {"max_model_len", "top_logprobs"}
+"""Settings of engines that scores depend on and whole answers don't."""
+
+
+class Price(BaseModel):
+    """What a served model costs.
+
+    Attributes:
+        input: US dollars a million tokens of prompts.
+        output: US dollars a million tokens of answers.
+    """
+
+    model_config = SETTINGS
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+
+    def of(self, prompt_tokens: float, completion_tokens: float) -> float:
+        """US dollars for so many tokens."""
+        return (self.input * prompt_tokens + self.output * completion_tokens) / 1_000_000
+
+
+class Reasoner(Model):
+    """The model that explains what was flagged.
+
+    Attributes:
+        name: Its name, for messages.
+        model: Its name at the server; or, for vLLM, `embedded`, a hub id, a local folder or a GGUF file.
+        engine: What runs it: {kind: server, …}, an OpenAI-compatible endpoint, or {kind: vllm, …}, a pool in the same Ray job.
+        strategy: How it may disagree, if the command line names no strategy.
+        categories: The kinds of hallucination it chooses from under `categorized`; one has is_hallucination: false.
+        max_tokens: Tokens that an answer may have.
+        structured: Hold answers to a JSON schema while they are written; false for servers that can't.
+        price: What a served model costs; None leaves costs out, and takes no budget in money.
+        replicas: Its actor pool.
+    """
+
+    name: str = Field("reasoner", min_length=1, pattern=r"^[A-Za-z0-9._-]+$")
+    engine: TextEngineConfig = Vllm()
+    strategy: Strategy = Strategy.CATEGORIZED
+    categories: tuple[Category, ...] = CATEGORIES
+    max_tokens: int = Field(400, ge=16)
+    structured: bool = True
+    price: Price | None = None
+    replicas: Replicas = Replicas()
+
+    def identity(self, strategy: Strategy) -> dict[str, Any]:
+        """What explanations depend on beside the weights: all settings, but for those that no answer depends on."""
+        kept = self.model_dump(mode="json", include={"max_tokens", "structured"})
+        engine = {key: value for key, value in self.engine.identity().items() if key not in NOT_OF_ANSWERS}
+        return {**kept, "prompt": prompt_identity(strategy, self.categories), **engine}
+
+    def load(self, threads: int) -> TextEngine:
+        """Load it.
+
+        Raises:
+            ModelError: The model can't be found or loaded.
+        """
+        return self.engine.load_text(self, gpus=self.replicas.num_gpus, threads=threads)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _engine_by_name(cls, given: Any) -> Any:
+        if isinstance(given, dict) and isinstance(given.get("engine"), str):
+            return {**given, "engine": {"kind": given["engine"]}}
+        return given
+
+    @model_validator(mode="after")
+    def _can_explain(self) -> "Reasoner":
+        served = isinstance(self.engine, Server)
+        if fault := fault_of_categories(self.categories):
+            raise fault
+        if served and (self.adapter or self.model == "embedded"):
+            raise PydanticCustomError(
+                "config.served-reasoner", "a served reasoner takes no adapter, and needs model: its name at the server"
+            )
+        if not served and (fault := self.engine.fault(self.replicas.num_gpus)):
+            raise fault
+        return self
+
+
+def settled(reasoner: Reasoner) -> Reasoner:
+    """With what it leaves to the machine settled as on this one; see `EngineSettings.settled`."""
+    engine: EngineSettings = reasoner.engine
+    return reasoner.model_copy(update={"engine": engine.settled(reasoner.replicas.num_gpus)})

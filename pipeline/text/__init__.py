@@ -1,0 +1,1 @@
+"""Text before any model: sentences, clauses, citations, languages, redaction, repeats, near-duplicates."""

@@ -1,0 +1,104 @@
+"""An SLM with LoRA matrices in its upper layers, run over token trees."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ragassay.pipeline.engines.causal_lm import load_causal_lm
+from ragassay.pipeline.engines.prepare import own_adapter
+from ragassay.pipeline.engines.weights import prepare
+from ragassay.pipeline.errors import ModelError
+from ragassay.pipeline.slm.config import Slm
+from ragassay.pipeline.token_tree.attention import NAME, blocks_of, register
+from ragassay.pipeline.token_tree.tree import Tree
+from ragassay.pipeline.training import errors
+from ragassay.pipeline.training.merged import merge_forward
+
+
+def add_lora(model: Any, *, rank: int, layers: int | None, seed: int) -> Any:
+    """Put trainable LoRA matrices on every linear module of a model's upper layers; all else is frozen.
+
+    Args:
+        model: A causal language model of transformers.
+        rank: Rank of the matrices; their product is scaled by 2.
+        layers: How many of the upper layers get them; None for all.
+        seed: Of their first values.
+
+    Returns:
+        The peft model; its trainable parameters are float32.
+
+    Raises:
+        ModelError: It has no layers of linear modules that peft knows.
+    """
+    import torch
+    from peft import LoraConfig, get_peft_model
+
+    linear = {
+        name: int(found[1])
+        for name, module in model.named_modules()
+        if isinstance(module, torch.nn.Linear) and (found := re.search(r"\.layers\.(\d+)\.", name))
+    }
+    lowest = max(linear.values(), default=0) + 1 - layers if layers else 0
+    torch.manual_seed(seed)
+    config = LoraConfig(
+        r=rank,
+        lora_alpha=2 * rank,
+        target_modules=[name for name, layer in linear.items() if layer >= lowest],
+        task_type="CAUSAL_LM",
+    )
+    try:
+        return get_peft_model(model, config)
+    except ValueError as error:
+        raise ModelError(errors.NO_LORA, model=model.config.name_or_path, reason=error) from error
+
+
+def load_for_training(slm: Slm, *, rank: int, layers: int | None, seed: int) -> Any:
+    """Load an SLM's model, on the GPU if there is one, with its adapter to go on from, or with new LoRA matrices.
+
+    Args:
+        slm: The SLM.
+        rank: Rank of new matrices.
+        layers: How many of the upper layers get new ones; None for all.
+        seed: Of their first values.
+
+    Returns:
+        The peft model; its trainable parameters are float32.
+
+    Raises:
+        ModelError: It can't be loaded.
+    """
+    from peft import PeftModel
+
+    register()
+    model = load_causal_lm(slm, prepare(slm.model), slm.local.dtype, slm.replicas.num_gpus, NAME)
+    if slm.adapter is not None:
+        return merge_forward(PeftModel.from_pretrained(model, str(own_adapter(slm)), is_trainable=True))
+    return merge_forward(add_lora(model, rank=rank, layers=layers, seed=seed))
+
+
+def label_logprobs(model: Any, tree: Tree, yes: Sequence[int], no: Sequence[int]) -> Any:
+    """log P(yes) and log P(no) after each prompt of a tree.
+
+    Args:
+        model: A model of `load_for_training`.
+        tree: The prompts.
+        yes: Token ids that mean "supported".
+        no: Token ids that mean "not supported".
+
+    Returns:
+        Tensor (prompts, 2), float32, with gradients if they are on.
+    """
+    import torch
+
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    device, dtype = base.device, base.dtype
+    with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
+        states = base.model(
+            input_ids=torch.from_numpy(tree.tokens).to(device)[None],
+            position_ids=torch.from_numpy(tree.positions).to(device)[None],
+            use_cache=False,
+            blocks=blocks_of(tree, device),
+        ).last_hidden_state[0]
+        logits = base.lm_head(states[torch.from_numpy(tree.ends).to(device)])
+    logprobs = torch.log_softmax(logits.float(), dim=-1)
+    return torch.stack([logprobs[:, list(yes)].logsumexp(-1), logprobs[:, list(no)].logsumexp(-1)], dim=1)

@@ -1,0 +1,176 @@
+"""`calibrate` on an output where SLM `a` sees and SLM `b` is noise, and what `finalize` makes of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+from ragassay.jobs.evaluation.calibrate import calibrate
+from ragassay.jobs.evaluation.labels import LabelSource
+from ragassay.jobs.output.calibration_file import calibration_target, load_calibration, write_calibration
+from ragassay.jobs.output.manifest import read_manifest
+from ragassay.jobs.run import finalize_job
+from ragassay.jobs.storage.folder import open_folder
+from ragassay.pipeline.calibration.target import parse_target
+from ragassay.schemas.calibration import Calibration
+from tests.jobs.conftest import here, read_rows
+from tests.jobs.evaluation.conftest import DAYS, ITEMS, job
+from tests.raises import raises
+
+LABEL = LabelSource("label")
+VALUES = {"a": "log_odds", "b": "log_odds"}
+
+
+def run(output: Path, target: str, source: LabelSource | None = LABEL, of: str = "supported", **more: Any) -> Calibration:
+    folder = open_folder(str(output))
+    return calibrate(folder, read_manifest(folder), parse_target(target, of), source, **more)
+
+
+@pytest.fixture(scope="module")
+def precise(scored_once: Path) -> Calibration:
+    return run(scored_once, "precision>=0.9")
+
+
+def test_the_member_that_sees_gets_the_weight(precise: Calibration) -> None:
+    weights = {name: member.weight for name, member in precise.members.items()}
+    assert weights["a"] > 0.85 and sum(weights.values()) == pytest.approx(1)
+    assert precise.measured["in_sample_precision"] >= 0.9  # type: ignore[operator]
+    assert precise.measured["held_out_precision"] > 0.75  # type: ignore[operator]
+    assert precise.rows == {"correct": DAYS * ITEMS, "partial": DAYS * ITEMS, "wrong": DAYS * ITEMS}
+    assert precise.measured["ece_after"] < 0.1 < precise.measured["ece_before"]  # type: ignore[operator]
+
+
+def test_threshold_only_keeps_the_rule(scored_once: Path, precise: Calibration) -> None:
+    kept = run(scored_once, "precision>=0.6", threshold_only=True)
+    assert {m.weight for m in kept.members.values()} == {0.5} and (kept.mean, kept.positive) == ("harmonic", "cdf")
+
+
+def test_other_targets(scored_once: Path) -> None:
+    recall = run(scored_once, "recall>=0.9", of="hallucinated")
+    assert recall.measured["in_sample_recall"] >= 0.9  # type: ignore[operator]
+    assert run(scored_once, "f1").measured["in_sample_f1"] > 0.7  # type: ignore[operator]
+    share = run(scored_once, "flagged=0.25", threshold_only=True)
+    assert 0.24 < share.measured["flagged_of_all"] < 0.36 and share.probability is not None  # type: ignore[operator]
+
+
+def test_without_labels(scored_once: Path) -> None:
+    mean = run(scored_once, "mean", None)
+    scores = [row["score"] for row in read_rows(scored_once) if row["score"] is not None]
+    assert mean.threshold == pytest.approx(sum(scores) / len(scores)) and mean.probability is None and mean.label is None
+    with raises("calibrate.no-labels"):
+        run(scored_once, "f1", None)
+
+
+def test_certified_or_refused(scored_once: Path) -> None:
+    sure = run(scored_once, "precision>=0.6", delta=0.1)
+    assert sure.certificate is not None and sure.certificate.bound >= 0.6
+    assert sure.measured["held_out_precision"] > 0.6  # type: ignore[operator]
+    with raises("calibrate.not-certified", needed=59):
+        run(scored_once, "precision>=0.95", delta=0.05)
+    with raises("calibrate.only-precision"):
+        run(scored_once, "recall>=0.5", delta=0.1)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, 2.0, -1.0, float("nan")])
+def test_a_delta_that_is_no_probability_is_refused(scored_once: Path, delta: float) -> None:
+    with raises("calibrate.delta-out-of-range"):
+        run(scored_once, "precision>=0.9", delta=delta)
+
+
+def test_a_rule_that_was_fitted_to_labels_certifies_nothing(without_ray: None, scored: Path, precise: Calibration) -> None:
+    path = write_calibration(precise, calibration_target(open_folder(str(scored)), None))
+    finalize_job(job().with_calibration(path), str(scored), Console(quiet=True))
+    with raises("calibrate.calibrated-already"):
+        run(scored, "precision>=0.6", delta=0.1)
+
+
+def test_a_target_out_of_reach_says_how_far(scored_once: Path, tmp_path: Path) -> None:
+    rows = sorted((row["score"], row["row_id"]) for row in read_rows(scored_once) if row["status"] == "ok")
+    upside_down = {"row_id": [row_id for _, row_id in rows], "supported": [i < len(rows) // 2 for i in range(len(rows))]}
+    pq.write_table(pa.table(upside_down), tmp_path / "labels.parquet")
+    source = LabelSource("supported", file=str(tmp_path / "labels.parquet"))
+    with raises("calibrate.out-of-reach", target="precision>=0.6"):
+        run(scored_once, "precision>=0.6", source, threshold_only=True)
+
+
+def test_finalize_uses_it(without_ray: None, scored: Path, precise: Calibration) -> None:
+    folder = open_folder(str(scored))
+    path = write_calibration(precise, calibration_target(folder, None))
+    record = finalize_job(job().with_calibration(path), str(scored), Console(quiet=True))
+    assert (
+        record.threshold
+        and record.threshold.calibration == precise.calibration_id
+        and record.threshold.value == precise.threshold
+    )
+    rows = [row for row in read_rows(scored) if row["status"] == "ok"]
+    passed = [row for row in rows if row["verdict"] == "supported"]
+    right = sum(row["label"] == "correct" for row in passed)
+    assert right / len(passed) == pytest.approx(precise.measured["in_sample_precision"])
+    ordered = sorted(rows, key=lambda row: row["score"])
+    assert all(0 <= row["probability"] <= 1 for row in rows)
+    assert [row["probability"] for row in ordered] == sorted(row["probability"] for row in rows)
+    assert all(row["probability"] is None for row in read_rows(scored) if row["status"] != "ok")
+    write_calibration(run(scored, "mean", None), calibration_target(folder, None))  # the one before is kept
+    assert (scored / f"calibration-{precise.calibration_id}.json").exists()
+
+
+def test_it_does_not_go_among_the_outputs_own_data(scored_once: Path, precise: Calibration) -> None:
+    with raises("output.file-inside"):
+        calibration_target(open_folder(str(scored_once)), str(scored_once / "raw" / "c.json"))
+
+
+def test_an_output_of_another_version_is_named(scored: Path) -> None:
+    manifest = json.loads((scored / "manifest.json").read_text())
+    manifest["fingerprint"]["schema"] = 99
+    (scored / "manifest.json").write_text(json.dumps(manifest))
+    with raises("output.other-version"):
+        read_manifest(open_folder(str(scored)))
+
+
+def test_it_is_refused_for_other_scores(scored: Path, precise: Calibration, tmp_path: Path) -> None:
+    path = write_calibration(precise, calibration_target(open_folder(str(scored)), str(tmp_path / "c.json")))
+    manifest = read_manifest(open_folder(str(scored)))
+    assert load_calibration(path, manifest.fingerprint, VALUES) == precise
+    with raises("calibration.other-scores"):
+        load_calibration(path, manifest.fingerprint, {"a": "p_yes", "b": "log_odds"})
+    manifest.fingerprint["slms"]["a"] = 2
+    with raises("calibration.other-scores"):
+        load_calibration(path, manifest.fingerprint, VALUES)
+    with raises("calibration.missing"):
+        load_calibration(str(tmp_path / "none.json"), manifest.fingerprint, VALUES)
+    (tmp_path / "bad.json").write_text('{"version": 7}')
+    with raises("calibration.unreadable"):
+        load_calibration(str(tmp_path / "bad.json"), manifest.fingerprint, VALUES)
+
+
+def test_reviewers_labels_come_back(scored: Path, tmp_path: Path) -> None:
+    """Flagged sentences go out, a reviewer fills them in, and `calibrate` reads the file."""
+    flagged = tmp_path / "flagged.parquet"
+    assert here("export", scored, flagged, "--format", "flagged").returncode == 0
+    table = pq.read_table(flagged)
+    truth = {row["row_id"]: row["spans"] for row in read_rows(scored) if row["spans"] is not None}
+    verdicts = [
+        not any(s["start"] < row["end"] and row["start"] < s["end"] for s in truth[row["row_id"]]) for row in table.to_pylist()
+    ]
+    filled = table.set_column(table.schema.get_field_index("supported"), "supported", pa.array(verdicts))
+    pq.write_table(filled, tmp_path / "reviewed.parquet")
+    done = here(
+        "calibrate", scored, "--label", "supported", "--labels", tmp_path / "reviewed.parquet", "--target", "recall>=0.8",
+        "--of", "hallucinated", "--to", tmp_path / "c.json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "expected calibration error" in done.stdout and f"--calibration {tmp_path}/c.json" in done.stdout
+    assert json.loads((tmp_path / "c.json").read_text())["label"] == "supported"
+
+
+def test_two_labelled_rows_are_enough_to_run(scored_once: Path, tmp_path: Path) -> None:
+    rows = {row["label"]: row["row_id"] for row in read_rows(scored_once) if row["status"] == "ok"}
+    pq.write_table(
+        pa.table({"row_id": [rows["correct"], rows["wrong"]], "said": ["correct", "wrong"]}), tmp_path / "labels.parquet"
+    )
+    found = run(scored_once, "f1", LabelSource("said", file=str(tmp_path / "labels.parquet")))
+    assert found.rows == {"correct": 1, "wrong": 1} and found.measured["ece_after"] is None

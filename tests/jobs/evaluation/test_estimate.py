@@ -1,0 +1,260 @@
+"""`estimate`: the share of all rows, its parts, and what it says of labels that it can't take as they are."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ragassay.jobs.evaluation.estimate import estimate
+from ragassay.jobs.evaluation.labels import LabelSource
+from ragassay.jobs.report.review.rows import shown_rows
+from ragassay.jobs.report.review.sample import draw
+from ragassay.jobs.storage.folder import open_folder
+from ragassay.schemas.estimate import Estimate
+from ragassay.schemas.review import LEAST_PROBABILITY
+from tests.jobs.conftest import here, read_rows
+from tests.jobs.evaluation.conftest import DAYS, ITEMS
+from tests.raises import fails, raises
+
+ROWS = 3 * DAYS * ITEMS
+Lines = list[dict[str, Any]]
+
+
+def write(path: Path, lines: Lines) -> LabelSource:
+    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
+    return LabelSource("label", file=str(path))
+
+
+def lines_of(rows: list[dict[str, Any]], **more: Any) -> Lines:
+    return [
+        {
+            "row_id": row["row_id"],
+            "partition": f"dt={row['dt']}",
+            "label": "supported" if row["label"] == "correct" else "unsupported",
+            **more,
+        }
+        for row in rows
+    ]
+
+
+@pytest.fixture
+def rows(scored: Path) -> list[dict[str, Any]]:
+    return [row for row in read_rows(scored) if row["status"] == "ok"]
+
+
+def test_all_rows_by_a_few_labels(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    source = write(tmp_path / "r.jsonl", lines_of(rows[::4]))
+    found = estimate(open_folder(str(scored)), source, ["tenant"])
+    assert (found.overall.rows, found.overall.labels, found.unscored, found.weighted) == (ROWS, ROWS // 4, DAYS, False)
+    powered, classical = found.overall.powered, found.overall.classical
+    assert powered and classical and powered.low < 2 / 3 < powered.high
+    assert powered.high - powered.low < classical.high - classical.low  # SLM a sees what is supported
+    assert found.overall.flagged == pytest.approx(sum(row["verdict"] == "hallucinated" for row in rows) / ROWS)
+    assert [part.part for part in found.partitions] == [f"dt=2026-11-{day + 2:02d}" for day in range(DAYS)]
+    for parts in (found.partitions, found.slices["tenant"]):
+        assert sum(part.rows for part in parts) == ROWS and sum(part.labels for part in parts) == ROWS // 4
+    assert any("simple random sample" in note for note in found.notes)
+    assert Estimate.from_json((scored / "estimate.json").read_text()) == found
+
+
+def test_with_all_labels_it_is_the_truth(scored: Path) -> None:
+    found = estimate(open_folder(str(scored)), LabelSource("label"))  # the logs' own column; partly wrong is wrong
+    for share in (found.overall.powered, found.overall.classical):
+        assert share and share.value == pytest.approx(2 / 3) and share.high - share.low < 1e-3
+    assert found.overall.more_labels == 0 and found.labelled_unscored == DAYS
+
+
+def test_strata_are_weighted(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    """All of the correct ones were labelled and one of ten others: without weights nearly all would be correct."""
+    correct = [row for row in rows if row["label"] == "correct"]
+    others = [row for row in rows if row["label"] != "correct"][::10]
+    strata = [
+        *lines_of(correct, stratum="known good", inclusion_probability=1.0),
+        *lines_of(others, stratum="others", inclusion_probability=0.1),
+    ]
+    found = estimate(open_folder(str(scored)), write(tmp_path / "r.jsonl", strata))
+    assert found.weighted and found.strata == ["known good", "others"] and not found.notes
+    assert found.overall.classical and found.overall.classical.value == pytest.approx(2 / 3)
+    assert found.overall.powered and abs(found.overall.powered.value - 2 / 3) < 0.05
+    plain = estimate(open_folder(str(scored)), write(tmp_path / "p.jsonl", lines_of([*correct, *others])))
+    assert plain.overall.classical and plain.overall.classical.value < 0.2
+    assert any("chance alone draws no such sample" in note for note in plain.notes)
+    named = estimate(open_folder(str(scored)), write(tmp_path / "n.jsonl", lines_of([*correct, *others], stratum="s")))
+    assert any("although they name strata" in note for note in named.notes)
+    table = pa.table(
+        {key: [line[key] for line in strata] for key in ("row_id", "partition", "label", *("stratum", PROBABILITY))}
+    )
+    pq.write_table(table, tmp_path / "r.parquet")
+    same = estimate(open_folder(str(scored)), LabelSource("label", file=str(tmp_path / "r.parquet")))
+    assert same.overall == found.overall
+
+
+PROBABILITY = "inclusion_probability"
+
+
+def test_what_is_not_counted_is_said(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    failed = next(row for row in read_rows(scored) if row["status"] != "ok")
+    half = {**lines_of([rows[50]])[0], "label": "supported", "start": 0, "end": 3}
+    lines = [
+        *lines_of(rows[:30]),
+        *lines_of(rows[:2]),
+        *lines_of(rows[30:40], label="unsure"),
+        half,
+        *lines_of([failed]),
+        {"row_id": "nobody", "label": "unsure"},
+        {"row_id": "nobody2", "partition": "dt=2026-11-02", "label": "supported"},
+    ]
+    found = estimate(open_folder(str(scored)), write(tmp_path / "r.jsonl", lines))
+    assert (found.overall.labels, found.undecided, found.labelled_unscored) == (30, 11, 1)
+    assert (found.unmatched, found.repeated) == (2, 2)
+    assert any("11 responses were looked at without getting a label" in note for note in found.notes)
+    assert [part.labels for part in found.partitions] == [30, 0, 0, 0, 0, 0] and found.partitions[1].powered is None
+
+
+def test_labels_that_cannot_be_used(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    folder, path = open_folder(str(scored)), tmp_path / "r.jsonl"
+    with raises("estimate.no-label", rows=360, silent=1):
+        estimate(folder, write(path, lines_of(rows[:1], label="unsure")))
+    with raises("estimate.some-probabilities", missing=2, rows=4):
+        estimate(folder, write(path, [*lines_of(rows[:2], inclusion_probability=0.5), *lines_of(rows[2:4])]))
+    (line,) = lines_of(rows[:1], label="unsupported")
+    sampled = [{**line, "start": n, "end": n + 1, PROBABILITY: 0.1 * (n + 1)} for n in range(2)]
+    with raises("estimate.of-sentences"):
+        estimate(folder, write(path, sampled))
+    with raises("estimate.of-sentences"):  # one response twice
+        estimate(folder, write(path, [{**line, PROBABILITY: chance, "reviewer": f"{chance}"} for chance in (0.1, 0.2)]))
+    with raises("output.no-column", column="team"):
+        estimate(folder, write(path, lines_of(rows)), ["team"])
+    with raises("estimate.no-row"):
+        estimate(folder, LabelSource("label", where={"dt": "1999-01-01"}))
+
+
+@pytest.mark.parametrize("probability", [1e-300, 5e-324, 1e-13, 0.0, -0.5, 1.5, 1e300, float("nan"), float("inf")])
+def test_attack_a_probability_that_no_sample_has_is_refused(
+    scored: Path, rows: list[dict[str, Any]], tmp_path: Path, probability: float
+) -> None:
+    lines = [*lines_of(rows[:3], inclusion_probability=0.5), *lines_of(rows[3:4], inclusion_probability=probability)]
+    with raises("labels.wrong-line", line=4):
+        estimate(open_folder(str(scored)), write(tmp_path / "r.jsonl", lines))
+    table = [{**line, "label": "correct", "inclusion_probability": line["inclusion_probability"]} for line in lines]
+    pq.write_table(pa.Table.from_pylist(table), tmp_path / "r.parquet")
+    with raises("labels.probability-out-of-range"):
+        estimate(open_folder(str(scored)), LabelSource("label", file=str(tmp_path / "r.parquet")))
+
+
+def test_the_smallest_probability_gives_numbers(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    lines = [*lines_of(rows[:30], inclusion_probability=0.5), *lines_of(rows[30:32], inclusion_probability=LEAST_PROBABILITY)]
+    share = estimate(open_folder(str(scored)), write(tmp_path / "r.jsonl", lines)).overall.powered
+    assert share is not None and 0 <= share.low <= share.value <= share.high <= 1
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_very_few_labels_are_said_to_be_few(scored: Path, rows: list[dict[str, Any]], tmp_path: Path, count: int) -> None:
+    passed = [row for row in rows if row["verdict"] == "supported"][:count]
+    found = estimate(open_folder(str(scored)), write(tmp_path / "r.jsonl", lines_of(passed)))
+    assert found.overall.powered and found.overall.powered.high - found.overall.powered.low > 0.4
+    assert any(note.startswith(f"{count} labels tell little") for note in found.notes)
+    assert any("none of the flagged responses" in note for note in found.notes)
+
+
+def sampled(rows: list[dict[str, Any]], every: int) -> Lines:
+    """Each of some rows is labelled whose number `every` divides, as though that were chance."""
+    return lines_of(rows[::every], inclusion_probability=1 / every)
+
+
+def test_labels_of_other_rows_than_these_are_noticed(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    folder, path = open_folder(str(scored)), tmp_path / "r.jsonl"
+
+    def notes(lines: Lines, where: dict[str, str] | None = None) -> list[str]:
+        write(path, lines)
+        return estimate(folder, LabelSource("label", file=str(path), where=where or {})).notes
+
+    assert not notes(sampled(rows, 4))
+    part = notes(sampled(rows, 4), {"item": rows[0]["item"]})  # one label of three rows, and it stands for four: by chance
+    assert part and not any("stand for" in note for note in part)
+    tenant = [row for row in rows if row["tenant"].startswith("$t0$")]
+    (note,) = notes(sampled(tenant, 2))
+    assert "about 120 of 360" in note and "60 of about 180 drawn responses have a label" in note and "--where" in note
+    assert not notes(sampled(tenant, 2), {"tenant": "$t0$ "})
+    first = [row for row in rows if str(row["dt"]) == "2026-11-02"]
+    (note,) = [note for note in notes(sampled(first, 2)) if "stand for" in note]
+    assert "about 60 of 360" in note and "5 of 6 partitions have none" in note and "today" in note
+    (note,) = notes(lines_of(rows[::4], inclusion_probability=0.1))
+    assert "about 900 of 360" in note and "drawn from more than these" in note
+
+
+def test_a_stratified_page_stands_for_all_and_half_of_it_for_half(
+    scored: Path, rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    folder, path = open_folder(str(scored)), tmp_path / "r.jsonl"
+    label_of = {row["row_id"]: row["label"] for row in rows}
+    for seed in range(5):
+        shown = shown_rows(folder, draw(folder, 100, seed=seed, stratified=True).rows)
+        lines = [
+            {
+                **{key: row[key] for key in ("row_id", "partition", "stratum", PROBABILITY)},
+                "label": "supported" if label_of[row["row_id"]] == "correct" else "unsupported",
+            }
+            for row in shown
+        ]
+        assert not estimate(folder, write(path, lines)).notes
+        (note,) = estimate(folder, write(path, lines[:50])).notes
+        assert "of 360 scored responses: 50 of about" in note
+
+
+def test_unsure_counts_as_drawn_and_skipped_does_not(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    lines = sampled(rows, 4)
+    unsure = [{**line, "label": "unsure"} if number % 4 == 0 else line for number, line in enumerate(lines)]
+    skipped = [line for number, line in enumerate(lines) if number % 4]
+    folder, path = open_folder(str(scored)), tmp_path / "r.jsonl"
+    (note,) = estimate(folder, write(path, unsure)).notes
+    assert "23 responses were looked at without getting a label" in note
+    (note,) = estimate(folder, write(path, skipped)).notes
+    assert "67 of about 90 drawn responses have a label" in note
+
+
+def test_weights_that_leave_the_flagged_out_are_noticed(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    passed = [row for row in rows if row["verdict"] == "supported"]
+    found = estimate(open_folder(str(scored)), write(tmp_path / "r.jsonl", lines_of(passed, inclusion_probability=0.7)))
+    assert any("0.0% of the labelled responses are flagged" in note and "chance alone" in note for note in found.notes)
+
+
+def test_values_without_labels_have_counts_and_too_many_are_refused(
+    scored: Path, rows: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write(tmp_path / "r.jsonl", lines_of(rows[:30]))
+    found = {part.part: part for part in estimate(open_folder(str(scored)), source, ["item"]).slices["item"]}
+    assert len(found) == DAYS * ITEMS
+    for item, part in found.items():
+        mine = [row for row in rows if row["item"] == item]
+        assert part.rows == len(mine) and part.flagged == pytest.approx(
+            sum(row["verdict"] == "hallucinated" for row in mine) / len(mine)
+        )
+        assert (part.powered is None) == (part.labels == 0)
+    assert sum(part.labels for part in found.values()) == 30
+    monkeypatch.setattr("ragassay.jobs.evaluation.estimate.MOST_VALUES", DAYS * ITEMS - 1)
+    with raises("estimate.too-many-slices", column="item", most=119):
+        estimate(open_folder(str(scored)), source, ["item"])
+
+
+def test_the_command(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    write(tmp_path / "r.jsonl", lines_of(rows[::4]))
+    done = here(
+        "estimate",
+        scored,
+        "--labels",
+        tmp_path / "r.jsonl",
+        "--slice",
+        "tenant",
+        "--where",
+        "label=correct",
+        "--log-format",
+        "json",
+    )
+    assert done.returncode == 0, done.stderr
+    for text in ("hallucinated", "labels alone", "half as wide", "by partition", "by tenant", "estimate.json"):
+        assert text in done.stdout
+    fails(here("estimate", scored), "options.no-labels")

@@ -1,0 +1,177 @@
+"""The ten lines of an evaluation, and tables that fit a terminal: widths, names, and what is said to be best."""
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+from sklearn.metrics import roc_auc_score
+
+from ragassay.jobs.cli.console import new_console
+from ragassay.jobs.display.text_table import TextTable, fitted, shortened
+from ragassay.jobs.evaluation.evaluate import (
+    AS_FINALISED,
+    ENSEMBLE,
+    SENTENCES,
+    Comparison,
+    Difference,
+    Evaluation,
+    differences,
+    evaluate,
+)
+from ragassay.jobs.evaluation.labels import LabelSource
+from ragassay.jobs.output.manifest import read_manifest
+from ragassay.jobs.report.tables import print_evaluation, print_headline
+from ragassay.jobs.storage.folder import open_folder
+from tests.jobs.conftest import here, read_rows
+
+LONG = "a-member-whose-name-somebody-made-of-the-model-the-quantisation-and-the-date-2026-11-02"
+
+
+@pytest.fixture(scope="module")
+def found(scored_once: Path) -> Evaluation:
+    folder = open_folder(str(scored_once))
+    return evaluate(folder, read_manifest(folder), LabelSource("label"), slices=["tenant", "dt"], resamples=50)
+
+
+def renamed(found: Evaluation, names: dict[str, str], more: int = 0) -> Evaluation:
+    """An evaluation whose members have other names, and which has so many more of them."""
+
+    def name(old: str) -> str:
+        return next((old.replace(a, b, 1) for a, b in names.items() if old.startswith((f"{a} alone", f"{a}, whole"))), old)
+
+    def comparison(one: Comparison) -> Comparison:
+        lines = [replace(line, name=name(line.name)) for line in one.lines]
+        lines += [replace(one.lines[1], name=f"{i}{LONG} alone") for i in range(more)]
+        return replace(one, lines=lines)
+
+    differing = {
+        level: [replace(d, name=name(d.name)) for d in ds] + [replace(ds[0], name=f"{i}{LONG} alone") for i in range(more)]
+        for level, ds in found.differences.items()
+    }
+    assert found.sentences is not None
+    sentences = comparison(found.sentences)
+    return replace(found, comparisons=list(map(comparison, found.comparisons)), sentences=sentences, differences=differing)
+
+
+def printed(found: Evaluation, width: int = 100, *, everything: bool = False) -> list[str]:
+    page = io.StringIO()
+    console = new_console(width=width)
+    console.file = page
+    (print_evaluation if everything else print_headline)(found, console)
+    return page.getvalue().splitlines()
+
+
+def cells(line: str) -> list[str]:
+    return line.split()
+
+
+def test_ten_lines_say_what_the_rows_say(found: Evaluation, scored_once: Path) -> None:
+    lines = printed(found)
+    assert len(lines) <= 10 and lines[0].startswith("label: 120 correct, 120 partial, 120 wrong; --all")
+    assert [cells(line)[0] for line in lines[1:]] == ["AUROC", "ensemble", "a", "b", "length", "overlap", "best"]
+    rows = [row for row in read_rows(scored_once) if row["status"] == "ok"]
+    good = [row["label"] == "correct" for row in rows]
+    ensemble = roc_auc_score(good, [row["score"] for row in rows])
+    of_a = next(line for line in found.comparisons[-1].lines if line.name == "a alone").measures["auroc"].value
+    assert cells(lines[2])[1] == f"{ensemble:.3f}"
+    assert cells(lines[3])[1:3] == [f"{of_a:.3f}", f"{of_a - ensemble:+.3f}"]
+    assert f"a by {of_a - ensemble:.3f}, beyond noise" in lines[-1]  # b is noise, and the ensemble has it in
+
+
+@pytest.mark.parametrize("width", [80, 100, 200])
+@pytest.mark.parametrize("more", [0, 3, 40])
+def test_no_line_is_too_wide_whatever_the_names(found: Evaluation, width: int, more: int) -> None:
+    odd = renamed(found, {"a": LONG, "b": "名" * 60}, more)
+    odd = replace(
+        odd, label=f"{LONG} 说\n\x1b[31m {LONG}", where={LONG: LONG}, elsewhere=123_456, unmatched=7, unscored=9, unlabelled=12
+    )
+    odd = replace(odd, slices=[replace(part, column=f"{LONG}\t{LONG}", value=part.value * 9) for part in odd.slices])
+    lines = printed(odd, width)
+    assert len(lines) <= 10 and "best" in lines[-1]
+    assert any(cells(line)[0] == "overlap" for line in lines)
+    everything = printed(odd, width, everything=True)
+    assert all(cell_len(line) <= width for line in lines + everything)
+    assert "\x1b" not in "".join(lines + everything)
+    assert sum(line.startswith("baseline: words in context") for line in everything) >= 4  # a name is never folded
+
+
+def test_a_console_of_a_terminal_would_not_have_wrapped_either(found: Evaluation) -> None:
+    page = io.StringIO()
+    print_headline(found, Console(file=page, width=100, soft_wrap=False))
+    assert page.getvalue().splitlines() == printed(found, 100)
+
+
+def test_without_resamples_nothing_is_said_of_noise(scored_once: Path) -> None:
+    folder = open_folder(str(scored_once))
+    bare = evaluate(folder, read_manifest(folder), LabelSource("label"), resamples=0)
+    lines = printed(bare)
+    assert "noise" not in "".join(lines) and "[" not in "".join(lines) and cells(lines[-1])[:3] == ["best", "a", "by"]
+
+
+def test_the_command_prints_what_was_asked_for_and_the_file_has_all(scored: Path) -> None:
+    plain = here("evaluate", scored, "--label", "label", "--resamples", "10")
+    assert plain.returncode == 0 and len(plain.stdout.splitlines()) <= 10
+    sliced = here("evaluate", scored, "--label", "label", "--resamples", "10", "--slice", "dt")
+    assert sliced.stdout.startswith(plain.stdout) and "by dt" in sliced.stdout and "harmonic" not in sliced.stdout
+    whole = here("evaluate", scored, "--label", "label", "--resamples", "10", "--all")
+    assert whole.stdout.startswith(plain.stdout) and "harmonic, cdf" in whole.stdout and "normalisation check" in whole.stdout
+    data = json.loads((scored / "evaluation.json").read_text())
+    names = [one["name"] for one in data["differences"]["correct against wrong and partial"]]
+    assert names[:2] == ["a alone", "b alone"] and {"name", "rows", "value", "low", "high"} == set(
+        data["differences"][SENTENCES][0]
+    )
+    assert {line["name"] for line in data["comparisons"][0]["lines"]} > {AS_FINALISED, "harmonic, cdf"}
+
+
+def test_differences_are_paired() -> None:
+    rng = np.random.default_rng(0)
+    good = rng.random(400) < 0.5
+    base = good + rng.normal(0, 1.5, 400)
+    near, far = base + rng.normal(0, 0.05, 400), good + rng.normal(0, 1.5, 400)
+    some = np.where(rng.random(400) < 0.3, np.nan, base)
+    scores = {"base": base, "same": base, "near": near, "far": far, "some": some, "one class": np.where(good, base, np.nan)}
+    found = {one.name: one for one in differences(scores, "base", good, np.arange(400), 200)}
+    assert set(found) == {"same", "near", "far", "some"}
+    assert (found["same"].value, found["same"].low, found["same"].high, found["same"].beyond_noise) == (0, 0, 0, False)
+    assert (found["some"].value, found["some"].rows) == (0, int((~np.isnan(some)).sum()))
+
+    def width(one: Difference) -> float:
+        return (one.high or 0) - (one.low or 0)
+
+    assert width(found["near"]) < 0.3 * width(found["far"])
+    assert found["far"].value == pytest.approx(roc_auc_score(good, far) - roc_auc_score(good, base))
+    better = {"base": base, "better": good + rng.normal(0, 0.5, 400)}
+    (one,) = differences(better, "base", good, np.arange(400), 200)
+    assert one.beyond_noise and one.value > 0
+    (bare,) = differences(better, "base", good, np.arange(400), 0)
+    assert (bare.low, bare.high, bare.beyond_noise, bare.value) == (None, None, None, one.value)
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
+
+
+@given(
+    st.integers(2, 9).flatmap(lambda n: st.lists(st.lists(TEXT, min_size=n, max_size=n), min_size=1, max_size=6)),
+    st.integers(40, 200),
+)
+def test_any_table_fits_and_keeps_its_cells(rows: list[list[str]], width: int) -> None:
+    parts = fitted(TextTable("a title that is not short " * 9, rows[0], rows[1:]), width)
+    for part in parts:
+        columns = zip(part.header, *part.rows, strict=True)
+        assert sum(max(map(cell_len, column)) + 2 for column in columns) - 2 <= width
+        assert cell_len(part.title) <= width
+    assert sum(len(part.header) - 1 for part in parts) == len(rows[0]) - 1
+
+
+@given(TEXT, st.integers(3, 40))
+def test_a_shortened_text_fits(text: str, width: int) -> None:
+    short = shortened(text, width)
+    assert cell_len(short) <= width and (short == text) == (cell_len(text) <= width)
+    assert ENSEMBLE not in short or ENSEMBLE in text

@@ -1,0 +1,178 @@
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ragassay.jobs.evaluation.label_table import label_of_rows, load_labels, read_labels, truth_of_sentences
+from ragassay.jobs.evaluation.labels import Label, LabelSource, sentence_truth, to_labels
+from ragassay.jobs.output.scored_dataset import open_scored
+from ragassay.jobs.storage.folder import open_folder
+from tests.jobs.conftest import read_rows
+from tests.raises import raises
+
+C, P, W = Label.CORRECT, Label.PARTIAL, Label.WRONG
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("label", ["correct", "partial", "wrong", "hallucinated", None], [C, P, W, W, None]),
+        ("label", pa.array(["supported", "wrong"]).dictionary_encode(), [C, W]),
+        ("hallucinated", [True, False, None], [W, C, None]),
+        ("is_hallucinated", [1, 0], [W, C]),
+        ("supported", [1.0, float("nan"), 0.0], [C, None, W]),
+        ("label", pa.nulls(2), [None, None]),
+    ],
+)
+def test_labels_are_read(name: str, values: Any, expected: list[Label | None]) -> None:
+    column = values if isinstance(values, pa.Array) else pa.array(values)
+    assert to_labels(column, LabelSource(name)) == expected
+
+
+def test_what_true_means_can_be_said_and_values_ignored() -> None:
+    assert to_labels(pa.array([True, False]), LabelSource("verdict_ok", true_means="supported")) == [C, W]
+    assert to_labels(pa.array(["generic", "wrong"]), LabelSource("l", ignore=frozenset({"generic"}))) == [None, W]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([True], "labels.true-unclear"),
+        ([0, 2], "labels.true-unclear"),
+        (["correct", "mostly fine"], "labels.unknown-values"),
+        ([[1]], "labels.column-type"),
+    ],
+)
+def test_other_columns_are_refused(values: list[Any], message: str) -> None:
+    with raises(message):
+        to_labels(pa.array(values), LabelSource("quality"))
+
+
+def test_numbers_must_be_0_or_1() -> None:
+    with raises("labels.odd-numbers", values="0.5"):
+        to_labels(pa.array([0.5, 1.0]), LabelSource("hallucinated"))
+
+
+def test_sentences_by_labels_and_by_spans() -> None:
+    sentences = [(0, 10), (11, 20), (21, 30)]
+    labelled = [{"start": 0, "end": 10, "supported": True}, {"start": 12, "end": 15, "supported": False}]
+    assert sentence_truth(sentences, labelled, W) == [True, False, None]
+    spans = [{"start": 9, "end": 12}]
+    assert sentence_truth(sentences, spans, W) == [False, False, True]
+    assert sentence_truth(sentences, [], C) == [True, True, True]
+    assert sentence_truth(sentences, [], W) == [None, None, None]  # wrong, and no span says where
+    assert sentence_truth(sentences, None, C) == [None, None, None]
+
+
+def reviewed(path: Path, **columns: list[Any]) -> LabelSource:
+    pq.write_table(pa.table(columns), path)
+    return LabelSource("supported", file=str(path))
+
+
+def said(source: LabelSource) -> list[tuple[Any, ...]]:
+    return read_labels(source).select("partition", "row_id", "start", "end", "label").sort(pl.all()).rows()
+
+
+def test_labels_from_a_file_a_row_a_response(tmp_path: Path) -> None:
+    source = reviewed(tmp_path / "r.parquet", row_id=["a", "b", "c", "a"], supported=[True, False, None, True])
+    assert said(source) == [(None, "a", None, None, C), (None, "b", None, None, W), (None, "c", None, None, None)]
+
+
+def test_labels_from_a_file_a_row_a_sentence(tmp_path: Path) -> None:
+    source = reviewed(
+        tmp_path / "r.parquet",
+        partition=["d"] * 5, row_id=["a", "a", "b", "b", "c"], start=[0, 5, 0, 5, 0], end=[4, 9, 4, 9, 4],
+        supported=[True, False, True, None, True],
+    )  # fmt: skip
+    assert said(source) == [
+        ("d", "a", 0, 4, C), ("d", "a", 5, 9, W), ("d", "b", 0, 4, C), ("d", "b", 5, 9, None),
+        ("d", "c", None, None, C), ("d", "c", 0, 4, C),  # of the others some sentence is wrong, or nobody looked at it
+    ]  # fmt: skip
+
+
+def test_every_form_gives_the_same_table(scored: Path, tmp_path: Path) -> None:
+    """Labels of responses and of sentences: in the logs as spans, in a file as lists, and as lines of the review page."""
+    rows = [row for row in read_rows(scored) if row["status"] == "ok"]
+    listed, lines = [], []
+    for row in rows:
+        key = {"row_id": row["row_id"], "partition": f"dt={row['dt']}"}
+        bad = {(span["start"], span["end"]) for span in row["spans"]}
+        places = [
+            {"start": s["start"], "end": s["end"], "supported": (s["start"], s["end"]) not in bad} for s in row["sentences"]
+        ]
+        listed.append({**key, "label": row["label"], "sentence_labels": places})
+        words = ("unsupported", "supported")
+        lines += [{**key, "start": p["start"], "end": p["end"], "label": words[p["supported"]]} for p in places]
+    pq.write_table(pa.Table.from_pylist(listed), tmp_path / "l.parquet")
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    dataset = open_scored(open_folder(str(scored)))
+    logs, of_lists, of_lines = (
+        load_labels(dataset, LabelSource("label", file=file))
+        for file in (None, str(tmp_path / "l.parquet"), str(tmp_path / "r.jsonl"))
+    )
+    truths = [
+        truth_of_sentences(table).join(of_lists, on="row_key", how="semi").sort("row_key", "sentence")
+        for table in (logs, of_lists, of_lines)
+    ]
+    assert all(truth.equals(truths[0]) for truth in truths) and len(truths[0]) == sum(len(row["sentences"]) for row in rows)
+    assert Counter(label_of_rows(of_lists).values()) == {C: 120, P: 120, W: 120}
+    assert Counter(label_of_rows(of_lines).values()) == {C: 120, W: 240}  # by their sentences
+    labelled = {key: label for key, label in label_of_rows(logs).items() if key in set(of_lists["row_key"])}
+    assert labelled == label_of_rows(of_lists)
+
+
+def test_bad_label_files(tmp_path: Path) -> None:
+    with raises("path.no-parquet"):
+        read_labels(LabelSource("x", file=str(tmp_path / "none.parquet")))
+    with raises("path.lacks-columns", columns="row_id"):
+        read_labels(reviewed(tmp_path / "a.parquet", id=["a"], supported=[True]))
+    with raises("labels.contradiction", label="correct", other_label="wrong", item="row 'a'"):
+        read_labels(reviewed(tmp_path / "b.parquet", row_id=["a", "a"], supported=[True, False]))
+    with raises("labels.contradiction", item="the sentence 0 to 4 of row 'a'"):
+        read_labels(reviewed(tmp_path / "c.parquet", row_id=["a", "a"], start=[0, 0], end=[4, 4], supported=[True, False]))
+
+
+SECRET = "The patient of room 12 was told of the diagnosis on Monday."
+
+
+@pytest.mark.parametrize(
+    ("values", "names", "hides"),
+    [
+        ([SECRET, "correct"], "1 distinct value, texts of up to 59", "patient"),
+        ([SECRET, "Yes.", "No."], "3 distinct values, texts of up to 59 characters", "Yes."),
+        (["good", "bad", None], "2 distinct values: 'bad', 'good'", "None"),
+        ([f"v{n}" for n in range(9)], "9 distinct values: 'v0', 'v1', 'v2', 'v3', 'v4', …", "v5"),
+        (["a\nb"], "1 distinct value, texts of up to 3", "a\\nb"),
+    ],
+)
+def test_attack_an_error_about_labels_prints_no_text_of_the_log(values: list[str | None], names: str, hides: str) -> None:
+    with raises("labels.unknown-values", column="response", type="string") as error:
+        to_labels(pa.array(values), LabelSource("response"))
+    assert names in error.value.fields["values"]
+    assert hides not in str(error.value)
+
+
+def test_attack_an_error_about_reviewers_prints_no_text_of_the_log(tmp_path: Path) -> None:
+    rows = [{"row_id": SECRET * 2, "label": label, "inclusion_probability": 0.5} for label in ("correct", "wrong")]
+    source = LabelSource("label", file=str(tmp_path / "labels.parquet"))
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "labels.parquet")
+    with raises("labels.contradiction", label="correct", other_label="wrong", item="row a text of 118 characters") as twice:
+        read_labels(source)
+    pq.write_table(pa.Table.from_pylist([{**rows[0], "inclusion_probability": SECRET}]), tmp_path / "labels.parquet")
+    with raises("labels.probability-out-of-range", value="a text of 59 characters") as no_number:
+        read_labels(source)
+    lines = tmp_path / "labels.jsonl"
+    said = [{"row_id": SECRET * 2, "label": label, "reviewer": label} for label in ("supported", "unsupported")]
+    lines.write_text("".join(json.dumps(line) + "\n" for line in said))
+    with raises("labels.reviewers-disagree") as differ:
+        read_labels(replace(source, file=str(lines)))
+    lines.write_text(f'{{"row_id": "a", "label": "{SECRET}"}}\n')
+    with raises("labels.wrong-line", line=1) as no_label:
+        read_labels(replace(source, file=str(lines)))
+    assert not [error for error in (twice, no_number, differ, no_label) if "patient" in str(error.value)]

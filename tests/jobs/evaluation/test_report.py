@@ -1,0 +1,372 @@
+"""The report, in real headless Chromium: it renders, it filters, nothing planted in a log runs, nothing is fetched."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragassay.jobs.display.visible import visible
+from ragassay.jobs.output.manifest import read_manifest
+from ragassay.jobs.report.gather import gather
+from ragassay.jobs.report.marks import LONGEST, MISSING, NEW, cut, sentence_pieces, shortened
+from ragassay.jobs.report.responses import MOST_SENTENCES, Sentence, _parts
+from ragassay.jobs.report.scales import MemberScore, Scales, member_scores, scales_of
+from ragassay.jobs.report.tonight import tonight
+from ragassay.jobs.storage.folder import open_folder
+from ragassay.schemas.manifest import DriftCheck, MemberFit, Shift
+from tests.jobs.conftest import here, read_rows
+from tests.jobs.evaluation.conftest import DAYS, HOSTILE, ITEMS, job, labelled_days, raw_row, write_output
+from tests.raises import fails, raises
+
+ROWS = DAYS * (3 * ITEMS + 1)
+
+
+@pytest.fixture(scope="module")
+def page(scored_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    done = here(
+        "report",
+        scored_once,
+        "--all",
+        "--label",
+        "label",
+        "--slice",
+        "tenant",
+        "--slice",
+        "dt",
+        "--resamples",
+        "10",
+        "--to",
+        path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "correct against wrong: 120 and 120 rows" in done.stdout  # the table and the report, in one command
+    return path
+
+
+@pytest.fixture(scope="module", params=["light", "dark"])
+def browser(request: pytest.FixtureRequest, page: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (chromium and driver):
+        pytest.skip("chromium and chromedriver are not installed: `make browser`")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    profile = tmp_path_factory.mktemp("profile")
+    for argument in (
+        "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+        "--disable-background-networking", "--disable-component-update", f"--user-data-dir={profile}",
+    ):  # fmt: skip
+        options.add_argument(argument)
+    if request.param == "dark":
+        options.add_argument("--blink-settings=preferredColorScheme=0")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    chrome = webdriver.Chrome(options=options, service=Service(driver))
+    chrome.get(page.as_uri())
+    assert chrome.execute_script("return matchMedia('(prefers-color-scheme: dark)').matches") == (request.param == "dark")
+    yield chrome
+    chrome.quit()
+
+
+@pytest.mark.slow
+def test_in_a_browser(browser: Any) -> None:
+    run = browser.execute_script
+    assert (
+        run("return document.querySelectorAll('svg').length") == 2 + 5
+    )  # two slices, of which one is of the days; five histograms
+    assert run("return document.querySelectorAll('article').length") == 50
+    assert run("return window.planted") is None
+    assert run("return performance.getEntriesByType('resource').length") == 0
+    assert run("return document.querySelectorAll('script').length") == 1
+    assert run("return document.querySelectorAll('body img, [onerror], [onclick], [onload]').length") == 0
+    assert HOSTILE in run("return document.querySelector('article').textContent")
+
+    shown = "return [...document.querySelectorAll('article')].filter(a => !a.hidden).length"
+    worst = run("return [...document.querySelectorAll('article')].filter(a => a.dataset.label === 'partial').length")
+    run("const s = document.querySelector('select[name=label]'); s.value = '=partial'; s.dispatchEvent(new Event('change'))")
+    assert run(shown) == worst > 0 and run("return document.getElementById('shown').textContent") == str(worst)
+    run("const s = document.getElementById('search'); s.value = 'no such words'; s.dispatchEvent(new Event('input'))")
+    assert run(shown) == 0
+    run("const s = document.getElementById('search'); s.value = ''; s.dispatchEvent(new Event('input'))")
+    run("const s = document.querySelector('select[name=label]'); s.value = ''; s.dispatchEvent(new Event('change'))")
+    assert run(shown) == 50
+
+    run("document.querySelector('.sentence').focus()")
+    near = "return [...document.querySelector('article').querySelectorAll('.near')].map(p => p.dataset.number)"
+    assert run(near) == [run("return document.querySelector('.sentence').dataset.passage")]
+    for element in ("body", "svg text", ".sentence", "td", "mark.new", ".member", ".member.low i", ".tile .dim", ".verdict"):
+        assert contrast(browser, element) >= 4.5, element
+
+    run("document.activeElement.blur()")
+    assert run("return document.querySelectorAll('.near').length") == 0
+    lit = "[...document.querySelectorAll('article .passage.best')].slice(0, 5)"  # without a pointer, and not folded
+    assert run(f"return {lit}.length && {lit}.every(passage => passage.offsetHeight > 0)")
+    shut = "return [...document.querySelectorAll('.rest')].every(section => !section.open)"
+    assert run(shut)
+    run("document.querySelector('nav a[href=\"#figures\"]').click()")
+    assert run("return document.getElementById('figures').open") and not run(shut)
+    assert browser.get_log("browser") == []
+
+
+@pytest.mark.slow
+def test_on_a_phone(browser: Any) -> None:
+    run = browser.execute_script
+    phone = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    run("for (const details of document.querySelectorAll('details')) details.open = true")
+    assert run("return innerWidth") == 400 == run("return document.documentElement.scrollWidth")
+    assert run("return document.querySelector('.tile').getBoundingClientRect().top") < 200
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def contrast(browser: Any, selector: str) -> float:
+    """WCAG contrast of an element's text against what lies behind it."""
+    return float(
+        browser.execute_script(
+            """
+            const element = document.querySelector(arguments[0]);
+            const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
+            let behind = element, colour;
+            do { colour = rgb(getComputedStyle(behind).backgroundColor); behind = behind.parentElement; }
+            while (behind && colour.length === 4 && colour[3] === 0);
+            const style = getComputedStyle(element);
+            const ink = rgb(element.closest('svg') ? style.fill : style.color);
+            const light = (c) => c.slice(0, 3).map(v => v / 255)
+              .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+              .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+            const [a, b] = [light(ink), light(colour)].sort((x, y) => y - x);
+            return (a + 0.05) / (b + 0.05);
+            """,
+            selector,
+        )
+    )
+
+
+class Tags(HTMLParser):
+    """Every tag and attribute that stands in a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+
+def test_the_page_holds_no_handler_no_address_and_one_script(page: Path) -> None:
+    found = Tags()
+    found.feed(page.read_text())
+    assert [tag for tag, _ in found.tags].count("script") == 1 and "img" not in [tag for tag, _ in found.tags]
+    for tag, attributes in found.tags:
+        assert not any(name.startswith("on") for name in attributes), (tag, attributes)
+        assert not {"src", "href"} & set(attributes) or all(v and v.startswith("#") for v in [attributes.get("href")]), (
+            attributes
+        )
+    policy = next(a["content"] for tag, a in found.tags if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None and "default-src 'none'" in policy and "script-src 'sha256-" in policy
+
+
+def test_everything_is_counted(scored_once: Path) -> None:
+    found = gather(open_folder(str(scored_once)), ["tenant", "dt"], "label")
+    rows = read_rows(scored_once)
+    flagged = sum(row["verdict"] == "hallucinated" for row in rows)
+    assert found.rows == {"ok": ROWS - DAYS, "no_context": DAYS} and found.flagged == flagged
+    for shares in (found.days, *found.slices.values()):
+        assert sum(s.scored for s in shares) == ROWS - DAYS and sum(s.flagged for s in shares) == flagged
+    assert [s.value for s in found.days] == [f"2026-11-{d + 2:02d}" for d in range(DAYS)]
+    ranked = sorted((r["score"], min(s["score"] for s in r["sentences"]), r["row_id"]) for r in rows if r["status"] == "ok")
+    assert [response.row_id for response in found.worst] == [row_id for *_, row_id in ranked[:50]]
+    assert len(found.failed["no_context"]) == 3 and "no context" in found.failed["no_context"][0][2]
+    with raises("output.no-column", column="generator"):
+        gather(open_folder(str(scored_once)), ["generator"])
+
+
+def test_a_response_is_shown_whole() -> None:
+    text = " One here. \nTwo there.\n"
+    sentences = [
+        {"start": 1, "end": 10, "text": "One here.", "score": 0.5, "flagged": False},
+        {"start": 12, "end": 22, "text": "Two there.", "score": -1.0, "flagged": True},
+    ]
+    row = {"response": text, "sentences": sentences, "evidence": None, "verdict": "hallucinated", "question": None}
+    parts = _parts(row, ["nothing", "two was there"], {}, Scales())
+    assert "".join(p if isinstance(p, str) else p.text for p in parts) == text
+    assert [p.passage for p in parts if isinstance(p, Sentence)] == [None, 1]
+
+
+def test_text_is_made_visible() -> None:
+    assert visible("a\u202eb\x00c\td\ne\r\u200d") == "a[U+202E]b[U+0000]c\td\ne\n\u200d"
+    long = "x" * (LONGEST + 5)
+    assert shortened(long).endswith("x [… 5 more characters]") and shortened("ok") == "ok"
+
+
+def test_without_labels_and_without_days(scored: Path) -> None:
+    done = here("report", scored)
+    assert done.returncode == 0 and done.stdout.endswith("out/report.html\n")
+    text = (scored / "report.html").read_text()
+    assert "Against labels" not in text and "responses by score" in text
+    assert here("report", scored, "--slice", "nothing").returncode == 1
+
+
+def test_an_output_without_any_score_has_a_report_too(tmp_path: Path) -> None:
+    failed = {"status": "no_context", "error": "why", "members": None, "sentences": None, "context": None}
+    rows = [raw_row(i, i, "wrong", np.random.default_rng(0)) | failed for i in range(3)]
+    output = write_output(tmp_path / "out", {"dt=1": rows}, job())
+    done = here("report", output)
+    assert done.returncode == 0, done.stderr
+    text = (output / "report.html").read_text()
+    assert "No response has a score." in text and "no_context" in text and "Not checked" in text
+    for command in (("evaluate", output, "--label", "label"), ("compare", output), ("drift", output)):
+        fails(here(*command), "output.no-scored-row")
+
+
+def test_a_slice_must_be_of_plain_values(scored: Path) -> None:
+    fails(here("report", scored, "--slice", "sentences"), "report.nested-slice", "'sentences'")
+
+
+def test_tonight_stands_beside_the_night_before(scored_once: Path) -> None:
+    folder = open_folder(str(scored_once))
+    found, manifest = gather(folder), read_manifest(folder)
+    run = manifest.runs[-1]
+    drift = DriftCheck(["dt=2026-11-07"], ["dt=2026-11-06"], (1, 1), [Shift("psi", "a", None, None, 0.5, 0.25, True)], None)
+    head = tonight(found, run, manifest, drift)
+    rows = read_rows(scored_once)
+    scores = {
+        dt: [row["score"] for row in rows if row["dt"] == dt and row["status"] == "ok"] for dt in (head.night, head.before)
+    }
+    bad = [sum(row["verdict"] == "hallucinated" for row in rows if row["dt"] == dt) for dt in scores]
+    mean, old_mean = (sum(values) / len(values) for values in scores.values())
+    flagged, old_flagged = bad
+    assert (head.night, head.before) == ("2026-11-07", "2026-11-06")
+    assert [(tile.value, tile.before) for tile in head.tiles] == [
+        (f"{flagged / 60:.1%}", f"was {old_flagged / 60:.1%} ({100 * (flagged - old_flagged) / 60:+.1f} points)"),
+        (f"{mean:.3f}", f"was {old_mean:.3f}"),
+        ("61", "was 61"),
+        ("1", "was 1"),
+    ]
+    assert head.tiles[0].name == f"flagged: {flagged} of 60 responses" and head.tiles[3].name == "without a score: 1 no_context"
+    assert head.drifted and head.drift == "1 of 1 comparisons against 1 partition before: psi of a 0.5 (limit 0.25)"
+    assert (f"{len(rows):,}", "rows") in head.total
+
+
+def test_where_there_is_no_night_before_nothing_is_said_of_one(tmp_path: Path) -> None:
+    nights = labelled_days()
+    unscored = [row for row in nights["dt=2026-11-02"] if row["status"] != "ok"]
+    null = {"dt=__HIVE_DEFAULT_PARTITION__": nights["dt=2026-11-03"]}
+    odd = {"flat": {"": nights["dt=2026-11-02"]}, "null": {"dt=9": nights["dt=2026-11-02"], **null},
+           "first": {"dt=9": unscored, "dt=10": nights["dt=2026-11-02"]}}  # fmt: skip
+    heads = {}
+    for name, days in odd.items():
+        folder = open_folder(str(write_output(tmp_path / name, days, job())))
+        manifest = read_manifest(folder)
+        heads[name] = tonight(gather(folder), manifest.runs[-1], manifest, DriftCheck([], [], (0, 0), [], "why"))
+    for name in ("flat", "null"):
+        assert not heads[name].night and not any(tile.before for tile in heads[name].tiles)
+        assert "rows" not in [what for _, what in heads[name].total]  # they stand in the tiles
+    assert heads["flat"].drift == "not checked: why" and heads["flat"].lines == []
+    assert heads["first"].night == "10" and heads["first"].tiles[0].before == "was none"
+
+
+def test_the_last_run_stands_beside_the_one_before_where_there_are_no_nights(scored_once: Path) -> None:
+    folder = open_folder(str(scored_once))
+    found, manifest = gather(folder), read_manifest(folder)
+    run = manifest.runs[-1]
+    found.days = []
+    runs = [
+        replace(run, rows={"in": 10, "scored": 8, "failed": 2}, flagged=2),
+        replace(run, rows={"in": 30, "scored": 20, "skipped": 10}, flagged=5, files_skipped={"bad.parquet": "no footer"}),
+        replace(run, rows={"in": 30, "skipped": 30}),
+    ]
+    head = tonight(found, runs[1], replace(manifest, runs=runs), DriftCheck([], [], (0, 0), [], "why"))
+    assert head.lines == [
+        "The last run with new rows: 20 rows scored, 25.0% flagged; the one before: 8 rows scored, 2 failed, 25.0% flagged.",
+        "Files that could not be read and were left out: bad.parquet (no footer).",
+    ]
+
+
+def test_members_are_read_on_the_scale_of_the_verdicts(scored_once: Path) -> None:
+    folder = open_folder(str(scored_once))
+    manifest = read_manifest(folder)
+    scales = scales_of(manifest, {"b": 0.5})
+    assert manifest.last_fit is not None
+    rows = {row["row_id"]: row for row in read_rows(scored_once)}
+    for response in gather(folder, scales=scales).worst:
+        row = rows[response.row_id]
+        for sentence in response.sentences:
+            for said, member in zip(sentence.members, row["members"], strict=True):
+                fit = manifest.last_fit.members[said.name]
+                odds = member["log_p_yes"][sentence.number] - member["log_p_no"][sentence.number]
+                value = odds if fit.value == "log_odds" else member["sentence_scores"][sentence.number]
+                assert said.name == member["name"] and said.value == pytest.approx(value, abs=1e-5)
+                assert said.z == pytest.approx((value - fit.mu) / fit.sigma, abs=1e-5)
+                assert said.value is not None and said.low == (said.value < {"a": 0.0, "b": 0.5}[said.name])
+    (plain,) = gather(folder).worst[0].sentences[0].members[:1]
+    assert plain.z is None and not plain.low  # without the manifest there is no scale
+
+
+def test_a_member_with_nothing_to_go_by_says_why() -> None:
+    member = {"name": "entities", "sentence_scores": [None], "response_score": None, "log_p_yes": None, "log_p_no": None}
+    row = {"members": [member], "evidence": [{"notes": ["entities: nothing named"]}], "run_id": "x"}
+    assert member_scores(row, 0, Scales()) == (MemberScore("entities", None, note="nothing named"),)
+    fit = MemberFit(0.5, 0.2, 9, 0.0, "score")
+    (said,) = member_scores({**row, "members": [{**member, "sentence_scores": [0.4]}]}, 0, Scales(last={"entities": fit}))
+    assert said.low and said.z == pytest.approx(-0.5)  # no limit of its own: below its mean
+
+
+def test_of_a_very_long_response_the_worst_sentences_are_shown() -> None:
+    count = 3 * MOST_SENTENCES
+    texts = [f"Sentence {i}." for i in range(count)]
+    starts = [sum(len(t) + 1 for t in texts[:i]) for i in range(count)]
+    sentences: list[dict[str, Any]] = [
+        {"start": s, "end": s + len(t), "text": t, "score": float(i % 7), "flagged": i % 7 == 0}
+        for i, (s, t) in enumerate(zip(starts, texts, strict=True))
+    ]
+    row: dict[str, Any] = {
+        "response": " ".join(texts),
+        "sentences": sentences,
+        "evidence": None,
+        "verdict": "hallucinated",
+        "question": None,
+    }
+    parts = _parts(row, ["Sentence"], {}, Scales())
+    shown = [part for part in parts if isinstance(part, Sentence)]
+    assert len(shown) == MOST_SENTENCES and sum(part.flagged for part in shown) == sum(s["flagged"] for s in sentences)
+    assert max(part.score or 0.0 for part in shown) <= sorted(s["score"] for s in sentences)[MOST_SENTENCES]
+    left = sum(int(n.replace(",", "")) for p in parts if isinstance(p, str) for n in re.findall(r"… ([\d,]+) characters", p))
+    assert left + sum(len(part.text) for part in shown) + parts.count(" ") == len(row["response"])
+
+
+@given(st.text(max_size=60), st.lists(st.tuples(st.integers(-5, 70), st.integers(-5, 70), st.sampled_from(["x", "y"]))))
+def test_nothing_is_lost_by_marks(text: str, spans: list[tuple[int, int, str]]) -> None:
+    pieces = cut(text, spans)
+    assert "".join(piece for piece, _ in pieces) == text and all(piece for piece, _ in pieces)
+    marks = [mark for piece, mark in pieces for _ in piece]
+    for i, mark in enumerate(marks):
+        over = [kind for start, end, kind in spans if max(start, 0) <= i < end]
+        assert mark == (over[-1] if over else "")
+
+
+def test_what_a_sentence_names_is_marked_where_it_stands() -> None:
+    text = "In 2020 Ada\nLovelace paid 20, not 1.20 or 120, for refunds."
+    found = sentence_pieces(text, ["20", "Ada Lovelace"], {"paid", "ada", "lovelac"}, "en")
+    assert [piece for piece, mark in found if mark == MISSING] == ["Ada\nLovelace", "20"]
+    assert [piece for piece, mark in found if mark == NEW] == ["refunds"]
+    assert sentence_pieces("x" * (LONGEST + 9), [], None, "en")[1] == ("[… 9 more characters]", "")
+
+
+def test_no_table_stands_twice_and_the_manifest_is_told(page: Path) -> None:
+    text = page.read_text()
+    tables = re.findall(r"<table>.*?</table>", text, re.S)
+    assert len(set(tables)) == len(tables) > 8
+    assert text.index('id="tonight"') < text.index("<article") < text.index('class="rest"')
+    assert "mu and sigma: " in text and "Input files: 6 scored." in text
+    assert text.count("AUROC</th>") == 4 + 2  # four comparisons; of each slice one table has shares and labels

@@ -1,0 +1,123 @@
+"""Import files for Label Studio and Argilla, and labels out of Label Studio again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragassay.jobs.evaluation.label_table import read_lines
+from ragassay.jobs.export.run import Exported, Format, export
+from tests.jobs.conftest import here
+from tests.jobs.evaluation.test_export import HOSTILE, row, some_nights, write
+from tests.raises import raises
+
+ARGILLA_SPAN = {"start", "end", "label"}
+
+
+def exported(tmp_path: Path, fmt: Format) -> list[dict[str, Any]]:
+    first, second = some_nights()
+    first.append(row("f", 0.3, response=HOSTILE, flags=[True, True]))
+    done = export(write(tmp_path, first, second), str(tmp_path / "tasks.json"), fmt)
+    assert done == Exported(written=3, passed=3, left_out={"no flagged sentence": 2, "not scored": 1}, used=3)
+    found: list[dict[str, Any]] = json.loads((tmp_path / "tasks.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_tasks_for_label_studio(tmp_path: Path) -> None:
+    tasks = exported(tmp_path, Format.LABEL_STUDIO)
+    assert [task["data"]["row_id"] for task in tasks] == ["b", "f", "d"]
+    for task in tasks:
+        (prediction,) = task["predictions"]
+        for region in prediction["result"]:
+            value = region["value"]
+            assert task["data"]["response"][value["start"] : value["end"]] == value["text"]
+            assert (region["from_name"], region["to_name"], region["type"]) == ("sentences", "response", "labels")
+    first = tasks[0]["predictions"][0]
+    assert [region["value"]["labels"] for region in first["result"]] == [["supported"], ["unsupported"]]
+    assert (first["score"], first["model_version"], first["result"][1]["score"]) == (0.2, "run-1", 0.25)
+    assert tasks[0]["data"]["partition"] == "dt=2026-11-20" and tasks[1]["data"]["response"] == HOSTILE
+    assert tasks[0]["data"]["context"] == "One passage.\n\nAnother."
+
+
+def test_records_for_argilla(tmp_path: Path) -> None:
+    records = exported(tmp_path, Format.ARGILLA)
+    assert [record["id"] for record in records] == ["dt=2026-11-20/b", "dt=2026-11-20/f", "dt=2026-11-21/d"]
+    suggestion = records[0]["suggestions"]["sentences"]
+    assert all(set(span) == ARGILLA_SPAN for span in suggestion["value"])
+    assert [span["label"] for span in suggestion["value"]] == ["supported", "unsupported"]
+    assert suggestion["score"] == [0.25, 0.25] and suggestion["agent"] == "run-1"
+    assert set(records[0]["fields"]) == {"question", "context", "response"}
+    assert records[0]["metadata"]["row_id"] == "b"
+
+
+def test_scores_that_are_no_shares_are_left_out(tmp_path: Path) -> None:
+    one = row("a", 0.2, flags=[True])
+    one["sentences"][0]["score"] = -1.5
+    export(write(tmp_path, [one]), str(tmp_path / "x.json"), Format.ARGILLA)
+    assert json.loads((tmp_path / "x.json").read_text())[0]["suggestions"]["sentences"]["score"] is None
+
+
+@pytest.mark.parametrize("fmt", [Format.LABEL_STUDIO, Format.ARGILLA])
+def test_prompts_have_no_meaning_for_reviewers(tmp_path: Path, fmt: Format) -> None:
+    with raises("export.options-of-flagged"):
+        export(write(tmp_path, *some_nights()), str(tmp_path / "x"), fmt, system="S")
+
+
+def annotated(tasks: list[dict[str, Any]], **more: Any) -> list[dict[str, Any]]:
+    """Tasks as Label Studio exports them, of which somebody took over every prediction."""
+    return [
+        {
+            "id": number,
+            "data": task["data"],
+            "annotations": [
+                {
+                    "id": 7, "completed_by": {"id": 1, "email": "ana@example.org"}, "was_cancelled": False,
+                    "created_at": "2026-11-21T10:00:00Z", "updated_at": "2026-11-22T10:00:00.123456Z",
+                    "result": task["predictions"][0]["result"], **more,
+                }
+            ],
+        }
+        for number, task in enumerate(tasks)
+    ]  # fmt: skip
+
+
+def test_what_people_said_in_label_studio_comes_back(tmp_path: Path) -> None:
+    tasks = exported(tmp_path, Format.LABEL_STUDIO)
+    back = tmp_path / "export.json"
+    said = annotated(tasks)
+    said.append({**annotated(tasks[:1], was_cancelled=True)[0], "id": 99})
+    back.write_text(json.dumps(said))
+    lines = read_lines(str(back))
+    assert lines[:2].select("row_id", "label").rows() == [("b", "supported"), ("b", "unsupported")]
+    assert len(lines) == sum(len(task["predictions"][0]["result"]) for task in tasks)
+    first = lines.row(0, named=True)
+    assert (first["annotator"], first["partition"], first["at"].day) == ("ana@example.org", "dt=2026-11-20", 22)
+    said[0]["annotations"][0]["completed_by"] = 3
+    back.write_text(json.dumps(said))
+    assert read_lines(str(back))["annotator"][0] == "3"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "labels.unreadable"),
+        ('[{"text": "JSON-MIN"}]', "labels.unreadable"),
+        ('[{"id": 4, "annotations": [], "data": {"text": "x"}}]', "labels.unreadable"),
+        ('[{"id": 4, "annotations": [{"result": [{"value": {"start": 0, "end": 1, "labels": ["PER"]}}]}], '
+         '"data": {"row_id": "a"}}]', "labels.unreadable"),
+    ],
+)  # fmt: skip
+def test_exports_that_are_none(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "x.json").write_text(text)
+    with raises(message):
+        read_lines(str(tmp_path / "x.json"))
+
+
+def test_labels_of_label_studio_are_evaluated(scored: Path, tmp_path: Path) -> None:
+    tasks = tmp_path / "tasks.json"
+    assert here("export", scored, tasks, "--format", "label-studio").returncode == 0
+    back = tmp_path / "export.json"
+    back.write_text(json.dumps(annotated(json.loads(tasks.read_text()))))
+    done = here("estimate", scored, "--labels", back)
+    assert done.returncode == 0, done.stdout + done.stderr

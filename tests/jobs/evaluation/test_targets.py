@@ -1,0 +1,77 @@
+"""Every command that writes a file named by an option looks whether it can, before it works."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import fs as pafs
+
+from ragassay.jobs.export.explanation_feedback import check_files
+from ragassay.jobs.output.calibration_file import calibration_target
+from ragassay.jobs.storage.folder import Folder, open_folder
+from ragassay.jobs.storage.writable import check_writable
+from tests.jobs.conftest import here
+from tests.raises import raises
+
+COMMANDS: dict[str, tuple[str, Callable[[Path, str], list[str]]]] = {
+    "calibrate": (
+        "ragassay.jobs.evaluation.calibrate.calibrate",
+        lambda output, to: [str(output), "--target", "f1", "--label", "label", "--to", to],
+    ),
+    "report": ("ragassay.jobs.report.gather.gather", lambda output, to: [str(output), "--to", to]),
+    "review": ("ragassay.jobs.report.review.sample.draw", lambda output, to: [str(output), "--to", to]),
+    "export": ("ragassay.jobs.export.run.rows", lambda output, to: [str(output), to, "--format", "flagged"]),
+    "agreement": ("ragassay.jobs.evaluation.agreement.read_reviewers", lambda output, to: ["a.jsonl", "--to", to]),
+    "init": ("ragassay.jobs.init.run._look", lambda output, to: [str(output), "--to", to]),
+    "tune": ("ragassay.jobs.training.run.load_tokenizer", lambda output, to: [str(output), "--out", to]),
+}
+
+
+def fail(*_: Any, **__: Any) -> None:
+    raise AssertionError("work began")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("kind", ["below a file", "too long", "a folder"])
+def test_attack_a_target_is_checked_before_the_work(
+    scored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, kind: str
+) -> None:
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "folder").mkdir()
+    names = {"below a file": Path("file", "x.json"), "too long": Path("x" * 300), "a folder": Path("folder")}
+    to = tmp_path / names[kind]
+    if command == "tune" and kind == "a folder":
+        to = tmp_path / "file"  # an adapter is a folder
+    work, arguments = COMMANDS[command]
+    monkeypatch.setattr(work, fail)
+    before = sorted(tmp_path.rglob("*"))
+    done = here(command, *arguments(scored, str(to)))
+    assert done.returncode == 1 and "work began" not in done.stderr + done.stdout, done.stderr
+    assert "Traceback" not in done.stderr and to.name[:20] in done.stderr
+    assert sorted(tmp_path.rglob("*")) == before and (tmp_path / "file").read_text() == "mine"
+
+
+def test_explain_checks_its_files_too(scored: Path, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for feedback, review in ((str(tmp_path / "folder"), None), (None, str(tmp_path / "folder"))):
+        with raises("path.is-folder"):
+            check_files(open_folder(str(scored)), "fallback", feedback, review)
+    check_files(open_folder(str(scored)), "fallback", str(tmp_path / "a.parquet"), str(tmp_path / "new" / "b.parquet"))
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_is_no_calibration_is_not_written_over(scored: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes.json").write_text("{}")
+    (tmp_path / "page.bin").write_bytes(b"\xff\xfe")
+    for name in ("notes.json", "page.bin"):
+        with raises("calibration.foreign-file"):
+            calibration_target(open_folder(str(scored)), str(tmp_path / name))
+
+
+def test_a_bucket_that_is_not_there_is_named() -> None:
+    memory, _ = pafs.FileSystem.from_uri("mock://")
+    with raises("path.no-bucket", bucket="nowhere"):
+        check_writable(Folder(memory, "nowhere/a/b.json", "mock://nowhere/a/b.json"), "mock://nowhere/a/b.json")
+    memory.create_dir("here")
+    check_writable(Folder(memory, "here/b.json", "mock://here/b.json"), "mock://here/b.json")

@@ -1,0 +1,32 @@
+"""Tools on loopback, and the keys of Langfuse's project in the environment."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from ragassay.jobs.integrations.publish import http, state
+from tests.tool_servers import PUBLIC, SECRET, Tool, serving
+
+Serve = Callable[[Tool], Tool]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    with ExitStack() as stack:
+        yield lambda tool: stack.enter_context(serving(tool))
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LANGFUSE_HOST", "LANGFUSE_BASE_URL", "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LANGFUSE_PUBLIC_KEY", PUBLIC)
+    monkeypatch.setenv("LANGFUSE_SECRET_KEY", SECRET)
+
+
+@pytest.fixture
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tries follow one another at once, and what was sent is written down after every answer."""
+    monkeypatch.setattr(http, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(state, "EVERY_SECONDS", 0.0)

@@ -1,0 +1,42 @@
+"""What the tools' exports share: how values are spelt, and files written."""
+
+import gzip
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.jobs.integrations.traces.stories import Doc
+
+Rows = list[dict[str, Any]]
+
+
+def moment(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
+def nanos(seconds: float | None) -> str | None:
+    return None if seconds is None else str(round(seconds * 1000) * 1_000_000)
+
+
+def as_json(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def write_parquet(path: Path, rows: Rows, schema: pa.Schema | None = None) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path, row_group_size=400)
+
+
+def write_lines(path: Path, rows: Iterable[Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows).encode()
+    path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+
+
+def texts(docs: Sequence[Doc] | None, name: str = "page_content") -> list[dict[str, Any]] | None:
+    return None if docs is None else [{"id": d.id, name: d.text, "metadata": {"source": "kb", "score": d.score}} for d in docs]

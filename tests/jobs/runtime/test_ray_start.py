@@ -1,0 +1,115 @@
+"""How Ray is started on this machine."""
+
+import inspect
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+import ray
+from ray._private import services
+from ray._private.node import Node
+from ray.exceptions import RaySystemError
+
+from ragassay.jobs.runtime import ray_start
+from tests.raises import raises
+
+LOG = """[2026-11-23 13:00:00,000 I 7 7] (raylet) logging.cc:10: level 3
+[2026-11-23 13:00:00,001 C 7 7] (raylet) plasma.cc:30: no room in /dev/shm
+*** StackTrace Information ***
+raylet(+0x263cb7) [0x55d0c9]
+/lib/x86_64-linux-gnu/libc.so.6(__libc_start_main+0x85) [0x7f]
+"""
+
+
+def test_ray_that_takes_long_to_start_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[str] = []
+
+    def look(address: str, _: str) -> str:
+        tries.append(address)
+        if len(tries) < 3:
+            raise (RuntimeError, RaySystemError)[len(tries) - 1]("the node is not known yet")
+        return "node"
+
+    def init(**options: Any) -> None:
+        assert options["address"] == "local" and services.get_node("here", "id") == "node"
+
+    monkeypatch.setattr(services, "get_node", look)
+    monkeypatch.setattr(ray, "init", init)
+    ray_start.start_here(1)
+    assert tries == ["here"] * 3 and services.get_node is look
+    tries.clear()
+    monkeypatch.setattr(ray_start, "START_SECONDS", 0)
+    with raises("ray.not-started"):
+        ray_start.start_here(1)
+    assert services.get_node is look
+
+
+def test_a_raylet_that_always_ends_is_an_error_with_its_last_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Such as one whose shared memory is too small: it would end so for ever."""
+    log, pauses, ended = tmp_path / "raylet.err", list[float](), list[Any]()
+
+    def start(command: list[str], *_: Any, **__: Any) -> Any:
+        log.write_text(LOG)
+        ended.append(subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"]))
+        return SimpleNamespace(process=ended[-1])
+
+    def init(**_: Any) -> None:
+        services.start_ray_process(["raylet", f"--stderr_filepath={log}"], "raylet", False)
+        ended[-1].wait()
+        services.get_node("here", "id")
+
+    monkeypatch.setattr(services, "start_ray_process", start)
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    reason = f"its raylet ended (3), saying in {log}: (raylet) plasma.cc:30: no room in /dev/shm"
+    with raises("ray.not-started", reason=reason):
+        ray_start.start_here(1)
+    assert len(ended) == ray_start.STARTS == len(pauses) + 1
+
+
+def test_a_raylet_that_ends_after_a_while_is_started_again_until_it_is_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[Any] = []
+
+    def start(*_: Any, **__: Any) -> Any:
+        does = "raise SystemExit(3)" if len(begun) < 7 else "import time; time.sleep(60)"
+        begun.append(subprocess.Popen([sys.executable, "-c", does]))
+        return SimpleNamespace(process=begun[-1])
+
+    def init(**_: Any) -> None:
+        services.start_ray_process(["raylet"], "raylet", False)
+        if len(begun) < 8:
+            begun[-1].wait()
+        services.get_node("here", "id")
+
+    def look(*_: Any) -> None:
+        raise RuntimeError("the node is not known yet")
+
+    now = iter(range(10_000))
+    monkeypatch.setattr(services, "start_ray_process", start)
+    monkeypatch.setattr(services, "get_node", look)
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    monkeypatch.setattr(time, "monotonic", lambda: next(now) * 11.0)  # every look at the clock is more than AT_ONCE later
+    with raises("ray.not-started"):
+        ray_start.start_here(1)
+    assert len(begun) == 8
+    begun[-1].kill()
+    begun[-1].wait()
+
+
+def test_ray_still_starts_a_process_of_the_dashboard_that_is_left_out() -> None:
+    """If this fails, `_without_dashboard` can go."""
+    node = MagicMock(_gcs_address=None, _gcs_client=None)
+    node._ray_params.include_dashboard = False
+    Node.start_head_processes(node)
+    node.start_api_server.assert_called_once()
+
+
+def test_ray_still_waits_half_a_minute_for_its_raylet_whatever_is_set() -> None:
+    """If this fails, see whether `_patiently` can be a setting."""
+    assert "raylet_start_wait_time_s = 30\n" in inspect.getsource(Node.__init__)

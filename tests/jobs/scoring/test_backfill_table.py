@@ -1,0 +1,54 @@
+"""Backfills over a Delta table, without Ray: what a night leaves, the next one finds, whatever came in between."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from rich.console import Console
+
+from ragassay.jobs.config.job import make_job
+from ragassay.jobs.output.partition_filter import parse_conditions
+from ragassay.jobs.run import RunOptions, run_job
+from ragassay.jobs.scoring.backfill import Backfill
+from ragassay.schemas.manifest import Run
+from tests.conftest import example_rows
+from tests.jobs.conftest import read_rows
+from tests.raises import raises
+
+JOB = make_job({"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
+ROWS = 10  # a version
+SECOND_DAY = parse_conditions(["dt>=2026-11-02"])
+
+
+def append(table: Path, day: int) -> None:
+    rows = [{**row, "row_id": f"r{day}-{i}", "dt": f"2026-11-0{day}"} for i, row in enumerate(example_rows(ROWS, day * ROWS))]
+    write_deltalake(table, pa.Table.from_pylist(rows), mode="append", partition_by=["dt"])
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    for day in (1, 2):
+        append(tmp_path / "table", day)
+    return tmp_path / "table"
+
+
+def night(table: Path, backfill: Backfill) -> Run:
+    return run_job(JOB, str(table), str(table.parent / "out"), Console(quiet=True), RunOptions(backfill))
+
+
+@pytest.mark.parametrize("first", [Backfill(rows=ROWS), Backfill(SECOND_DAY), Backfill(share=0.3), Backfill(hours=0.0)])
+def test_what_a_night_left_comes_in_the_next(first: Backfill, table: Path, plans_here: None) -> None:
+    assert night(table, first).rows["scored"] < 2 * ROWS
+    append(table, 3)
+    night(table, Backfill())
+    rows = [row["row_id"] for row in read_rows(table.parent / "out")]
+    assert len(rows) == len(set(rows)) == 3 * ROWS
+    assert night(table, Backfill()).rows["in"] == 0  # behind the last version now
+
+
+def test_partitions_of_a_night_in_which_nothing_came_in(table: Path, plans_here: None) -> None:
+    night(table, Backfill())
+    assert night(table, Backfill(SECOND_DAY)).rows == {"in": 0, "scored": 0, "failed": 0, "skipped": 0}
+    with raises("partitions.unknown-key", keys="'day'", partitioned_by="its hive keys are dt"):
+        night(table, Backfill(parse_conditions(["day>1"])))

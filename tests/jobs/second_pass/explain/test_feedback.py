@@ -1,0 +1,118 @@
+"""What the reasoner says against flags: labels that other commands read, figures a member, the paper's tables."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.evaluation.explanation_quality import Told, measure_explanations
+from ragassay.jobs.evaluation.labels import LabelSource
+from ragassay.jobs.storage.folder import open_folder
+from ragassay.jobs.training.examples import read_examples
+from ragassay.jobs.training.run import UNTUNED
+from ragassay.pipeline.detectors.named import EntityKind
+from ragassay.pipeline.reasoning.categories import CATEGORIES, OF_DETECTORS
+from ragassay.pipeline.slm.prompt import PromptBuilder
+from ragassay.pipeline.text.split import load_splitter
+from tests.jobs.conftest import here, manifest, read_rows
+from tests.jobs.second_pass.explain.conftest import flags, outcomes
+from tests.jobs.second_pass.explain.test_explain import Model
+from tests.raises import fails
+
+pytestmark = pytest.mark.usefixtures("without_ray", "plan_here")
+
+
+@pytest.fixture
+def explained(flagged: Path, model: Model) -> tuple[Path, Path]:
+    _, config = model()
+    for strategy in ("vanilla", "fallback", "categorized"):
+        done = here("explain", flagged, "--config", config, "--strategy", strategy)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return flagged, config
+
+
+def test_labels_go_to_calibrate_evaluate_and_tune(explained: tuple[Path, Path], tmp_path: Path, tokenizer: object) -> None:
+    output, config = explained
+    labels = tmp_path / "weak.parquet"
+    done = here("explain", output, "--config", config, "--feedback", labels)
+    assert done.returncode == 0 and "weak labels" in done.stdout, done.stdout + done.stderr
+    written = pq.read_table(labels).to_pylist()
+    assert {row["labelled_by"] for row in written} == {"m"} and all(row["weak"] for row in written)
+    assert sum(len(row["sentence_labels"]) for row in written) == len(flags(output))
+    for row in written:
+        truth = [label["supported"] for label in row["sentence_labels"]]
+        assert row["label"] == ("correct" if all(truth) else "wrong")
+        assert all(("signed" in row["response"][s["start"] : s["end"]]) != s["supported"] for s in row["sentence_labels"])
+    found = here("calibrate", output, "--label", "label", "--labels", labels, "--target", "f1", "--to", tmp_path / "c.json")
+    assert found.returncode == 0 and "weak labels, by m" in found.stdout, found.stdout + found.stderr
+    measured = here("evaluate", output, "--label", "label", "--labels", labels, "--resamples", "0")
+    assert measured.returncode == 0 and "weak labels, by m" in measured.stdout, measured.stdout + measured.stderr
+    assert json.loads((output / "evaluation.json").read_text())["sentences"] is not None
+
+    builder, nlp = PromptBuilder(UNTUNED, tokenizer), load_splitter("sentencizer", "en")
+    examples = read_examples(str(labels), LabelSource("label"), Columns(), builder, nlp, 2048)
+    assert examples.counts["supported"] and examples.counts["unsupported"]
+
+
+def test_vanilla_has_no_opinion(explained: tuple[Path, Path], tmp_path: Path) -> None:
+    output, config = explained
+    done = here("explain", output, "--config", config, "--strategy", "vanilla", "--feedback", tmp_path / "weak.parquet")
+    fails(done, "explain.no-opinions")
+
+
+def test_every_members_flags_are_counted(explained: tuple[Path, Path]) -> None:
+    output, config = explained
+    done = here("explain", output, "--config", config)
+    limits = {name: member["suspicious_below"] for name, member in manifest(output)["runs"][-1]["fit"]["members"].items()}
+    rows = {row["row_key"]: row for row in read_rows(output)}
+    found = outcomes(output, "categorized")
+    for name, limit in limits.items():
+        mine = [
+            entry
+            for (key, sentence), entry in found.items()
+            for m in rows[key]["members"]
+            if m["name"] == name and m["log_p_yes"][sentence] - m["log_p_no"][sentence] < limit
+        ]
+        rejected = sum(not entry["consistent"] for entry in mine)
+        (line,) = [line for line in done.stdout.splitlines() if line.startswith(f"│ {name} ")]
+        assert [part.strip() for part in line.split("│")[2:4]] == [str(len(mine)), str(rejected)]
+
+
+def test_the_papers_tables(explained: tuple[Path, Path], tmp_path: Path) -> None:
+    output, config = explained
+    review = tmp_path / "review.parquet"
+    assert here("explain", output, "--config", config, "--review", review).returncode == 0
+    table = pq.read_table(review)
+    rng = np.random.default_rng(1)
+    judged = [None if rng.random() < 0.2 else "signed" not in row["text"] for row in table.to_pylist()]
+    place = table.schema.get_field_index("inconsistent")
+    pq.write_table(table.set_column(place, "inconsistent", pa.array(judged, pa.bool_())), review)
+    done = here("evaluate", output, "--explanations", "--label", "label", "--judgements", review, "--slice", "dt")
+    assert done.returncode == 0 and "identification" in done.stdout and "2026-11-02" in done.stdout, done.stdout + done.stderr
+    found = {
+        one.strategy: one for one in measure_explanations(open_folder(str(output)), LabelSource("label"), None, str(review))
+    }
+    categorized, vanilla = found["categorized"], found["vanilla"]
+    known = [one for one in judged if one is not None]
+    assert categorized.identification == Told(len(known), sum(known), 1.0, 1.0, 1.0)
+    assert categorized.inconsistent_before == pytest.approx(np.mean(known)) and categorized.inconsistent_after == 0
+    assert vanilla.feedback is None and vanilla.identification is None and vanilla.inconsistent_before is None
+    truth = {row["row_key"]: row for row in read_rows(output)}
+    pairs = []
+    for (key, sentence), entry in outcomes(output, "categorized").items():
+        at, row = truth[key]["sentences"][sentence], truth[key]
+        bad = any(s["start"] < at["end"] and at["start"] < s["end"] for s in row["spans"])
+        if row["spans"] or row["label"] == "correct":
+            pairs.append((not entry["consistent"], not bad))
+    both = sum(a and b for a, b in pairs)
+    assert categorized.feedback is not None and categorized.feedback.rows == len(pairs)
+    assert categorized.feedback.f1 == pytest.approx(2 * both / (sum(a for a, _ in pairs) + sum(b for _, b in pairs)))
+    assert json.loads((output / "evaluation_explanations.json").read_text())
+
+
+def test_detectors_and_the_reasoner_speak_of_the_same_kinds() -> None:
+    assert set(OF_DETECTORS) == set(EntityKind) and set(OF_DETECTORS.values()) < {kind.name for kind in CATEGORIES}

@@ -1,0 +1,77 @@
+"""A whole run, a second night, explanations and a cascade on an object store."""
+
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from tests.chat_server import Serve, completion
+from tests.conftest import OBJECT_STORE, example_rows, free_port, write_logs
+from tests.jobs.conftest import here, write_job
+from tests.jobs.second_pass.explain.conftest import explains, questions
+
+pytestmark = pytest.mark.slow
+
+
+def test_object_store_in_and_out(one_ray: None, tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs and output on a real S3 server over HTTP; partitions, checkpoint, lock, a second night and explanations included."""
+    import boto3
+    from pyarrow import fs as pafs
+
+    for name, value in OBJECT_STORE.items():
+        monkeypatch.setenv(name, value)
+    port = free_port()
+    endpoint = f"http://127.0.0.1:{port}"
+    server = subprocess.Popen([Path(sys.executable).with_name("moto_server"), "-p", str(port)], stderr=subprocess.DEVNULL)
+    try:
+        client = boto3.client(
+            "s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test"
+        )
+        for _ in range(100):
+            try:
+                client.create_bucket(Bucket="audit")
+                break
+            except Exception:
+                time.sleep(0.2)
+        for day in (1, 2):
+            path = write_logs(tmp_path / f"{day}.parquet", example_rows(8, start=day * 100))
+            client.upload_file(str(path), "audit", f"logs/dt=2026-11-0{day}/a.parquet")
+        query = f"?endpoint_override={endpoint}&region=us-east-1"
+        novelty = {"name": "novelty", "kind": "novelty"}
+        model = serve(explains)
+        reasoner = {"model": "m", "engine": {"kind": "server", "base_url": model.url}}
+        settings = {"detectors": [novelty], "block_mib": 0.01, "explain": reasoner, "threshold": {"quantile": 0.5}}
+        config = write_job(tmp_path / "job.yaml", slms=[], **settings)
+        args = ("run", f"s3://audit/logs{query}", f"s3://audit/out{query}", "--config", config)
+        done = here(*args)
+        assert done.returncode == 0, done.stdout + done.stderr
+        again = here(*args)
+        assert again.returncode == 0 and "16 skipped" in again.stdout, again.stderr
+        fs = pafs.S3FileSystem(access_key="test", secret_key="test", endpoint_override=endpoint, region="us-east-1")
+        table = pq.read_table("audit/out/scored", filesystem=fs)
+        assert table.num_rows == len(set(table["row_id"].to_pylist())) == 16 and set(table["status"].to_pylist()) == {"ok"}
+        assert set(table["dt"].cast("string").to_pylist()) == {"2026-11-01", "2026-11-02"}
+        for _ in range(2):
+            told = here("explain", f"s3://audit/out{query}", "--config", config, "--strategy", "categorized")
+            assert told.returncode == 0, told.stdout + told.stderr
+        flagged = sum(table["flagged_sentences"].to_pylist())
+        explained = pq.read_table("audit/out/explanations/strategy=categorized", filesystem=fs)
+        assert sum(map(len, explained["explanations"].to_pylist())) == flagged > 0 and max(questions(model).values()) == 1
+        engine = {"kind": "server", "base_url": serve(lambda _: completion({"No": 0.7, "Yes": 0.2})).url}
+        judge = {"to": {"name": "judge", "model": "m", "engine": engine}, "share": 0.25}
+        config = write_job(tmp_path / "cascade.yaml", slms=[], **settings, escalate=judge)
+        for _ in range(2):
+            told = here("escalate", f"s3://audit/out{query}", "--config", config)
+            assert told.returncode == 0, told.stdout + told.stderr
+        judged = pq.read_table("audit/out/scored", filesystem=fs).filter(pc.field("decided_by") == "judge")
+        assert judged.num_rows == 4 and set(judged["verdict"].to_pylist()) == {"hallucinated"}
+        left = [o["Key"] for o in client.list_objects_v2(Bucket="audit", Prefix="out/")["Contents"]]
+        assert not [key for key in left if re.search("/_(checkpoint|explaining|answers|escalating)/|_lock$", key)]
+    finally:
+        server.terminate()
+        server.wait()

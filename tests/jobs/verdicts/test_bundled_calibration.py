@@ -1,0 +1,96 @@
+"""A run of the default members has a threshold and probabilities that mean something, and says where they come from."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ragassay.jobs.config.job import Job, make_job
+from ragassay.jobs.config.sections import DEFAULT_EPSILON, DEFAULT_MEAN, DEFAULT_POSITIVE
+from ragassay.jobs.output.fingerprint import fingerprint
+from ragassay.jobs.verdicts import bundled_calibration
+from ragassay.jobs.verdicts.bundled_calibration import is_fitted_for
+from ragassay.pipeline.calibration.probability import probabilities
+from ragassay.schemas.calibration import Calibration
+from tests.conftest import example_rows, write_logs
+from tests.jobs.conftest import here, manifest, read_rows, write_job
+
+
+def test_it_is_about_the_default_members_and_no_others() -> None:
+    job = Job()
+    known = fingerprint(job)
+    found = bundled_calibration.bundled_calibration()
+    assert found.members.keys() == job.values.keys()
+    equal = dict.fromkeys(job.values, 1 / len(job.values))
+    assert {name: member.weight for name, member in found.members.items()} == pytest.approx(job.ensemble_weights or equal)
+    assert (found.mean, found.positive, found.epsilon) == (DEFAULT_MEAN, DEFAULT_POSITIVE, DEFAULT_EPSILON)
+    assert is_fitted_for(found, job, known)
+    elsewhere = deepcopy(known)
+    elsewhere["slms"]["facts"]["dtype"] = "float32"  # another machine: nearly the same values
+    assert is_fitted_for(found, job, elsewhere)
+    trained_on = deepcopy(known)
+    trained_on["slms"]["facts"]["weights"]["adapter"] = {"adapter_model.safetensors": "other"}
+    assert not is_fitted_for(found, job, trained_on)
+    german = make_job({"splitter": {"language": "de"}})
+    assert not is_fitted_for(found, german, fingerprint(german))
+    for settings in (
+        {"weights": dict(zip(job.values, range(1, 9), strict=False))},
+        {"detectors": [{"name": "novelty", "kind": "novelty"}]},
+    ):
+        other = make_job(settings)
+        assert not is_fitted_for(found, other, fingerprint(other)), settings
+
+
+@pytest.fixture
+def calibrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A calibration of other members, in the place of the bundled one: the engine is not what is tested here."""
+    found = bundled_calibration.bundled_calibration()
+    job = make_job({"slms": [], "detectors": [{"name": name, "kind": name} for name in ("entities", "novelty")]})
+    members = {name: replace(found.members[name], weight=weight) for name, weight in (("entities", 0.25), ("novelty", 0.75))}
+    known = {name: part for name, part in fingerprint(job).items() if name in ("method", "splitter", "slms", "detectors")}
+    path = tmp_path / "bundled.json"
+    path.write_text(replace(found, members=members, fingerprint=known, threshold=0.4).to_json())
+    monkeypatch.setattr(bundled_calibration, "FILE", path)
+    bundled_calibration.bundled_calibration.cache_clear()
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _forgotten() -> Iterator[None]:
+    yield
+    bundled_calibration.bundled_calibration.cache_clear()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_ray")
+def test_a_job_that_says_nothing_of_its_verdicts_is_judged_by_it(tmp_path: Path, calibrated: Path) -> None:
+    detectors = [{"name": name, "kind": name} for name in ("entities", "novelty")]
+    members = {"slms": [], "detectors": detectors, "weights": {"entities": 1, "novelty": 3}}
+    plain, own = (
+        write_job(tmp_path / "a.yaml", **members),
+        write_job(tmp_path / "b.yaml", **members, threshold={"quantile": 0.3}, calibration="none"),
+    )
+    runs = {}
+    for name, count, job in (("plain", 20, plain), ("own", 20, own)):
+        logs, output = tmp_path / name, tmp_path / f"{name}-out"
+        rows = [{**row, "label": "correct" if i % 4 == i % 3 else "wrong"} for i, row in enumerate(example_rows(count))]
+        write_logs(logs / "a.parquet", rows)
+        done = here("run", logs, output, "--config", job)
+        assert done.returncode == 0, done.stderr
+        runs[name] = (done.stdout, manifest(output)["runs"][-1], read_rows(output))
+    told, run, rows = runs["plain"]
+    assert run["fit"]["source"] == "bundled calibration" and run["threshold"]["value"] == 0.4
+    assert run["fit"]["weights"] == {"entities": 0.25, "novelty": 0.75}
+    assert run["origins"]["threshold"] == "bundled calibration"
+    curve = Calibration.from_json(calibrated.read_text()).probability
+    assert curve is not None
+    expected = probabilities(curve, np.array([row["score"] for row in rows]))
+    assert [row["probability"] for row in rows] == pytest.approx(list(expected))
+    told, run, rows = runs["own"]
+    assert run["fit"]["source"] == "run" and "bundled" not in told
+    assert all(row["probability"] is None for row in rows)
+    checked = here("evaluate", tmp_path / "plain-out", "--label", "label", "--all")
+    assert "mu and sigma are those of the bundled calibration, not of these responses" in checked.stdout, checked.stderr

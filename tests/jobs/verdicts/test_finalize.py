@@ -1,0 +1,240 @@
+"""Plan 2 without Ray: raw rows to scored rows, a batch at a time."""
+
+import errno
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import fs as pafs
+
+from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset
+from ragassay.jobs.verdicts.finalize import finalize_partition, score_moments
+from ragassay.jobs.verdicts.fit import partition_stats
+from ragassay.pipeline.members import Value, scores_of
+from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows
+from ragassay.pipeline.verdict.aggregate import Mean, Positive
+from ragassay.pipeline.verdict.normalize import Fit, fit_detector, fit_member
+from ragassay.pipeline.verdict.rule import Rule, apply_rule
+from ragassay.schemas.columns import raw_schema, scored_schema
+from tests.raises import raises
+
+FS = pafs.LocalFileSystem()
+VALUES = {"a": "log_odds"}
+
+
+def raw_row(key: int, odds: list[float] | None, status: str = "ok") -> dict[str, Any]:
+    sentences = [{"text": f"S{j}.", "start": 4 * j, "end": 4 * j + 3} for j in range(len(odds or [1]))]
+    member = {"name": "a", "sentence_scores": odds, "log_p_yes": odds, "log_p_no": [0.0] * len(odds or [])}
+    failed = status != "ok"
+    return {
+        "row_key": key, "row_id": f"r{key}", "question": "q", "context": ["c"], "response": "S0. S1.", "tenant": "t",
+        "sentences": None if status == "no_context" else sentences, "members": None if failed else [member], "usage": [],
+        "context_windows": None if failed else 1, "status": status, "error": "why" if failed else None,
+    }  # fmt: skip
+
+
+def write_raw(path: Path, rows: list[dict[str, Any]]) -> str:
+    schema = raw_schema(pa.schema([("tenant", pa.string())]))
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
+    return str(path)
+
+
+def raw_of(paths: list[str]) -> ScoredDataset:
+    return ScoredDataset(FS, tuple(DataFile("", path) for path in paths))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    late = write_raw(tmp_path / "a.parquet", [raw_row(5, [3.0, -1.0]), raw_row(6, None, "no_context")])
+    early = write_raw(tmp_path / "b.parquet", [raw_row(1, None, "too_long"), raw_row(2, [1.0])])
+    return [late, early]
+
+
+def settings(files: list[str], threshold: float | None) -> VerdictSettings:
+    stats = partition_stats(raw_of(files), VALUES)
+    assert stats.rows == {"ok": 2, "no_context": 1, "too_long": 1} and stats.sentences == 3
+    return VerdictSettings(VALUES, rule({"a": fit_member("a", stats.members["a"])}), threshold, "run-1")
+
+
+def rule(fits: dict[str, Fit]) -> Rule:
+    return Rule(fits, Mean.HARMONIC, Positive.CLIP, 0.01)
+
+
+def test_what_could_not_be_written_whole_is_removed(files: list[str], tmp_path: Path) -> None:
+    target = tmp_path / "out" / "part-0.parquet"
+    with (
+        patch.object(pq.ParquetWriter, "write_table", side_effect=OSError(errno.ENOSPC, "full")),
+        pytest.raises(OSError, match="full"),
+    ):
+        finalize_partition(raw_of(files), str(target), settings(files, 0.015))
+    assert list(target.parent.iterdir()) == []
+
+
+def test_by_hand_and_in_the_order_of_the_input(files: list[str], tmp_path: Path) -> None:
+    target = tmp_path / "out" / "part-0.parquet"
+    done = finalize_partition(raw_of(files), str(target), settings(files, 0.015))
+    assert (done.rows, done.flagged) == (4, {0: 1}) and done.sentences == {0: 3}
+    assert done.statuses == {0: {"ok": 2, "no_context": 1, "too_long": 1}}
+    rows = pq.read_table(target).to_pylist()
+    assert [r["row_id"] for r in rows] == ["r1", "r2", "r5", "r6"]
+    z = (3.0 - 1.0) / (8 / 3) ** 0.5  # values 3, -1, 1: mean 1, variance 8/3
+    too_long, middle, mixed, no_context = rows
+    assert (middle["score"], middle["verdict"]) == (0.01, "hallucinated")  # z = 0, clipped to epsilon
+    assert mixed["score"] == pytest.approx(2 / (1 / z + 1 / 0.01)) and mixed["verdict"] == "supported"
+    assert [s["score"] for s in mixed["sentences"]] == pytest.approx([z, -z])
+    assert [s["flagged"] for s in mixed["sentences"]] == [False, True] and mixed["flagged_sentences"] == 1
+    for row in (too_long, no_context):
+        assert row["score"] is row["verdict"] is row["flagged_sentences"] is row["members"] is None and row["error"] == "why"
+    nothing = {"repeats": None, "score": None, "flagged": None}
+    assert too_long["sentences"] == [{"text": "S0.", "start": 0, "end": 3, **nothing}]
+    assert no_context["sentences"] is None
+    assert {r["tenant"] for r in rows} == {"t"} and {r["run_id"] for r in rows} == {"run-1"}
+
+
+def test_score_moments_are_of_the_scored_rows(files: list[str]) -> None:
+    moments = score_moments(raw_of(files), settings(files, None))
+    assert moments.count == 2 and moments.low == 0.01
+
+
+def test_a_partition_without_a_scored_row_is_written_too(tmp_path: Path) -> None:
+    raw = write_raw(tmp_path / "a.parquet", [raw_row(1, None, "no_context"), raw_row(2, None, "too_long")])
+    done = finalize_partition(raw_of([raw]), str(tmp_path / "s.parquet"), VerdictSettings(VALUES, rule({}), None, "r"))
+    assert (done.rows, done.flagged.total()) == (2, 0)
+    assert pq.read_table(tmp_path / "s.parquet")["threshold"].null_count == 2
+
+
+def test_nights_with_other_columns_are_all_carried(tmp_path: Path) -> None:
+    first = write_raw(tmp_path / "a.parquet", [raw_row(1, [1.0, 2.0])])
+    schema = raw_schema(pa.schema([("tenant", pa.string()), ("latency", pa.int64())]))
+    pq.write_table(pa.Table.from_pylist([{**raw_row(2, [3.0]), "latency": 7}], schema=schema), tmp_path / "b.parquet")
+    pq.write_table(pa.Table.from_pylist([raw_row(3, [0.0])], schema=raw_schema(pa.schema([]))), tmp_path / "c.parquet")
+    files = [str(tmp_path / "c.parquet"), first, str(tmp_path / "b.parquet")]
+    fits = {"a": fit_member("a", partition_stats(raw_of(files), VALUES).members["a"])}
+    finalize_partition(raw_of(files), str(tmp_path / "s.parquet"), VerdictSettings(VALUES, rule(fits), 0.5, "r"))
+    rows = pq.read_table(tmp_path / "s.parquet").to_pylist()
+    assert [(r["tenant"], r["latency"]) for r in rows] == [("t", None), ("t", 7), (None, None)]
+    pq.write_table(
+        pa.Table.from_pylist([{**raw_row(4, [1.0]), "tenant": 1}], schema=raw_schema(pa.schema([("tenant", pa.int64())]))),
+        tmp_path / "d.parquet",
+    )
+    with raises("output.other-column-type"):
+        finalize_partition(
+            raw_of([*files, str(tmp_path / "d.parquet")]),
+            str(tmp_path / "s.parquet"),
+            VerdictSettings(VALUES, rule(fits), 0.5, "r"),
+        )
+
+
+def test_an_unknown_member_is_named(files: list[str], tmp_path: Path) -> None:
+    wrong = replace(settings(files, 0.0), values={"b": "p_yes"})
+    with raises("output.no-member"):
+        finalize_partition(raw_of(files), str(tmp_path / "s.parquet"), wrong)
+
+
+MIXED = {"a": "log_odds", "words": Value.SCORE}
+"""An SLM and a detector, as most jobs have them."""
+
+
+def with_detector(row: dict[str, Any], values: list[float | None]) -> dict[str, Any]:
+    member = {"name": "words", "sentence_scores": values, "response_score": 0.5, "log_p_yes": None, "log_p_no": None}
+    return {**row, "members": [*row["members"], member]}
+
+
+def test_a_detectors_night_without_a_scored_row(tmp_path: Path) -> None:
+    """Which numbers a member has is its kind's to say, not the rows': there may be none."""
+    bad = [raw_row(1, None, "no_context"), raw_row(2, None, "too_long")]
+    good = [with_detector(raw_row(3, [3.0, -1.0]), [0.25, None]), with_detector(raw_row(4, [1.0]), [0.75])]
+    files = [
+        write_raw(tmp_path / "bad.parquet", bad),
+        write_raw(tmp_path / "good.parquet", [*good, raw_row(5, None, "no_context")]),
+    ]
+    none = partition_stats(raw_of(files[:1]), MIXED)
+    assert none.rows == {"no_context": 1, "too_long": 1} and not any(m.count for m in none.members.values())
+    both = partition_stats(raw_of(files), MIXED)
+    assert (both.members["a"].count, both.members["words"].count, both.sentences) == (3, 2, 3)
+    assert both.members["words"].mean == 0.5 and both.label_mass["words"].count == 0
+    fits = {"a": fit_member("a", both.members["a"]), "words": fit_detector(both.members["words"])}
+    done = finalize_partition(raw_of(files), str(tmp_path / "s.parquet"), VerdictSettings(MIXED, rule(fits), 0.0, "r"))
+    assert done.rows == 5 and pq.read_table(tmp_path / "s.parquet")["score"].null_count == 3
+
+
+def test_members_of_other_kinds_than_the_job_says_are_named(tmp_path: Path) -> None:
+    raw = write_raw(tmp_path / "a.parquet", [with_detector(raw_row(1, [1.0]), [0.5])])
+    with raises("output.member-kind", member="words", kind="a detector"):
+        partition_stats(raw_of([raw]), {"words": "log_odds"})
+    with raises("output.member-kind", kind="an SLM"):
+        partition_stats(raw_of([raw]), {"a": Value.SCORE})
+
+
+def test_a_row_that_no_member_left_says_anything_of_is_not_judged(tmp_path: Path) -> None:
+    """Fewer members than scored the rows: what only the others had a value for is no scored row any more."""
+    file = 7 << 32
+    rows = [with_detector(raw_row(file + 1, [3.0, -1.0]), [None, None]), with_detector(raw_row(file + 2, [1.0]), [0.75])]
+    raw = write_raw(tmp_path / "a.parquet", [*rows, raw_row(file + 3, None, "no_context")])
+    values: dict[str, str] = {"words": Value.SCORE}
+    fits = {"words": Fit(0.5, 0.1, 1, 0.0)}
+    for chosen, weights in ((values, None), (MIXED, {"a": 0.0, "words": 1.0})):
+        of_given = replace(rule({**fits, **({"a": Fit(0, 1, 1, 0)} if "a" in chosen else {})}), weights=weights)
+        done = finalize_partition(raw_of([raw]), str(tmp_path / "s.parquet"), VerdictSettings(chosen, of_given, 0.1, "r"))
+        assert done.statuses == {7: {"not_judged": 1, "ok": 1, "no_context": 1}} and done.sentences == {7: 1}
+        first, second, third = pq.read_table(tmp_path / "s.parquet").to_pylist()
+        assert first["status"] == "not_judged" and first["error"] == "none of words has a value for any of its sentences"
+        assert first["score"] is first["verdict"] is first["flagged_sentences"] is first["sentences"][0]["score"] is None
+        assert second["status"] == "ok" and second["score"] is not None and second["error"] is None
+        assert third["status"] == "no_context" and third["error"] == "why"
+
+
+BAD = 66.0
+
+odds_of_rows = st.lists(st.none() | st.lists(st.sampled_from([3.0, -1.0, 0.5, BAD]), min_size=1, max_size=3), max_size=8)
+
+
+@given(odds_of_rows)
+def test_a_row_that_can_not_be_finalised_is_that_rows_fault(odds: list[list[float] | None]) -> None:
+    """No row is lost or moved, and no other row's values change, where a step of finalize raises for some rows."""
+    passthrough = pa.schema([("tenant", pa.string())])
+    raw = [raw_row(i, values, "ok" if values else "no_context") for i, values in enumerate(odds)]
+    batch = pa.RecordBatch.from_pylist(raw, schema=raw_schema(passthrough))
+    how = VerdictSettings(VALUES, rule({"a": Fit(0.0, 1.0, 9, -1.0)}), 0.4, "r"), scored_schema(passthrough)
+
+    def refusing(rule: Rule, values: dict[str, Any], counts: Any) -> Any:
+        if BAD in values["a"]:
+            raise ZeroDivisionError("log text")
+        return apply_rule(rule, values, counts)
+
+    expected = finalize_rows(batch, how[1], how[0]).to_pylist()
+    with patch("ragassay.pipeline.stages.finalize.apply_rule", refusing):
+        found = finalize_rows(batch, how[1], how[0]).to_pylist()
+    assert [row["row_id"] for row in found] == [f"r{i}" for i in range(len(odds))]
+    for values, row, sound in zip(odds, found, expected, strict=True):
+        if values and BAD in values:
+            assert row["status"] == "error" and row["score"] is row["verdict"] is row["flagged_sentences"] is None
+            assert row["error"].startswith("finalize: ZeroDivisionError in finalize_batch (pipeline/stages/finalize.py")
+            assert (row["response"], row["members"], row["tenant"]) == (sound["response"], sound["members"], "t")
+        else:
+            assert row == sound
+
+
+def test_a_row_that_can_not_be_read_stops_neither_fit_nor_threshold(tmp_path: Path) -> None:
+    raw = write_raw(tmp_path / "a.parquet", [raw_row(1, [3.0]), raw_row(2, [BAD, 1.0]), raw_row(3, [-1.0, 0.5])])
+
+    def refusing(batch: pa.RecordBatch, values: dict[str, str]) -> Any:
+        found = scores_of(batch, values)
+        if BAD in found[0]["a"]:
+            raise KeyError("log text")
+        return found
+
+    with patch("ragassay.pipeline.members.scores_of", refusing), patch("ragassay.pipeline.stages.finalize.scores_of", refusing):
+        stats = partition_stats(raw_of([raw]), VALUES)
+        assert stats.rows == {"ok": 3} and stats.members["a"].count == 3
+        how = VerdictSettings(VALUES, rule({"a": fit_member("a", stats.members["a"])}), 0.5, "r")
+        assert score_moments(raw_of([raw]), how).count == 2
+        done = finalize_partition(raw_of([raw]), str(tmp_path / "s.parquet"), how)
+    assert done.statuses == {0: {"ok": 2, "error": 1}}
+    assert pq.read_table(tmp_path / "s.parquet")["status"].to_pylist() == ["ok", "error", "ok"]

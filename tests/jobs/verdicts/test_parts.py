@@ -1,0 +1,182 @@
+"""Which part of a verdict comes from a calibration, and which from the job file: one at a time, and never silently."""
+
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+from ragassay.jobs.config.job import Job, load_job, make_job
+from ragassay.jobs.output.fingerprint import fingerprint
+from ragassay.jobs.run import finalize_job, run_job
+from ragassay.jobs.verdicts.bundled_calibration import bundled_calibration
+from ragassay.jobs.verdicts.parts import calibration_of
+from ragassay.jobs.verdicts.verdicts import Decided, decide
+from ragassay.pipeline.verdict.moments import moments_of
+from ragassay.schemas.columns import raw_schema
+from ragassay.schemas.manifest import SCORED, InputFile, Manifest, Run
+from ragassay.schemas.stats import PartitionStats
+from tests.conftest import REPO, example_rows, write_logs
+from tests.jobs.conftest import tasks_here
+from tests.raises import raises, refuses
+
+BUNDLED = bundled_calibration()
+NOVELTY: dict[str, Any] = {"slms": [], "detectors": [{"name": "n", "kind": "novelty"}]}
+
+
+@lru_cache
+def known() -> dict[str, Any]:
+    return fingerprint(Job())
+
+
+def decided(job: Job) -> Decided:
+    rng = np.random.default_rng(1)
+    members = {name: moments_of(rng.normal(0, 1, 50)) for name in job.values}
+    stats = {"": PartitionStats("", members, job.values, {}, {"ok": 20}, 50, [])}
+    return decide(job, calibration_of(job, known()), "run", stats, [""])
+
+
+def origins(found: Decided) -> tuple[str, str, str, str | None]:
+    assert found.origins is not None
+    return found.origins.moments, found.origins.aggregate, found.origins.threshold, found.origins.probability
+
+
+ALL = ("bundled calibration",) * 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, ALL),
+        ({"threshold": {"quantile": 0.1}}, (*ALL[:2], "this run", ALL[3])),
+        ({"threshold": {"quantile": 0.1, "of": "history"}}, (*ALL[:2], "this run and its history", ALL[3])),
+        ({"threshold": {"value": 0.5}}, (*ALL[:2], "job file", ALL[3])),
+        ({"normalize": {"source": "run"}}, ("this run", *ALL[1:3], None)),
+        ({"aggregate": {"mean": "harmonic", "positive": "cdf", "epsilon": 0.01}}, ALL),
+        ({"aggregate": {"mean": "min"}, "threshold": {"quantile": 0.1}}, (ALL[0], "job file (mean)", "this run", None)),
+        ({"calibration": "none"}, ("this run", "defaults", "this run", None)),
+        ({"calibration": "none", "aggregate": {"mean": "min"}}, ("this run", "job file (mean)", "this run", None)),
+    ],
+)
+def test_each_part_is_replaced_alone_and_says_so(settings: dict[str, Any], expected: tuple[str, str, str, str | None]) -> None:
+    found = decided(make_job(settings))
+    assert origins(found) == expected
+    moments, _, threshold, probability = expected
+    members = {name: (member.mu, member.sigma) for name, member in BUNDLED.members.items()}
+    assert ({name: (fit.mu, fit.sigma) for name, fit in found.settings.rule.fits.items()} == members) == (moments == ALL[0])
+    assert (found.settings.threshold == BUNDLED.threshold) == (threshold == ALL[0])
+    assert found.settings.probability == (BUNDLED.probability if probability else None)
+    assert found.settings.rule.mean == (settings.get("aggregate", {}).get("mean") or "harmonic")
+    assert (found.threshold is None) == threshold.startswith("this run")
+
+
+@pytest.mark.parametrize("aggregate", [{"mean": "min"}, {"positive": "clip"}, {"epsilon": 0.1}])
+def test_attack_a_threshold_of_another_scale_is_refused(aggregate: dict[str, Any]) -> None:
+    with raises("config.threshold-of-other-scores", none="none"):
+        decided(make_job({"aggregate": aggregate}))
+    decided(make_job({"aggregate": aggregate, "threshold": {"value": 0.5}}))
+    decided(make_job({**NOVELTY, "aggregate": aggregate}))  # no calibration for these members: no contradiction
+
+
+def test_the_contradiction_is_an_error_before_anything_is_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(*_: Any) -> None:
+        raise AssertionError("work began")
+
+    monkeypatch.setattr("ragassay.jobs.run.commands.ray_session", start)
+    write_logs(tmp_path / "logs" / "a.parquet", example_rows(4))
+    job = make_job({**NOVELTY, "calibration": str(tmp_path / "none.json")})
+    with raises("calibration.missing"):
+        run_job(job, str(tmp_path / "logs"), str(tmp_path / "out"), Console(quiet=True))
+    with pytest.raises(AssertionError, match="work began"):
+        run_job(make_job(NOVELTY), str(tmp_path / "logs"), str(tmp_path / "out"), Console(quiet=True))
+
+
+def test_other_members_get_no_calibration_and_the_record_says_why() -> None:
+    found = decided(make_job(NOVELTY))
+    assert origins(found) == ("this run", "defaults", "this run", None)
+    assert found.origins and found.origins.calibration is None and "other members" in str(found.origins.note)
+    other = decided(make_job({"weights": dict.fromkeys(Job().values, 1)}))
+    assert origins(other) == origins(found)
+
+
+def test_a_file_is_overridden_by_parts_too(tmp_path: Path) -> None:
+    path = tmp_path / "calibration.json"
+    path.write_text(replace(BUNDLED, calibration_id="own", fingerprint=known(), threshold=0.6).to_json())
+    job = make_job({"calibration": str(path), "threshold": {"value": 0.5}})
+    own = ("calibration own",) * 2
+    found = decided(job)
+    assert origins(found) == (*own, "job file", "calibration own") and found.settings.threshold == 0.5
+    whole = decided(job.with_calibration(str(path)))  # the option of `finalize` sets the job file's parts aside
+    assert origins(whole) == ("calibration own",) * 4 and whole.settings.threshold == 0.6
+    assert origins(decided(job.with_calibration("none")))[0] == "this run"
+    with refuses("config.weights-of-calibration"):
+        make_job({"calibration": str(path), **NOVELTY, "weights": {"n": 1}})
+    with raises("config.aggregate"):
+        text = replace(BUNDLED, fingerprint=known(), mean="min", positive="none").to_json()
+        path.write_text(text)
+        decided(make_job({"calibration": str(path), "aggregate": {"mean": "harmonic"}, "threshold": {"value": 0.5}}))
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"calibration": None}, "config.null-calibration"),
+        ({"calibration": ""}, "calibration"),
+        ({"threshold": {"of": "history"}}, "config.of-without-quantile"),
+        ({"threshold": {"measured_on": "x"}}, "config.measured-without-value"),
+    ],
+)
+def test_what_contradicts_itself_names_the_way_out(settings: dict[str, Any], says: str) -> None:
+    with refuses(says):
+        make_job(settings)
+
+
+def scored_by_the_default_members(folder: Path) -> Path:
+    """An output folder with raw rows of the default members, whose values are made up: no engine is needed."""
+    rng = np.random.default_rng(2)
+    rows = []
+    for key in range(12):
+        odds, texts = rng.normal(0, 2, 2), ["One.", "Two."]
+        members = [
+            {"name": name, "sentence_scores": odds.tolist(), "response_score": float(odds.min()),
+             "log_p_yes": (-np.log1p(np.exp(-odds))).tolist() if name == "facts" else None,
+             "log_p_no": (-np.log1p(np.exp(odds))).tolist() if name == "facts" else None}
+            for name in Job().values
+        ]  # fmt: skip
+        rows.append(
+            {"row_key": key, "row_id": str(key), "question": "Q?", "context": ["C."], "response": "One.Two.",
+             "sentences": [{"text": text, "start": 4 * i, "end": 4 * i + 4} for i, text in enumerate(texts)],
+             "members": members, "usage": [], "context_windows": 1, "status": "ok", "error": None}
+        )  # fmt: skip
+    (folder / "raw").mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows, schema=raw_schema(pa.schema([]))), folder / "raw" / "part-0.parquet")
+    files = {0: InputFile("in.parquet", "/logs/in.parquet", 1, len(rows), "", SCORED)}
+    (folder / "manifest.json").write_text(Manifest(known(), files, {}, []).to_json())
+    return folder
+
+
+def finalized(folder: Path, job: Job) -> tuple[Run, bytes]:
+    with tasks_here():
+        run = finalize_job(job, str(folder), Console(quiet=True))
+    table = pq.read_table(folder / "scored" / "part-0.parquet").drop_columns(["run_id"]).replace_schema_metadata(None)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return run, sink.getvalue().to_pybytes()
+
+
+def test_attack_the_documented_job_file_gives_the_bytes_of_no_job_file(tmp_path: Path) -> None:
+    folder = scored_by_the_default_members(tmp_path / "out")
+    run, without = finalized(folder, load_job(None))
+    documented, verbatim = finalized(folder, load_job(str(REPO / "docs" / "job.yaml")))
+    assert verbatim == without
+    assert (documented.fit, documented.threshold, documented.origins) == (run.fit, run.threshold, run.origins)
+    assert run.origins and run.origins.calibration == "bundled" and run.origins.probability == "bundled calibration"
+    assert Manifest.from_json((folder / "manifest.json").read_text()).runs[-1].origins == run.origins
+    _, other = finalized(folder, make_job({"calibration": "none"}))
+    assert other != without

@@ -1,0 +1,73 @@
+"""The judge's decisions over the ensemble's: only what it decided changes, and nothing of the ensemble's numbers."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragassay.pipeline.cascade.decide import decisions_of, with_judge
+from ragassay.schemas.columns import MEMBER, scored_schema
+from tests.raises import raises
+
+SCHEMA = scored_schema(pa.schema([]))
+SENTENCES = st.lists(st.tuples(st.floats(-2, 2, width=32), st.booleans()), min_size=1, max_size=4)
+KINDS = st.sampled_from(["judged", "failed", "not asked", "unscored"])
+ROWS = st.lists(st.tuples(KINDS, SENTENCES, st.booleans()), max_size=12)
+
+
+def scored_row(key: int, kind: str, sentences: list[tuple[float, bool]], supported: bool) -> dict[str, Any]:
+    ok = kind != "unscored"
+    flags = [flag for _, flag in sentences]
+    return {
+        "row_key": key, "row_id": f"r{key}", "score": 0.5 if ok else None, "threshold": 0.4 if supported else 0.6,
+        "verdict": ("supported" if supported else "hallucinated") if ok else None, "decided_by": "ensemble" if ok else None,
+        "sentences": [{"text": "a", "start": 0, "end": 1, "score": 0.1, "flagged": flag if ok else None} for flag in flags],
+        "flagged_sentences": sum(flags) if ok else None, "status": "ok" if ok else "not_judged", "run_id": "r",
+    }  # fmt: skip
+
+
+def judged_row(key: int, kind: str, sentences: list[tuple[float, bool]]) -> dict[str, Any]:
+    member = {"name": "j", "sentence_scores": [value for value, _ in sentences]}
+    return {"row_key": key, "judge": member if kind in {"judged", "unscored"} else None}
+
+
+@given(ROWS, st.floats(-1, 1), st.integers(0, 6))
+def test_only_what_the_judge_decided_is_its(
+    rows: list[tuple[str, list[tuple[float, bool]], bool]], below: float, begin: int
+) -> None:
+    scored = pa.RecordBatch.from_pylist([scored_row(i, *row) for i, row in enumerate(rows)], SCHEMA)[begin:]
+    said = [judged_row(i, kind, sentences) for i, (kind, sentences, _) in enumerate(rows) if kind != "not asked"]
+    table = pa.Table.from_pylist(said[::-1], pa.schema([("row_key", pa.int64()), ("judge", MEMBER)]))
+    after = with_judge(scored, decisions_of(table, "j", below))
+    assert after.schema == SCHEMA and after.num_rows == scored.num_rows
+    for old, new, (kind, sentences, _) in zip(scored.to_pylist(), after.to_pylist(), rows[begin:], strict=True):
+        if kind != "judged":
+            assert new == old
+            continue
+        flags = [value < below for value, _ in sentences]
+        worst = min(value for value, _ in sentences)
+        assert (new["decided_by"], new["judge_score"]) == ("j", worst)
+        assert new["verdict"] == ("hallucinated" if any(flags) else "supported") and any(flags) == (worst < below)
+        assert [s["flagged"] for s in new["sentences"]] == flags and new["flagged_sentences"] == sum(flags)
+        ours = ("score", "threshold", "probability", "status", "row_id")
+        assert {name: new[name] for name in ours} == {name: old[name] for name in ours}
+        assert [s["score"] for s in new["sentences"]] == [s["score"] for s in old["sentences"]]
+    again = with_judge(after, decisions_of(table, "j", below))
+    assert again.equals(after)
+
+
+def test_other_sentences_are_refused() -> None:
+    scored = pa.RecordBatch.from_pylist([scored_row(1, "judged", [(0.0, True)], True)], SCHEMA)
+    table = pa.Table.from_pylist(
+        [judged_row(1, "judged", [(0.0, True)] * 2)], pa.schema([("row_key", pa.int64()), ("judge", MEMBER)])
+    )
+    with raises("escalate.other-sentences"):
+        with_judge(scored, decisions_of(table, "j", 0.0))
+
+
+def test_of_nothing_comes_nothing() -> None:
+    empty = decisions_of(pa.table({"row_key": pa.array([], pa.int64()), "judge": pa.array([], MEMBER)}), "j", 0.0)
+    assert not len(empty.scores) and empty.places(np.array([1, 2])).tolist() == [-1, -1] and not math.isnan(empty.below)

@@ -1,0 +1,106 @@
+"""Languages by a column: names and codes, splitting and detecting row by row, offsets exact in every language."""
+
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from ragassay.jobs.config.sections import Splitter
+from ragassay.jobs.scoring.frequencies import table_frequencies
+from ragassay.pipeline.detectors.attribution import Attribution
+from ragassay.pipeline.detectors.novelty import Novelty
+from ragassay.pipeline.stages.detect import Detect
+from ragassay.pipeline.stages.split import Split
+from ragassay.pipeline.text.language import NAMES, language_of
+from ragassay.pipeline.text.split import check_language
+from ragassay.schemas.columns import logs_schema
+
+TEXTS = {
+    "en": "Dr. Smith opened at 9 a.m. on Monday. Staff wear badges! Do they? Yes.",
+    "de": "Der Laden öffnet um 9 Uhr, z. B. am 3. Mai. Die Mitarbeiter tragen Ausweise. Wirklich? Ja.",
+    "fr": "Le magasin ouvre à 9 h. M. Dupont porte un badge ! Vraiment ? Oui.",
+    "es": "¿A qué hora abre? La tienda abre a las 9. El Sr. Gómez lleva una tarjeta.",
+    "ja": "店は九時に開きます。店員は名札を付けます！本当ですか？はい。",
+    "zh": "商店九点开门。店员戴着胸牌！真的吗？是的。",
+    "th": "ร้านเปิดเวลา 9 โมง พนักงานสวมป้ายชื่อ จริงหรือ? ใช่.",
+    "ko": "가게는 9시에 문을 엽니다. 직원은 명찰을 답니다! 정말요? 네.",
+    "vi": "Cửa hàng mở lúc 9 giờ. Nhân viên đeo thẻ tên! Thật không? Vâng.",
+    "ar": "يفتح المتجر في الساعة 9. يرتدي الموظفون شارات! حقا؟ نعم.",
+    "xx": "Lojë hapet në 9. 🏪 Stafi mban distinktivë!\n- një\n- dy",
+}
+SAID = {"en": "en-GB", "de": "German", "fr": "fra", "es": "Español", "ja": "jpn", "zh": "zh_Hant", "th": "Thai", "ko": "ko-KR",
+        "vi": "Vietnamese", "ar": "ar", "xx": "Klingon"}  # fmt: skip
+
+
+def rows_of(languages: list[str | None], texts: list[str]) -> pa.Table:
+    schema = logs_schema(pa.schema([("lang", pa.string())]))
+    rows = [
+        {"row_key": i, "row_id": f"r{i}", "question": "?", "context": [TEXTS["de"], TEXTS["en"], text], "response": text,
+         "status": "ok", "lang": language}
+        for i, (language, text) in enumerate(zip(languages, texts, strict=True))
+    ]  # fmt: skip
+    return pa.Table.from_pylist(rows, schema)
+
+
+def split(table: pa.Table, language: str = "en", column: str | None = "lang") -> list[dict[str, Any]]:
+    """Rows as they are split; how a row's language is found is another test's."""
+    found: list[dict[str, Any]] = Split(("sentencizer", language), False, column)(table).drop_columns(["language"]).to_pylist()
+    return found
+
+
+def test_codes_and_names_of_logs_are_those_of_spacy() -> None:
+    said = {"de": "de", "DE": "de", "de-DE": "de", "de_AT.UTF-8": "de", " German ": "de", "deu": "de", "Deutsch": "de",
+            "zh-Hans": "zh", "pt-BR": "pt", "no": "nb", "Chinese (Simplified)": "zh", "हिन्दी": "hi", "ไทย": "th"}  # fmt: skip
+    assert {value: language_of(value) for value in said} == said
+    assert {language_of(value) for value in (None, "", " ", "tlh", "unknown", "und", "-", "xx")} == {"xx"}
+    words = [word for code, names in NAMES.items() for word in (code, *names.split())]
+    assert len(set(words)) == len(words)
+    assert all(find_spec(f"spacy.lang.{code}") for code in NAMES)
+    for code in ("de", "ja", "zh", "th"):
+        check_language(code)
+
+
+@given(st.lists(st.tuples(st.sampled_from(sorted(TEXTS)), st.text(max_size=30)), min_size=1, max_size=8))
+def test_offsets_are_exact_and_a_mixed_batch_gives_each_row_what_its_language_gives(rows: list[tuple[str, str]]) -> None:
+    texts = [TEXTS[language] + " " + more for language, more in rows]
+    table = rows_of([SAID[language] for language, _ in rows], texts)
+    mixed = split(table)
+    for place, (row, (language, _), text) in enumerate(zip(mixed, rows, texts, strict=True)):
+        assert [text[s["start"] : s["end"]] for s in row["sentences"]] == [s["text"] for s in row["sentences"]]
+        alone = split(table.slice(place, 1), language, None)
+        assert alone == [row]
+
+
+def test_rules_follow_the_language() -> None:
+    found = split(rows_of(list(SAID.values()), [TEXTS[language] for language in SAID]))
+    sentences = {language: [s["text"] for s in row["sentences"]] for language, row in zip(SAID, found, strict=True)}
+    assert sentences["en"][0] == "Dr. Smith opened at 9 a.m. on Monday." and len(sentences["en"]) == 4
+    assert [len(sentences[language]) for language in ("ja", "zh", "ko", "vi")] == [4, 4, 4, 4]
+    assert sentences["xx"][-2:] == ["- një", "- dy"] and len(sentences["es"]) == 3
+
+
+def test_detectors_follow_the_language_of_each_row() -> None:
+    languages = ["German", "en", None, "de", "fr"]
+    table = rows_of(languages, [TEXTS["de"], TEXTS["en"], TEXTS["fr"], TEXTS["de"], TEXTS["fr"]])
+    detectors = (Novelty(name="novelty"), Attribution(name="attribution"))
+    counted = table_frequencies([table], Splitter(column="lang"))
+    mixed = Detect(detectors, "en", lambda: counted, 1, "lang")(Split(("sentencizer", "en"), False, "lang")(table))
+    assert mixed["row_key"].to_pylist() == list(range(5))
+    for place, language in enumerate(languages):
+        code = language_of(language)
+        alone = Split(("sentencizer", code), False)(table.slice(place, 1))
+        [row], [same] = Detect(detectors, code, lambda: counted, 1)(alone).to_pylist(), mixed.slice(place, 1).to_pylist()
+        assert row == same | {"language": row["language"]}
+    german, english = (table_frequencies([table.slice(0, 1)], Splitter(language=code)) for code in ("de", "en"))
+    assert not np.array_equal(german.counts, english.counts)
+
+
+def test_a_pipeline_has_a_language_of_its_own() -> None:
+    with pytest.raises(ValidationError) as error:
+        Splitter(name="ja_core_news_sm", column="lang")
+    assert [fault["type"] for fault in error.value.errors()] == ["config.pipeline-language"]

@@ -1,0 +1,20 @@
+import subprocess
+import sys
+
+CODE = """
+import sys
+from ragassay.pipeline.text.split import load_splitter, split
+nlp = load_splitter("sentencizer", "en")
+assert len(split(nlp, ["One. Two."])[0]) == 2
+assert "torch" not in sys.modules, "spaCy brought torch along"
+assert not {"spacy.cli", "weasel", "sklearn"} & sys.modules.keys(), "spaCy brought its command line along"
+import torch
+assert torch.ones(2).sum() == 2
+import spacy.cli
+assert spacy.cli.info and spacy.cli.download
+"""
+
+
+def test_spacy_comes_without_torch_and_its_command_line_and_both_can_come_later() -> None:
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
