@@ -35,16 +35,18 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+FAST_TESTS = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n $$(($$(nproc) + 1)) --maxprocesses 4 --dist worksteal
+
 # Tests share the cores, a thread each: PyTorch's threads would wait for one another. Of the fast ones some wait for a server, so
 # there is one more than cores. Those that start vLLM want all of them.
 test: lint browser
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n $$(($$(nproc) + 1)) --maxprocesses 4 --dist worksteal
+	$(FAST_TESTS)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow and not engine" -n 2 --dist loadfile
 	$(BIN)/python -m pytest -m engine
 
 # How much of the code the fast tests run; what runs in Ray's workers is not counted.
 coverage: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n $$(($$(nproc) + 1)) --maxprocesses 4 --dist worksteal --cov --cov-report=term
+	$(FAST_TESTS) --cov --cov-report=term
 
 # What takes long: faults many times over, real servers, exports of a thousand rows and more. ONLY="-k publish" runs a part.
 soak: setup

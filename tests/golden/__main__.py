@@ -12,7 +12,7 @@ from tests.golden.command import shared_ray
 from tests.golden.compare import check, update
 from tests.golden.record import record
 from tests.golden.servers import serve
-from tests.golden.without_ray import without_ray
+from tests.without_ray import without_ray
 
 
 def main() -> int:

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 
 import psutil
-import pyarrow.parquet as pq
 
 from tests.chat_server import Reply
 from tests.golden.command import start
@@ -15,6 +14,7 @@ from tests.golden.masks import RUN_ID
 from tests.golden.scene import Case, Command, Scene
 from tests.golden.servers import wait_for
 from tests.golden.tables import read_dataset, rows_text
+from tests.jobs.conftest import committed_rows
 
 COMMITTED = 8
 """Rows of the two days that are scored; that of the third day is what the run breaks at."""
@@ -31,12 +31,6 @@ def _prepare(scene: Scene) -> None:
     served_job(scene, "first")
 
 
-def _committed(scene: Scene) -> int:
-    """Rows that Ray has committed."""
-    files = [path for path in (scene.out / "_checkpoint").glob("*.parquet") if ".pending." not in path.name]
-    return sum(pq.ParquetFile(path).metadata.num_rows for path in files)
-
-
 def _fault(then: Callable[[], None]) -> Callable[[], Reply]:
     def fault() -> Reply:
         then()
@@ -51,7 +45,7 @@ def _kill(scene: Scene) -> str:
     scene.servers.faults[WORD] = _fault(lambda: wait_for(killed.is_set, 600))
     process = start(scene.arguments(RUN), scene.folder / "_killed.log")
     try:
-        wait_for(lambda: process.poll() is not None or _committed(scene) == COMMITTED, 300)
+        wait_for(lambda: process.poll() is not None or committed_rows(scene.out) == COMMITTED, 300)
         assert process.poll() is None, (scene.folder / "_killed.log").read_text()[-2000:]
         scene.run(Command("finalize {out} --config {job} --wait 0", 1))
     finally:
@@ -65,12 +59,12 @@ def _kill(scene: Scene) -> str:
         killed.set()
         time.sleep(0.2)
         scene.servers.faults.clear()
-    return f"{_committed(scene)} rows committed"
+    return f"{committed_rows(scene.out)} rows committed"
 
 
 def _refuse(scene: Scene) -> None:
     """The server refuses the key, once the other rows are committed."""
-    scene.servers.faults[WORD] = _fault(lambda: wait_for(lambda: _committed(scene) == COMMITTED, 300))
+    scene.servers.faults[WORD] = _fault(lambda: wait_for(lambda: committed_rows(scene.out) == COMMITTED, 300))
 
 
 def _accept(scene: Scene) -> None:

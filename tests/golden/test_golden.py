@@ -13,7 +13,7 @@ from tests.golden.cases import CASES
 from tests.golden.compare import EXPECTED, check
 from tests.golden.scene import Case
 from tests.golden.servers import Servers, serve
-from tests.golden.without_ray import without_ray
+from tests.without_ray import without_ray
 
 
 @pytest.fixture(scope="module")

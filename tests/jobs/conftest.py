@@ -5,16 +5,18 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from typer.testing import CliRunner
+
+from tests.without_ray import without_ray
 
 COMMAND = [sys.executable, "-m", "ragassay"]
 
@@ -37,29 +39,10 @@ def ragassay(*args: str | Path, env: dict[str, str] | None = None, timeout: floa
     return done
 
 
-@contextmanager
-def tasks_here() -> Iterator[None]:
-    """Tasks run in this process: they are functions of their arguments, and Ray takes ten seconds to start."""
-    import ray
-    import ray.data  # it uses `ray.remote` itself
-
-    from ragassay.jobs.run import commands
-
-    class Task:
-        def __init__(self, function: Callable[..., Any]) -> None:
-            self.remote = function
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ray, "remote", lambda **_: Task)
-        patch.setattr(ray, "get", lambda found: found)
-        patch.setattr(commands, "ray_session", lambda *_: nullcontext())
-        yield
-
-
-@pytest.fixture
-def without_ray() -> Iterator[None]:
-    """See `tasks_here`."""
-    with tasks_here():
+@pytest.fixture(scope="module", name="without_ray")
+def _without_ray() -> Iterator[None]:
+    """See `tests.without_ray`."""
+    with without_ray():
         yield
 
 
@@ -109,6 +92,12 @@ def read_rows(output: Path, which: str = "scored") -> list[dict[str, Any]]:
 
 def read_table(output: Path, which: str) -> pa.Table:
     return ds.dataset(output / which, format="parquet", partitioning="hive").to_table()
+
+
+def committed_rows(output: Path, checkpoint: str = "_checkpoint") -> int:
+    """Rows that a plan has committed."""
+    files = [path for path in (output / checkpoint).glob("*.parquet") if ".pending." not in path.name]
+    return sum(pq.ParquetFile(path).metadata.num_rows for path in files)
 
 
 def manifest(output: Path) -> dict[str, Any]:

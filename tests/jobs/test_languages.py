@@ -30,10 +30,9 @@ from ragassay.schemas.manifest import Run
 from tests.conftest import example_rows
 from tests.corpus.answers_by_language import BY_LANGUAGE, KINDS, PASSAGES
 from tests.jobs.conftest import read_rows
-from tests.jobs.second_pass.escalate.conftest import plan_here  # noqa: F401  (a fixture)
 from tests.raises import raises
 
-pytestmark = pytest.mark.usefixtures("without_ray", "plan_here")
+pytestmark = pytest.mark.usefixtures("without_ray")
 
 DETECTORS = [{"name": name, "kind": name} for name in ("entities", "attribution", "novelty")]
 ALONE: dict[str, Any] = {"slms": [], "detectors": DETECTORS, "threshold": {"quantile": 0.3}}

@@ -17,15 +17,15 @@ from ragassay.jobs.input import find_logs, formats, read
 from ragassay.jobs.scoring import row_sample
 from ragassay.jobs.storage.folder import open_folder, read_table, writing
 from ragassay.jobs.storage.object_store import PatientS3
-from tests.conftest import example_rows, write_logs
+from tests.conftest import OBJECT_STORE, example_rows, write_logs
 from tests.raises import raises
-from tests.soak.fault_store import BUCKET, KEYS, Weather, s3_store
+from tests.soak.fault_store import BUCKET, Weather, s3_store
 
 SLOW = "When reading information for key 'a' in bucket 'b': AWS Error SLOW_DOWN during HeadObject operation: slow down"
 
 
 def test_a_worker_asks_as_often_as_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in KEYS.items():
+    for name, value in OBJECT_STORE.items():
         monkeypatch.setenv(name, value)
     with s3_store() as store:
         folder = open_folder(store.uri("out"))
@@ -41,7 +41,7 @@ def test_a_worker_asks_as_often_as_the_driver(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_short_range_is_asked_for_as_often_as_a_long_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Shorter than what the store says of an error: a column of one value, a lock, a small manifest, a packed file."""
-    for name, value in KEYS.items():
+    for name, value in OBJECT_STORE.items():
         monkeypatch.setenv(name, value)
     rows = [{"tenant": "a", "number": i} for i in range(50)]
     logs = write_logs(tmp_path / "a.parquet", rows, row_group_size=10)

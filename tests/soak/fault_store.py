@@ -21,11 +21,6 @@ from pyarrow import fs as pafs
 
 from tests.conftest import free_port
 
-KEYS = {
-    "AWS_ACCESS_KEY_ID": "test",
-    "AWS_SECRET_ACCESS_KEY": "test",
-    "AWS_EC2_METADATA_DISABLED": "true",
-}
 BUCKET = "audit"
 HOP = {"connection", "transfer-encoding", "content-length", "keep-alive"}
 REFUSED = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{}</Code><Message>injected</Message></Error>'

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import example_rows, write_logs
-from tests.jobs.conftest import here, manifest, read_rows, start, wait_for, write_job
+from tests.jobs.conftest import committed_rows, here, manifest, read_rows, start, wait_for, write_job
 from tests.jobs.runtime.test_endings import check_signal
 from tests.raises import fails
 from tests.soak.fault_runs import (
@@ -127,11 +127,6 @@ TOTAL = 1000
 """Rows of the run, of two days."""
 
 
-def committed(output: Path) -> int:
-    files = [f for f in (output / "_checkpoint").glob("*.parquet") if ".pending." not in f.name]
-    return sum(pq.ParquetFile(f).metadata.num_rows for f in files)
-
-
 def check_killed(slm: dict[str, Any], tmp_path: Path) -> None:
     """Kill the driver, run again, kill the actor: nothing is lost, nothing scored twice, rows stand in order, progress is told.
 
@@ -146,7 +141,7 @@ def check_killed(slm: dict[str, Any], tmp_path: Path) -> None:
     first = start("run", tmp_path / "logs", output, "--config", config, log=tmp_path / "first.log")
     workers = []
     try:
-        wait_for(lambda: committed(output) > 150, first)
+        wait_for(lambda: committed_rows(output) > 150, first)
         workers = psutil.Process(first.pid).children(recursive=True)
     finally:
         os.kill(first.pid, signal.SIGKILL)
@@ -155,7 +150,7 @@ def check_killed(slm: dict[str, Any], tmp_path: Path) -> None:
             if worker.is_running():
                 worker.kill()
     psutil.wait_procs(workers, timeout=20)
-    saved = committed(output)
+    saved = committed_rows(output)
     assert 150 < saved < TOTAL
     assert manifest(output)["runs"][-1]["finished"] is None
     write_logs(tmp_path / "other" / "dt=3" / "a.parquet", example_rows(1))
@@ -163,11 +158,11 @@ def check_killed(slm: dict[str, Any], tmp_path: Path) -> None:
         fails(here(*args, "--config", config), "output.unfinished-run")
 
     second = start("run", tmp_path / "logs", output, "--config", config, "--log-format", "json", log=tmp_path / "second.log")
-    wait_for(lambda: committed(output) > saved + 100, second)
+    wait_for(lambda: committed_rows(output) > saved + 100, second)
     victims = [p for p in psutil.Process(second.pid).children(recursive=True) if "StageActor" in " ".join(p.cmdline())]
     assert len(victims) == 1
     victims[0].kill()
-    assert committed(output) < TOTAL
+    assert committed_rows(output) < TOTAL
     assert second.wait(timeout=300) == 0, (tmp_path / "second.log").read_text()
     rows = read_rows(output)
     assert {r["status"] for r in rows} == {"ok"}

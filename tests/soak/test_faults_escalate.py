@@ -11,22 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.chat_server import Reply
-from tests.jobs.conftest import here, manifest, ragassay, start, wait_for
+from tests.jobs.conftest import committed_rows, here, manifest, ragassay, start, wait_for
 from tests.jobs.second_pass.escalate.conftest import Judge, asked, by_key, check, doubtful, judges, outcomes
 
 pytestmark = pytest.mark.soak
 
 
-def committed(output: Path) -> int:
-    files = [f for f in (output / "_escalating").glob("*.parquet") if ".pending." not in f.name]
-    return sum(pq.ParquetFile(f).metadata.num_rows for f in files)
-
-
-def test_killed_and_run_again_it_loses_nothing_and_asks_nothing_twice(
-    scored: Path,
-    judge: Judge,
-    tmp_path: Path,
-) -> None:
+def test_killed_and_run_again_it_loses_nothing_and_asks_nothing_twice(scored: Path, judge: Judge, tmp_path: Path) -> None:
     """The judge answers until something is committed, and then holds its tongue until the driver is dead."""
     dead, silent = threading.Event(), threading.Event()
     answered: list[str] = []
@@ -45,7 +36,7 @@ def test_killed_and_run_again_it_loses_nothing_and_asks_nothing_twice(
     before = by_key(scored)
     wanted = doubtful(before.values(), 0.5)
     first = start("escalate", scored, "--config", config, log=tmp_path / "first.log")
-    wait_for(lambda: committed(scored) > 0, first)
+    wait_for(lambda: committed_rows(scored, "_escalating") > 0, first)
     silent.set()
     wait_for(lambda: lost, first)
     os.killpg(first.pid, signal.SIGKILL)

@@ -18,11 +18,7 @@ from tests.jobs.second_pass.explain.test_explain import Model
 pytestmark = pytest.mark.soak
 
 
-def test_killed_and_run_again_it_asks_no_question_twice(
-    flagged: Path,
-    model: Model,
-    tmp_path: Path,
-) -> None:
+def test_killed_and_run_again_it_asks_no_question_twice(flagged: Path, model: Model, tmp_path: Path) -> None:
     """The server answers forty questions and then holds its tongue until the driver is dead."""
     dead = threading.Event()
     answered: list[str] = []

@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from tests.conftest import OBJECT_STORE
 from tests.soak.fault_runs import Tries, finished, ids, launched, often, two_days, without_slm
-from tests.soak.fault_store import BUCKET, KEYS, Store, Weather, s3_store
+from tests.soak.fault_store import BUCKET, Store, Weather, s3_store
 
 pytestmark = pytest.mark.soak
 
@@ -30,7 +31,7 @@ def store() -> Iterator[Store]:
 
 def contend(uris: list[str], start: Any, end: Any, told: Any, lease: float) -> None:
     """A process that tries one output after the other, each when all are ready, and holds it until all have tried."""
-    os.environ.update(KEYS)
+    os.environ.update(OBJECT_STORE)
     from ragassay.jobs.output import lock
     from ragassay.jobs.storage.folder import open_folder
     from ragassay.pipeline.errors import OutputError
@@ -117,11 +118,13 @@ def test_two_whole_runs_at_once_write_every_row_once(store: Store, tmp_path: Pat
     tries = Tries("two whole runs at once on one S3 output")
     for attempt in range(often(3)):
         uri = store.uri(f"whole{attempt}/out")
-        both = [launched("run", logs, uri, "--config", job, log=tmp_path / f"{attempt}-{i}.log", **KEYS) for i in range(2)]
+        both = [
+            launched("run", logs, uri, "--config", job, log=tmp_path / f"{attempt}-{i}.log", **OBJECT_STORE) for i in range(2)
+        ]
         codes = [run.wait(timeout=900) for run in both]
         said = [(tmp_path / f"{attempt}-{i}.log").read_text() for i in range(2)]
         well = all(code == 0 or "in use by another run" in text for code, text in zip(codes, said, strict=True))
-        again = finished("run", logs, uri, "--config", job, **KEYS)
+        again = finished("run", logs, uri, "--config", job, **OBJECT_STORE)
         found = pq.read_table(f"{BUCKET}/whole{attempt}/out/scored", filesystem=store.fs)["row_id"].to_pylist()
         tries.count(ids(rows), found, well=well and 0 in codes and again.returncode == 0)
     tries.done()

@@ -6,8 +6,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tests.conftest import OBJECT_STORE
 from tests.soak.fault_runs import Tries, content, finished, ids, often, same, two_days, without_slm
-from tests.soak.fault_store import BUCKET, KEYS, Store, Weather, s3_store
+from tests.soak.fault_store import BUCKET, Store, Weather, s3_store
 
 pytestmark = pytest.mark.soak
 
@@ -45,7 +46,7 @@ def test_rows_are_whole_and_once(store: Store, tmp_path: Path, kind: str) -> Non
         well = False
         for _ in range(AGAIN):
             commands += 1
-            done = finished("run", store.uri("logs"), store.uri(f"{place}/out"), "--config", job, **KEYS)
+            done = finished("run", store.uri("logs"), store.uri(f"{place}/out"), "--config", job, **OBJECT_STORE)
             well = done.returncode == 0
             if well:
                 break

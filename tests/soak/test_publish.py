@@ -20,11 +20,12 @@ from rich.console import Console
 
 from ragassay.jobs.integrations.publish import http
 from ragassay.jobs.run import finalize_job
-from tests.jobs.conftest import here, read_rows, start, tasks_here
+from tests.jobs.conftest import here, read_rows, start
 from tests.jobs.evaluation.conftest import MIXED, job, raw_row, write_output
 from tests.soak.results import Result, record
 from tests.soak.tool_processes import get, mlflow, phoenix, post, send_traces
 from tests.tool_servers import DROP, DROP_BEHIND, before, serving
+from tests.without_ray import without_ray
 
 pytestmark = pytest.mark.soak
 
@@ -209,7 +210,7 @@ def test_twice_changes_nothing_and_a_new_finalize_what_it_says(tool: Real, tmp_p
         again = tool.publish(output, "twice", url=between.url)
         assert again.returncode == 0 and between.count == requests and "0 requests" in again.stdout
         assert tool.read("twice") == first
-        with tasks_here():
+        with without_ray():
             finalize_job(job(threshold={"quantile": 0.5}), str(output), Console(quiet=True))
         newer = expected(tool, output)
         changed = sum(newer[trace][0] != wanted[trace][0] for trace in newer)

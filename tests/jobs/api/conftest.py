@@ -12,7 +12,6 @@ from ragassay.jobs.config.job import make_job
 from ragassay.jobs.run import run_job
 from tests.conftest import example_rows
 from tests.jobs.conftest import read_rows
-from tests.jobs.second_pass.escalate.conftest import plan_here  # noqa: F401  (a fixture)
 
 DETECTORS = [{"name": name, "kind": name} for name in ("entities", "attribution", "novelty")]
 ALONE: dict[str, Any] = {"slms": [], "detectors": DETECTORS}

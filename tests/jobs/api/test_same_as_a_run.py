@@ -18,7 +18,7 @@ from tests.jobs.api.conftest import ALONE, DETECTORS, as_table, odd_rows, ran, s
 from tests.raises import raises, refuses
 
 WEIGHTS = {"entities": 1.0, "attribution": 1.0, "novelty": 3.0}
-pytestmark = pytest.mark.usefixtures("without_ray", "plan_here")
+pytestmark = pytest.mark.usefixtures("without_ray")
 
 
 def calibration_of(job: dict[str, Any], path: Path) -> str:

@@ -15,7 +15,7 @@ from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.run import finalize_job
 from ragassay.schemas.columns import raw_schema
 from ragassay.schemas.manifest import SCORED, InputFile, Manifest
-from tests.jobs.conftest import tasks_here
+from tests.without_ray import without_ray
 
 PASSTHROUGH = pa.schema(
     [
@@ -75,7 +75,7 @@ def write_output(folder: Path, rows_of_days: dict[str, list[dict[str, Any]]], se
         files[number] = InputFile(f"{day}/in.parquet", f"/logs/{day}/in.parquet", 1, len(rows), hive_path(day), SCORED)
     detectors = {detector.name: {"kind": detector.kind} for detector in settings.detectors}
     (folder / "manifest.json").write_text(Manifest({"slms": {"a": 1}, "detectors": detectors}, files, {}, []).to_json())
-    with tasks_here():
+    with without_ray():
         finalize_job(settings, str(folder), Console(quiet=True))
     return folder
 

@@ -25,9 +25,10 @@ from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import OutputRewritten
 from ragassay.pipeline.slm.judge import Judge
 from ragassay.schemas.manifest import Manifest
-from tests.jobs.conftest import here, tasks_here
+from tests.jobs.conftest import here
 from tests.jobs.evaluation.conftest import DAYS, job
 from tests.raises import fails, raises
+from tests.without_ray import without_ray
 
 THRESHOLDS = (0.2, 0.4, 0.6)
 
@@ -50,7 +51,7 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def finalize(output: Path, quantile: float) -> None:
     """A whole run of `finalize`, while a reader reads."""
-    with tasks_here():
+    with without_ray():
         finalize_job(job(threshold={"quantile": quantile}), str(output), Console(quiet=True))
 
 

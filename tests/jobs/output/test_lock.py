@@ -18,8 +18,9 @@ from ragassay.jobs.output.lock import LOCK, locked
 from ragassay.jobs.runtime.endings import interruption
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import OutputError
+from tests.conftest import OBJECT_STORE
 from tests.raises import raises
-from tests.soak.fault_store import KEYS, Store, Weather, s3_store
+from tests.soak.fault_store import Store, Weather, s3_store
 
 OTHER = {"host": "elsewhere", "pid": 7, "claim": "other", "renewed": 0}
 
@@ -32,7 +33,7 @@ def server() -> Iterator[Store]:
 
 @pytest.fixture
 def store(server: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
-    for name, value in KEYS.items():
+    for name, value in OBJECT_STORE.items():
         monkeypatch.setenv(name, value)
     server.weather = Weather()
     return server

@@ -20,11 +20,11 @@ from ragassay.jobs.run import finalize_job
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.schemas.manifest import PENDING, SCORED, UNREADABLE, InputFile, Manifest
 from tests.conftest import example_rows, write_logs
-from tests.jobs.conftest import tasks_here
 from tests.jobs.evaluation.conftest import job as decide_job
 from tests.jobs.evaluation.conftest import labelled_days, write_output
 from tests.jobs.scoring.test_register import night
 from tests.raises import raises
+from tests.without_ray import without_ray
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def test_verdicts_are_the_same_before_and_behind_the_seal(tmp_path: Path) -> Non
     folder = open_folder(str(output))
     before = read_manifest(folder)
     assert before.sealed.files == 6 and before.files == {}  # sealed by the run that judged them
-    with tasks_here():
+    with without_ray():
         run = finalize_job(decide_job(), str(output), Console(quiet=True))
     assert run.rows["in"] == before.scored_rows().total() == sum(len(rows) for rows in labelled_days().values())
     assert (run.flagged, run.errors) == (before.runs[-1].flagged, before.runs[-1].errors)

@@ -44,7 +44,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(logs: Path, plans_here: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def whole(logs: Path, without_ray: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     output = tmp_path_factory.mktemp("backfill") / "whole"
     run_job(JOB, str(logs), str(output), QUIET)
     return raw_of(output)
@@ -157,7 +157,7 @@ def test_a_sample_grows_and_never_shrinks(logs: Path, whole: dict[str, Any], tmp
     assert {file["share"] for file in manifest(output)["files"]} == {1.0}
 
 
-def test_a_file_that_is_scored_further_has_no_verdicts_until_they_are_made(plans_here: None, tmp_path: Path) -> None:
+def test_a_file_that_is_scored_further_has_no_verdicts_until_they_are_made(without_ray: None, tmp_path: Path) -> None:
     output = str(tmp_path / "out")
     write_logs(tmp_path / "logs" / "a.parquet", example_rows(ROWS))
 
@@ -172,7 +172,7 @@ def test_a_file_that_is_scored_further_has_no_verdicts_until_they_are_made(plans
     assert judged() == [True]
 
 
-def test_more_of_a_file_is_scored_only_under_the_path_that_its_ids_were_made_of(plans_here: None, tmp_path: Path) -> None:
+def test_more_of_a_file_is_scored_only_under_the_path_that_its_ids_were_made_of(without_ray: None, tmp_path: Path) -> None:
     for name in ("a", "b"):  # no column of ids
         write_logs(tmp_path / "logs" / "x" / f"{name}.parquet", example_rows(ROWS))
     wide, narrow, output = (str(tmp_path / name) for name in ("logs", "logs/x", "out"))
@@ -212,7 +212,7 @@ def test_a_share_is_one_of_the_rows_and_reading_chooses_as_counting_does(tmp_pat
         assert kept == chosen_keys(found.fs, file, number, "row_id", 0.4).tolist() and 5 < len(kept) < 35
 
 
-def test_an_unreadable_file_outside_the_hive_folders_is_in_no_partition(plans_here: None, tmp_path: Path) -> None:
+def test_an_unreadable_file_outside_the_hive_folders_is_in_no_partition(without_ray: None, tmp_path: Path) -> None:
     write_logs(tmp_path / "logs" / "dt=2026-11-01" / "a.parquet", example_rows(2))
     (tmp_path / "logs" / "stray.parquet").write_bytes(b"cut off")
     job = JOB.model_copy(update={"on_bad_file": "skip"})
@@ -237,7 +237,7 @@ def test_conditions_compare_numbers_dates_and_text_as_what_they_are() -> None:
             parse_conditions([wrong])
 
 
-def test_a_key_that_is_not_there_is_named_with_those_that_are(logs: Path, plans_here: None, tmp_path: Path) -> None:
+def test_a_key_that_is_not_there_is_named_with_those_that_are(logs: Path, without_ray: None, tmp_path: Path) -> None:
     with raises("partitions.unknown-key", keys="'day'", partitioned_by="its hive keys are dt"):
         run_job(JOB, str(logs), str(tmp_path / "out"), QUIET, RunOptions(Backfill(parse_conditions(["day>1"]))))
 

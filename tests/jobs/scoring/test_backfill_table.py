@@ -38,7 +38,7 @@ def night(table: Path, backfill: Backfill) -> Run:
 
 
 @pytest.mark.parametrize("first", [Backfill(rows=ROWS), Backfill(SECOND_DAY), Backfill(share=0.3), Backfill(hours=0.0)])
-def test_what_a_night_left_comes_in_the_next(first: Backfill, table: Path, plans_here: None) -> None:
+def test_what_a_night_left_comes_in_the_next(first: Backfill, table: Path, without_ray: None) -> None:
     assert night(table, first).rows["scored"] < 2 * ROWS
     append(table, 3)
     night(table, Backfill())
@@ -47,7 +47,7 @@ def test_what_a_night_left_comes_in_the_next(first: Backfill, table: Path, plans
     assert night(table, Backfill()).rows["in"] == 0  # behind the last version now
 
 
-def test_partitions_of_a_night_in_which_nothing_came_in(table: Path, plans_here: None) -> None:
+def test_partitions_of_a_night_in_which_nothing_came_in(table: Path, without_ray: None) -> None:
     night(table, Backfill())
     assert night(table, Backfill(SECOND_DAY)).rows == {"in": 0, "scored": 0, "failed": 0, "skipped": 0}
     with raises("partitions.unknown-key", keys="'day'", partitioned_by="its hive keys are dt"):

@@ -66,7 +66,7 @@ def with_ids(texts: list[str]) -> list[dict[str, str]]:
 
 
 @pytest.fixture
-def folder(plans_here: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(without_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     write_logs(tmp_path / "logs" / "dt=1" / "a.parquet", marked(8))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])

@@ -15,11 +15,11 @@ from ragassay.jobs.storage import contact
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.jobs.storage.object_store import PatientS3, settings_of
 from ragassay.pipeline.errors import InputError
-from tests.conftest import free_port
+from tests.conftest import OBJECT_STORE, free_port
 from tests.jobs.conftest import here
 from tests.jobs.progress.test_show import terminal
 from tests.raises import fails, raises
-from tests.soak.fault_store import KEYS, Weather, s3_store
+from tests.soak.fault_store import Weather, s3_store
 
 
 def nothing_is_known() -> None:
@@ -37,7 +37,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waits, "WAIT_SECONDS", 0.2)
     monkeypatch.setattr(show, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(show, "QUIET_SECONDS", 0.0)
-    for name, value in KEYS.items():
+    for name, value in OBJECT_STORE.items():
         monkeypatch.setenv(name, value)
 
 

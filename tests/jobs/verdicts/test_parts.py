@@ -22,8 +22,8 @@ from ragassay.schemas.columns import raw_schema
 from ragassay.schemas.manifest import SCORED, InputFile, Manifest, Run
 from ragassay.schemas.stats import PartitionStats
 from tests.conftest import REPO, example_rows, write_logs
-from tests.jobs.conftest import tasks_here
 from tests.raises import raises, refuses
+from tests.without_ray import without_ray
 
 BUNDLED = bundled_calibration()
 NOVELTY: dict[str, Any] = {"slms": [], "detectors": [{"name": "n", "kind": "novelty"}]}
@@ -161,7 +161,7 @@ def scored_by_the_default_members(folder: Path) -> Path:
 
 
 def finalized(folder: Path, job: Job) -> tuple[Run, bytes]:
-    with tasks_here():
+    with without_ray():
         run = finalize_job(job, str(folder), Console(quiet=True))
     table = pq.read_table(folder / "scored" / "part-0.parquet").drop_columns(["run_id"]).replace_schema_metadata(None)
     sink = pa.BufferOutputStream()

@@ -4,20 +4,15 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragassay.jobs.runtime.dataflow import Sink
-from ragassay.pipeline.stages.stage import Stage, check_columns
 from tests.chat_server import Reply, Serve, Server, completion
-from tests.conftest import run_stages
 from tests.jobs.conftest import manifest, read_rows, write_job
 from tests.jobs.evaluation.conftest import job, labelled_days, write_output
 
@@ -73,33 +68,6 @@ def judge(serve: Serve, tmp_path: Path) -> Judge:
         return server, write_job(tmp_path / "job.yaml", slms=MEMBERS, threshold={"quantile": 0.3}, escalate=escalate)
 
     return start
-
-
-@pytest.fixture
-def plan_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plans in this process, a table after the other: Ray takes seconds to run what is asked of a server in one."""
-    import ray
-
-    from ragassay.jobs.scoring import plan
-    from ragassay.jobs.second_pass.escalate import run
-
-    def run_plan(source: Any, stages: list[Stage], sink: Sink, *_: Any) -> None:
-        check_columns(stages, source.schema, sink.schema)
-        for task in source.get_read_tasks(1):
-            for table in task():
-                done = run_stages(stages, table)
-                pq.write_to_dataset(
-                    done.select(sink.schema.names).cast(sink.schema),
-                    sink.output.path(sink.name),
-                    filesystem=sink.output.fs,
-                    partition_cols=list(sink.partition_keys),
-                    basename_template=f"{uuid4().hex}-{{i}}.parquet",
-                )
-
-    for module in (run, plan):
-        monkeypatch.setattr(module, "run_plan", run_plan)
-        monkeypatch.setattr(module, "progress", lambda *_: nullcontext())
-    monkeypatch.setattr(ray, "put", lambda kept: kept)
 
 
 def outcomes(output: Path) -> dict[int, dict[str, Any]]:

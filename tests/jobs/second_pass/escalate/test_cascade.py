@@ -26,7 +26,7 @@ from tests.jobs.second_pass.escalate.conftest import Judge, asked, by_key, judge
 from tests.jobs.second_pass.explain.test_explain import finalize
 from tests.raises import fails
 
-pytestmark = pytest.mark.usefixtures("without_ray", "plan_here")
+pytestmark = pytest.mark.usefixtures("without_ray")
 
 
 def evaluated(output: Path, resamples: int = 200) -> Evaluation:

@@ -16,7 +16,7 @@ from tests.jobs.second_pass.explain.test_explain import finalize
 from tests.pipeline.cascade.test_dynamic import algorithm_1
 from tests.raises import fails
 
-pytestmark = pytest.mark.usefixtures("without_ray", "plan_here")
+pytestmark = pytest.mark.usefixtures("without_ray")
 
 
 def escalate(output: Path, config: Path) -> dict[str, Any]:

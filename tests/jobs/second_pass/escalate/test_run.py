@@ -12,7 +12,7 @@ from tests.jobs.conftest import here, manifest, write_job
 from tests.jobs.second_pass.escalate.conftest import by_key, check, outcomes
 from tests.raises import fails
 
-pytestmark = pytest.mark.usefixtures("without_ray", "plan_here")
+pytestmark = pytest.mark.usefixtures("without_ray")
 NIGHT = 40
 
 

@@ -4,16 +4,11 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-import pyarrow.parquet as pq
 import pytest
 
-from ragassay.jobs.runtime.dataflow import Sink
-from ragassay.pipeline.stages.stage import Stage, check_columns, run_contained
 from tests.chat_server import Reply, Serve, Server
 from tests.jobs.conftest import read_rows, write_job
 from tests.jobs.evaluation.conftest import job, labelled_days, write_output
@@ -83,35 +78,6 @@ def outcomes(output: Path, strategy: str) -> dict[tuple[int, int], dict[str, Any
                 assert place not in found
                 found[place] = {**row, **entry}
     return found
-
-
-@pytest.fixture
-def plan_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The plan in this process, a table after the other: Ray takes seconds to run what is asked of a server in one."""
-    import ray
-
-    from ragassay.jobs.second_pass.explain import run
-
-    def run_plan(source: Any, stages: list[Stage], sink: Sink, *_: Any) -> None:
-        check_columns(stages, source.schema, sink.schema)
-        (stage,) = stages
-        stage.setup()
-        for number, task in enumerate(source.get_read_tasks(1)):
-            for part, table in enumerate(task()):
-                done = run_contained(stage, table).select(sink.schema.names).cast(sink.schema)
-                pq.write_to_dataset(
-                    done,
-                    sink.output.path(sink.name),
-                    filesystem=sink.output.fs,
-                    partition_cols=list(sink.partition_keys),
-                    basename_template=f"{uuid4().hex}-{number}-{part}-{{i}}.parquet",
-                )
-
-    monkeypatch.setattr(run, "run_plan", run_plan)
-    monkeypatch.setattr(run, "open_board", lambda _: nullcontext())
-    monkeypatch.setattr(run, "ray_session", lambda *_: nullcontext())
-    monkeypatch.setattr(ray, "put", lambda kept: kept)
-    monkeypatch.setattr(ray, "get", lambda kept: kept)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from tests.jobs.evaluation.conftest import job, labelled_days, write_output
 from tests.jobs.second_pass.explain.conftest import SENTENCE, asked, explains, flags, outcomes, questions, told
 from tests.raises import fails
 
-pytestmark = pytest.mark.usefixtures("without_ray", "plan_here")
+pytestmark = pytest.mark.usefixtures("without_ray")
 Model = Callable[..., tuple[Server, Path]]
 TIMEOUT = 3
 

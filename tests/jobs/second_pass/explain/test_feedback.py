@@ -23,7 +23,7 @@ from tests.jobs.second_pass.explain.conftest import flags, outcomes
 from tests.jobs.second_pass.explain.test_explain import Model
 from tests.raises import fails
 
-pytestmark = pytest.mark.usefixtures("without_ray", "plan_here")
+pytestmark = pytest.mark.usefixtures("without_ray")
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ def test_a_pool_in_the_ray_job(one_ray: None, flagged: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.engine
-@pytest.mark.usefixtures("without_ray", "plan_here")
+@pytest.mark.usefixtures("without_ray")
 def test_vllms_own_server(flagged: Path, tmp_path: Path, vllm_server: tuple[str, Callable[[], None]]) -> None:
     url, wait = vllm_server
     engine = {"kind": "server", "base_url": url}

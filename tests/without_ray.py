@@ -1,6 +1,6 @@
 """Runs without Ray: tasks and actors are plain calls in this process, and a plan takes one block after the other.
 
-Ray takes seconds to start each of its workers. What it does itself is tested by the cases that keep it, and by tests/jobs.
+Ray takes seconds to start each of its workers. What Ray itself does is tested where `one_ray` is asked for.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +32,6 @@ class _Actor:
 
     def __init__(self, state: Any) -> None:
         self._state = state
-        self.__call__ = _Method(state) if callable(state) else None
 
     def __getattr__(self, name: str) -> _Method:
         return _Method(getattr(self._state, name))
@@ -73,16 +72,14 @@ def _run_plan(
 ) -> None:
     check_columns(stages, source.schema, sink.schema)
     first_pool = next((number for number, stage in enumerate(stages) if stage.replicas is not None), None)
-    actors: list[StageActor] = []
+    actors = [StageActor(stage, board, n, deadline if n == first_pool else None) for n, stage in enumerate(stages)]
     write = uuid4().hex
     for number, task in enumerate(source.get_read_tasks(1)):
         for part, table in enumerate(task()):
             block = table
-            for place, stage in enumerate(stages):
-                if place == len(actors):
-                    actors.append(StageActor(stage, board, place, deadline if place == first_pool else None))
-                listen(actors[place])
-                block = actors[place](block)
+            for actor in actors:
+                listen(actor)
+                block = actor(block)
             if block.num_rows:
                 _commit(block.select(sink.schema.names).cast(sink.schema), sink, f"{write}_{number:06d}_{part:06d}")
 
