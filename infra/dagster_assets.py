@@ -1,7 +1,7 @@
 """The verdicts as a Dagster asset, every night: `dagster dev -f infra/dagster_assets.py`, or take it among your definitions.
 
 It calls the command, in an environment in which this package is installed and Dagster need not be: `ragassay` is what PATH
-finds, or RAGASSAY names. The job itself says where it runs (`ray_address`).
+finds, or RAGASSAY names. The job itself says where it runs (`runtime.ray_address`).
 """
 
 import os

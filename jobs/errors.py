@@ -2,7 +2,7 @@
 
 from ragassay.pipeline.errors import Message
 
-NO_MAPPING = Message("config.no-mapping", "job file {path} must be a mapping such as 'columns: …', not a {type}")
+NO_MAPPING = Message("config.no-mapping", "job file {path} must be a mapping such as 'input: …', not a {type}")
 UNREADABLE = Message("config.unreadable", "job file {path}: {reason}")
 NO_YAML = Message("config.no-yaml", "job file {path} is no legal YAML: {reason}")
 NO_ANSWER = Message(
@@ -17,7 +17,7 @@ TOO_FEW_RESOURCES = Message(
 )
 NO_CLUSTER = Message(
     "ray.no-cluster",
-    "ray_address: no Ray cluster at {address!r}, or one that wants a token (then set RAY_AUTH_MODE=token): {reason}",
+    "runtime.ray_address: no Ray cluster at {address!r}, or one that wants a token (then set RAY_AUTH_MODE=token): {reason}",
 )
 NOT_STARTED = Message(
     "ray.not-started",

@@ -141,23 +141,23 @@ MEMBER_KIND = Message(
 NO_MEMBER = Message("output.no-member", "the scored rows have no member {member!r}; they have {members}")
 REDACT_RETURNS = Message(
     "config.redact-returns",
-    "redact: {function} must take a string and return a string, or take a list of strings and return one as long; tried on "
+    "input.redact: {function} must take a string and return a string, or take a list of strings and return one as long; tried on "
     "{text!r} it did neither ({fault})",
 )
-REDACT_NO_FUNCTION = Message("config.redact-no-function", "redact: module {module!r} has no function {function!r}")
+REDACT_NO_FUNCTION = Message("config.redact-no-function", "input.redact: module {module!r} has no function {function!r}")
 REDACT_NOT_IMPORTED = Message(
     "config.redact-not-imported",
-    "redact: module {module!r} can't be imported, neither from {folder} nor from what is installed: {type}: {reason}",
+    "input.redact: module {module!r} can't be imported, neither from {folder} nor from what is installed: {type}: {reason}",
 )
 UNKNOWN_LANGUAGE = Message(
     "config.unknown-language",
-    "splitter.language: spaCy has no language {language!r}: give a code such as en, or xx for many languages",
+    "splitting.language: spaCy has no language {language!r}: give a code such as en, or xx for many languages",
 )
 SPLITTER_NOT_INSTALLED = Message(
     "config.splitter-not-installed",
-    "splitter.name: spaCy pipeline {pipeline!r} is not installed: install it, or use 'sentencizer'",
+    "splitting.pipeline: spaCy pipeline {pipeline!r} is not installed: install it, or use 'sentencizer'",
 )
 SPLITTER_LACKS_PACKAGE = Message(
     "config.splitter-lacks-package",
-    "splitter.name: spaCy pipeline {pipeline!r} wants a package that is not there: {reason}",
+    "splitting.pipeline: spaCy pipeline {pipeline!r} wants a package that is not there: {reason}",
 )

@@ -34,7 +34,7 @@ def run(logs: str, output: str, job: dict[str, Any] | str | None = None) -> "Run
 
     Raises:
         RagassayError: It names what is wrong and the way out; nothing is lost, the same call goes on where it stopped. Too
-            many rows on which this program failed (`max_error_share`) raise it too, when everything is written.
+            many rows on which this program failed (`runtime.max_error_share`) raise it too, when everything is written.
     """
     from ragassay.jobs.cli.console import new_console
     from ragassay.jobs.config.job import load_job, make_job
@@ -45,7 +45,7 @@ def run(logs: str, output: str, job: dict[str, Any] | str | None = None) -> "Run
     made = make_job(job) if isinstance(job, dict) else load_job(job)
     with sigterm_restored():
         done = run_job(made, logs, output, new_console())
-    refuse_too_many_errors(made, done, output)
+    refuse_too_many_errors(made.runtime, done, output)
     return done
 
 
@@ -83,7 +83,7 @@ def check(
     from ragassay.jobs.api.progress import shown
 
     made = job_of(job, like, fast=fast)
-    names = made.columns
+    names = made.input.columns
     passages = context if context is None or isinstance(context, str) else list(context)
     answer = {names.question: question, names.context: passages, names.response: response}
     with shown() as progress:

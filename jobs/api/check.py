@@ -10,8 +10,8 @@ from ragassay.jobs.api.checked import Checked
 from ragassay.jobs.api.in_process import Tell, load, through
 from ragassay.jobs.api.rule import judging
 from ragassay.jobs.api.stages import row_stages
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.config.job import Job, with_dtypes
-from ragassay.jobs.config.sections import Columns
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import passthrough_name
 
@@ -23,7 +23,7 @@ def check_answers(
 
     Args:
         job: The job.
-        answers: Each with question, context and response under the names of the job's `columns`; what else they have is
+        answers: Each with question, context and response under the names of `input.columns`; what else they have is
             carried along. A question may be left out where no prompt asks for it.
         like: See `rule.judging`.
         calibration: See `rule.judging`.
@@ -35,16 +35,16 @@ def check_answers(
     Raises:
         RagassayError: An answer lacks something or has it as another type, a model can't be used, or what it is judged by.
     """
-    if job.columns.messages is not None:  # an answer is asked about by its parts
-        job = job.model_copy(update={"columns": Columns()})
-    table = _table(answers, job.columns, job.question_needed)
+    if job.input.columns.messages is not None:  # an answer is asked about by its parts
+        job = job.model_copy(update={"input": job.input.model_copy(update={"columns": Columns()})})
+    columns = job.input.columns
+    table = _table(answers, columns, job.members.need_question)
     job = with_dtypes(job)
     by = judging(job, like, calibration)
     rows = through(load(row_stages(job, by), tell), table, tell).to_pylist()
-    columns = job.columns
     ours = {columns.question, columns.context, columns.response, columns.row_id}
     others = [{passthrough_name(key): value for key, value in answer.items() if key not in ours} for answer in answers]
-    return [Checked({**row, **other}, by.source, job.splitter.language) for row, other in zip(rows, others, strict=True)]
+    return [Checked({**row, **other}, by.source, job.splitting.language) for row, other in zip(rows, others, strict=True)]
 
 
 def _table(answers: Sequence[Mapping[str, Any]], columns: Columns, question_needed: bool) -> pa.Table:

@@ -3,7 +3,8 @@
 from typing import Any
 
 from ragassay.jobs.api import errors
-from ragassay.jobs.config.job import Job, default_members, load_job, make_job
+from ragassay.jobs.config.job import Job, load_job, make_job
+from ragassay.jobs.config.members import default_members
 from ragassay.jobs.output.manifest import existing_output
 from ragassay.jobs.output.snapshot import read_verdicts
 from ragassay.pipeline.errors import ConfigError
@@ -37,7 +38,7 @@ def job_of(job: dict[str, Any] | str | None, like: str | None = None, *, fast: b
 
 def detectors_alone() -> Job:
     """The default job without its SLM: no engine is needed."""
-    return make_job({"slms": [], "detectors": default_members()["detectors"]})
+    return make_job({"members": {"slms": [], "detectors": default_members()["detectors"]}})
 
 
 def _of_detectors(manifest: Manifest) -> Job:
@@ -48,8 +49,8 @@ def _of_detectors(manifest: Manifest) -> Job:
         {"name": name, **identity, "in_ensemble": weights.get(name) != 0, "ner": _pipeline(identity.get("ner"))}
         for name, identity in known["detectors"].items()
     ]
-    splitter = {key: known["splitter"][key] for key in ("name", "language")}
-    return make_job({"slms": [], "detectors": detectors, "splitter": splitter})
+    splitting = {"pipeline": known["splitter"]["name"], "language": known["splitter"]["language"]}
+    return make_job({"members": {"slms": [], "detectors": detectors}, "splitting": splitting})
 
 
 def _pipeline(ner: str | None) -> str | None:

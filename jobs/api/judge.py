@@ -35,7 +35,7 @@ def judge_table(job: Job, table: pa.Table, progress: Progress) -> pa.Table:
 
     Args:
         job: The job; a cascade's judge is not asked.
-        table: Question, context and response under the names of the job's `columns`, and whatever else.
+        table: Question, context and response under the names of `input.columns`, and whatever else.
         progress: Told how far it is.
 
     Returns:
@@ -46,13 +46,13 @@ def judge_table(job: Job, table: pa.Table, progress: Progress) -> pa.Table:
     """
     job = with_dtypes(job)
     check_input(job, table_logs(table))
-    rows = log_rows(table, job.columns, redaction_of(job.redact))
-    if job.columns.row_id in table.column_names:
-        check_ids(NAME, rows["row_id"].to_pylist(), job.columns)
+    rows = log_rows(table, job.input.columns, redaction_of(job.input.redact))
+    if job.input.columns.row_id in table.column_names:
+        check_ids(NAME, rows["row_id"].to_pylist(), job.input.columns)
     frequencies = None
-    if job.detectors:
+    if job.members.detectors:
         progress.tell("counting words")
-        frequencies = table_frequencies([rows], job.splitter, SAMPLE_ROWS)
+        frequencies = table_frequencies([rows], job.splitting, SAMPLE_ROWS)
     scoring = settle_languages(job, fingerprint(job))
     steps = load(stages(scoring, (lambda: known) if (known := frequencies) else None), progress.tell)
     raw = pa.concat_tables(_scored(steps, rows, progress))
@@ -70,7 +70,7 @@ def _scored(steps: Sequence[Stage], rows: pa.Table, progress: Progress) -> Itera
 def _settings(job: Job, raw: pa.Table) -> VerdictSettings:
     """How the rows' scores become verdicts; of a table, everything is one partition."""
     batches = raw.select(["members", "status", "sentences"]).combine_chunks().to_batches()
-    stats: Mapping[str, Any] = {"": stats_of(batches, job.values)}
+    stats: Mapping[str, Any] = {"": stats_of(batches, job.members.values)}
     calibration = calibration_of(job, fingerprint(job))
     decided = decide(job, calibration, f"judge-{secrets.token_hex(3)}", stats, [""])
     settings = replace(decided.settings, languages=languages_of(job, fingerprint(job), calibration))
@@ -79,5 +79,5 @@ def _settings(job: Job, raw: pa.Table) -> VerdictSettings:
         for scores in response_scores(batches, settings):
             yield cells_of(scores, low, high)
 
-    threshold = decided.threshold or share_threshold(job.threshold, look)
+    threshold = decided.threshold or share_threshold(job.verdict.threshold, look)
     return replace(settings, threshold=threshold.value)

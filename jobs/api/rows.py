@@ -3,7 +3,7 @@
 import pyarrow as pa
 from pyarrow import fs as pafs
 
-from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.input import LogFile, Logs, check_logs
 from ragassay.jobs.input.read import to_logs
 from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows

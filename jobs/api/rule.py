@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ragassay.jobs.api import errors
-from ragassay.jobs.config.job import BUNDLED, Job
+from ragassay.jobs.config.job import Job
+from ragassay.jobs.config.verdict import BUNDLED
 from ragassay.jobs.output.calibration_file import read_calibration, refuse_other_scores
-from ragassay.jobs.output.fingerprint import differences, fingerprint, short
+from ragassay.jobs.output.fingerprint import differences, fingerprint, setting_of, short
 from ragassay.jobs.output.manifest import existing_output
 from ragassay.jobs.output.snapshot import read_verdicts
 from ragassay.jobs.scoring.frequencies import read_frequencies
@@ -57,9 +58,9 @@ def judging(job: Job, like: str | None, calibration: str | None) -> Judging:
     folder = existing_output(like) if like else None
     manifest = read_verdicts(folder) if folder else None
     if folder and manifest and like:
-        _refuse_others(like, manifest.fingerprint, known, job.values)
-    if job.calibration_file is not None:
-        found = _by_file(job, job.calibration_file, known)
+        _refuse_others(like, manifest.fingerprint, known, job.members.values)
+    if job.verdict.calibration_file is not None:
+        found = _by_file(job, job.verdict.calibration_file, known)
     elif folder and manifest:
         found = _by_output(job, folder, manifest)
     else:
@@ -68,7 +69,9 @@ def judging(job: Job, like: str | None, calibration: str | None) -> Judging:
         return found
     frequencies = read_frequencies(folder)
     missing = (
-        "; it has no word frequencies: those of each answer's own context" if job.detectors and frequencies is None else ""
+        "; it has no word frequencies: those of each answer's own context"
+        if job.members.detectors and frequencies is None
+        else ""
     )
     return replace(found, frequencies=frequencies, source=found.source + missing)
 
@@ -88,7 +91,7 @@ def last_run(manifest: Manifest, uri: str) -> Run:
 def _by_file(job: Job, uri: str, known: dict[str, Any]) -> Judging:
     calibration = read_calibration(uri)
     members = calibration.members
-    refuse_other_scores(uri, calibration, _differences(calibration.fingerprint, known, members), job.values)
+    refuse_other_scores(uri, calibration, _differences(calibration.fingerprint, known, members), job.members.values)
     return _by_parts(job, calibration, f"{name_of(calibration)}, made for {calibration.target}", known)
 
 
@@ -98,17 +101,17 @@ def _by_output(job: Job, output: Folder, manifest: Manifest) -> Judging:
     used = _calibration_of(output, run.origins)
     curve = used.probability if used and run.origins and run.origins.probability is not None else None
     settings = decide_as_before(run, RUN_ID, curve)
-    if settings.values != job.values:
+    if settings.values != job.members.values:
         raise ConfigError(
-            errors.OTHER_MEMBERS, output=output.uri, members=_members(settings.values), wanted=_members(job.values)
+            errors.OTHER_MEMBERS, output=output.uri, members=_members(settings.values), wanted=_members(job.members.values)
         )
     settings = replace(settings, languages=languages_of(job, manifest.fingerprint, used))
     return Judging(settings, f"the last verdicts of {output.uri} (fit: {run.fit.source}; threshold: {run.threshold.source})")
 
 
 def _by_itself(job: Job, known: dict[str, Any]) -> Judging:
-    for calibration in (bundled_calibration(), bundled_detectors()) if job.calibration == BUNDLED else ():
-        if is_fitted_for(calibration, job, known):
+    for calibration in (bundled_calibration(), bundled_detectors()) if job.verdict.calibration == BUNDLED else ():
+        if is_fitted_for(calibration, job.members, known):
             rows, sets = sum(calibration.rows.values()), ", ".join(calibration.rows)
             source = f"bundled statistics, measured on {rows:,} labelled answers of public sets ({sets}), not on yours"
             return _by_parts(job, calibration, source, known)
@@ -118,12 +121,12 @@ def _by_itself(job: Job, known: dict[str, Any]) -> Judging:
 def _by_parts(job: Job, calibration: Calibration | None, source: str, known: dict[str, Any]) -> Judging:
     """By a calibration, the job's own parts, or both; `source` names the calibration."""
     settings, origins = decide_alone(job, calibration, RUN_ID)
-    if job.normalize.source == "frozen":
-        source = f"the job's frozen statistics ({job.normalize.file})"
+    if job.verdict.normalize.source == "frozen":
+        source = f"the job's frozen statistics ({job.verdict.normalize.file})"
     if origins.threshold != origins.moments:
         source += f"; threshold: {origins.threshold}"
-    if job.threshold.measured_on:
-        source += f", measured on {job.threshold.measured_on}"
+    if job.verdict.threshold.measured_on:
+        source += f", measured on {job.verdict.threshold.measured_on}"
     return Judging(replace(settings, languages=languages_of(job, known, calibration)), source)
 
 
@@ -144,7 +147,7 @@ def _calibration_of(output: Folder, origins: Origins | None) -> Calibration | No
 def _refuse_others(uri: str, then: dict[str, Any], now: dict[str, Any], values: Mapping[str, str]) -> None:
     found = _differences(then, now, values)
     if found:
-        lines = [f"  {where}: {short(was)} there, {short(is_)} here" for where, was, is_ in found]
+        lines = [f"  {setting_of(part)}: {short(was)} there, {short(is_)} here" for part, was, is_ in found]
         raise ConfigError(errors.OTHER_SCORES, output=uri, lines="\n".join(lines))
 
 

@@ -58,7 +58,7 @@ def scoring_stages(job: Job, frequencies: Frequencies | None) -> list[Stage]:
         job: The job.
         frequencies: Document frequencies; None has each row judged by those of its own context.
     """
-    to_logs = partial(log_rows, columns=job.columns, redaction=redaction_of(job.redact))
+    to_logs = partial(log_rows, columns=job.input.columns, redaction=redaction_of(job.input.redact))
     scoring = stages(job, None if frequencies is None else lambda: frequencies)
     if frequencies is None:
         scoring = [_alone(stage) if isinstance(stage, Detect) else stage for stage in scoring]

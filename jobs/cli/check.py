@@ -55,14 +55,15 @@ def check(
 
         job = job_of(config, like, fast=fast)
         if answers is None and (question is not None or context is not None or response is not None):
-            given = {job.columns.question: question, job.columns.context: context, job.columns.response: response}
+            columns = job.input.columns
+            given = {columns.question: question, columns.context: context, columns.response: response}
             found = [{name: value for name, value in given.items() if value is not None}]
         elif question is not None or context is not None or response is not None:
             raise InputError(errors.GIVEN_TWICE)
         else:
             found = parse_answers(*_read(answers))
         _arrow_without_pandas()
-        with engines_silent() if job.local_pools else nullcontext() as stream, shown(stream=stream) as progress:
+        with engines_silent() if job.members.local_pools else nullcontext() as stream, shown(stream=stream) as progress:
             checked = check_answers(job, found, like, calibration, progress.tell)
         if as_json:
             for one in checked:

@@ -26,7 +26,8 @@ from ragassay.jobs.cli.options import (
     needed,
 )
 from ragassay.jobs.cli.outputs import page_file, read_output, rows_of, writable
-from ragassay.jobs.config.job import Job, load_job
+from ragassay.jobs.config.job import load_job
+from ragassay.jobs.config.members import MembersConfig
 from ragassay.jobs.export.run import Format
 from ragassay.jobs.output.manifest import existing_output, has_text, needs_text
 from ragassay.jobs.progress.show import LogFormat
@@ -49,7 +50,7 @@ def evaluate(
     where: Where = None,
     group: Group = None,
     slices: Slices = None,
-    resamples: Resamples = 1000,
+    resamples: Resamples = None,
     config: Config = None,
     cascade: Annotated[
         bool,
@@ -75,7 +76,8 @@ def evaluate(
 
             if len(slices or []) > 1 or (where and not label):
                 raise ConfigError(errors.ONE_SLICE_OF_EXPLANATIONS)
-            truth = label_source(label, labels, true_means, ignore_label, sentence_labels, where)
+            defaults = load_job(config).evaluation
+            truth = label_source(label, labels, true_means, ignore_label, sentence_labels, where, defaults)
             column = slices[0] if slices else None
             with doing("evaluating", "explanations"):
                 measured = read_output(
@@ -89,8 +91,8 @@ def evaluate(
         from ragassay.jobs.evaluation.evaluate import evaluate as run_evaluate
         from ragassay.jobs.report.tables import print_cascade, print_evaluation, print_headline, print_slices, print_uneven
 
-        source = needed(label_source(label, labels, true_means, ignore_label, sentence_labels, where))
-        judge = load_job(config).judge
+        defaults = load_job(config).evaluation
+        source = needed(label_source(label, labels, true_means, ignore_label, sentence_labels, where, defaults))
 
         def measure(folder: Folder, manifest: Manifest) -> Evaluation:
             with doing("evaluating", unit="steps"):
@@ -98,10 +100,10 @@ def evaluate(
                     folder,
                     manifest,
                     source,
-                    group=group,
+                    group=group or defaults.group,
                     slices=slices or [],
-                    resamples=resamples,
-                    judge=judge,
+                    resamples=defaults.resamples if resamples is None else resamples,
+                    judge=defaults.reference,
                     cascade=cascade,
                 )
 
@@ -134,6 +136,7 @@ def calibrate(
     threshold_only: Annotated[
         bool, typer.Option("--threshold-only", help="Keep mean, policy and weights as the last verdicts had them.")
     ] = False,
+    config: Config = None,
     to: Annotated[str | None, typer.Option("--to", help="File to write; OUTPUT/calibration.json if none is named.")] = None,
     log_format: Log = LogFormat.TEXT,
 ) -> None:
@@ -145,12 +148,19 @@ def calibrate(
         from ragassay.pipeline.calibration.target import parse_target
 
         wanted, written_to = parse_target(target, of.value), calibration_target(existing_output(output), to)
-        source = label_source(label, labels, true_means, ignore_label, None, where)
+        defaults = load_job(config).evaluation
+        source = label_source(label, labels, true_means, ignore_label, None, where, defaults)
 
         def fit(folder: Folder, manifest: Manifest) -> Calibration:
             with doing("calibrating", unit="fits"):
                 return run_calibrate(
-                    folder, manifest, wanted, source, group=group, delta=certify, threshold_only=threshold_only
+                    folder,
+                    manifest,
+                    wanted,
+                    source,
+                    group=group or defaults.group,
+                    delta=certify,
+                    threshold_only=threshold_only,
                 )
 
         found = read_output(output, fit, console)
@@ -168,7 +178,7 @@ def drift(output: Output, config: Config = None, fail_on_drift: FailOnDrift = Fa
         from ragassay.jobs.verdicts.drift import check_drift
 
         def compared(folder: Folder, manifest: Manifest) -> DriftCheck:
-            return check_drift(load_job(config), manifest, stats_of(folder, member_values_of(manifest)))
+            return check_drift(load_job(config).verdict, manifest, stats_of(folder, member_values_of(manifest)))
 
         check = read_output(output, compared, console)
         print_drift(check, console)
@@ -195,8 +205,9 @@ def compare(
         from ragassay.jobs.evaluation.compare import compare as run_compare
         from ragassay.jobs.report.tables import print_compared
 
-        source = label_source(label, None, true_means, ignore_label, None, None)
-        below = _below(load_job(config)) if config else {}
+        job = load_job(config)
+        source = label_source(label, None, true_means, ignore_label, None, None, job.evaluation)
+        below = _below(job.members) if config else {}
 
         def compared(folder: Folder, manifest: Manifest) -> Compared:
             with doing("comparing"):
@@ -216,7 +227,7 @@ def report(
     where: Where = None,
     group: Group = None,
     slices: Slices = None,
-    resamples: Resamples = 1000,
+    resamples: Resamples = None,
     config: Config = None,
     everything: Everything = False,
     all_explanations: Annotated[
@@ -239,13 +250,14 @@ def report(
 
         job = load_job(config)
         place, name = page_file(existing_output(output), to, "report")
-        source = label_source(label, labels, true_means, ignore_label, sentence_labels, where)
+        defaults = job.evaluation
+        source = label_source(label, labels, true_means, ignore_label, sentence_labels, where, defaults)
         in_logs = source if source and not source.file else None
-        below = _below(job) if config else {}
+        below = _below(job.members) if config else {}
 
         def page_of(folder: Folder, manifest: Manifest) -> tuple[Evaluation | None, str]:
             values = member_values_of(manifest) if manifest.last_fit else {}
-            drift_check = check_drift(job, manifest, stats_of(folder, values) if values else {})
+            drift_check = check_drift(job.verdict, manifest, stats_of(folder, values) if values else {})
             with doing("reading", total=rows_of(manifest), unit="rows"):
                 column = in_logs.column if in_logs else None
                 scales = scales_of(manifest, below)
@@ -257,10 +269,10 @@ def report(
                         folder,
                         manifest,
                         source,
-                        group=group,
+                        group=group or defaults.group,
                         slices=slices or [],
-                        resamples=resamples,
-                        judge=job.judge,
+                        resamples=defaults.resamples if resamples is None else resamples,
+                        judge=defaults.reference,
                         cascade=None,
                     )
             with doing("writing", "report"):
@@ -327,7 +339,7 @@ def export(
         print_export(read_output(output, write, console, whole=False), dest, console)
 
 
-def _below(job: Job) -> dict[str, float]:
+def _below(members: MembersConfig) -> dict[str, float]:
     """Where members of a job say that they flag, in place of the manifest's limits; an SLM's belongs to its value there."""
-    slms = {slm.name for slm in job.slms}
-    return {name: below for name, below in job.limits.items() if name not in slms and below is not None}
+    slms = {slm.name for slm in members.slms}
+    return {name: below for name, below in members.suspicious_below.items() if name not in slms and below is not None}

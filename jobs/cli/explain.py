@@ -6,7 +6,7 @@ import typer
 
 from ragassay.jobs.cli import errors
 from ragassay.jobs.cli.console import Log, our_errors
-from ragassay.jobs.cli.options import WAIT_MINUTES, Config, Output, Wait
+from ragassay.jobs.cli.options import Config, Output
 from ragassay.jobs.cli.outputs import read_output
 from ragassay.jobs.config.job import load_job
 from ragassay.jobs.output.lock import locked
@@ -44,7 +44,10 @@ def explain(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of that sample.")] = 0,
     dollars: Annotated[
-        float | None, typer.Option("--usd", min=0, help="US dollars that this run may spend; needs explain.price in the job.")
+        float | None,
+        typer.Option(
+            "--usd", min=0, help="US dollars that this run may spend; needs escalation.explainer.price in the job file."
+        ),
     ] = None,
     feedback: Annotated[
         str | None,
@@ -62,7 +65,6 @@ def explain(
             help="Write the explanations for people to judge; `evaluate --explanations --judgements FILE` reads it.",
         ),
     ] = None,
-    wait: Wait = WAIT_MINUTES,
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Ask a larger model why sentences were flagged: OUTPUT/explanations; goes on where it stopped, and asks nothing twice."""
@@ -78,10 +80,11 @@ def explain(
             raise ConfigError(errors.STRATIFY_WITHOUT_SENTENCES)
         job = load_job(config)
         budget = Budget(sentences, stratify, seed, dollars)
-        if job.explain is not None:  # else `explain_output` says so
-            check_files(folder, strategy or job.explain.strategy, feedback, review)
-        with locked(folder, "explain", 60 * wait, console, LOCK):
-            done = explain_output(job, folder, read_manifest(folder), strategy, budget, console, 60 * wait)
+        explainer = job.escalation.explainer
+        if explainer is not None:  # else `explain_output` raises
+            check_files(folder, strategy or explainer.strategy, feedback, review)
+        with locked(folder, "explain", job.runtime.wait_seconds, console, LOCK):
+            done = explain_output(job, folder, read_manifest(folder), strategy, budget, console)
             rejected = read_output(output, lambda seen, known: rejected_flags(seen, known, done.strategy), console)
             print_explained(done, rejected, output, console)
             if feedback is not None:

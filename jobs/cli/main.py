@@ -1,7 +1,6 @@
 """The command line: `ragassay run`, or its steps `score`, `fit` and `finalize`."""
 
 import sys
-from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -16,8 +15,6 @@ from ragassay.jobs.cli.estimate import app as estimate
 from ragassay.jobs.cli.explain import app as explain
 from ragassay.jobs.cli.init import app as init
 from ragassay.jobs.cli.options import (
-    WAIT_MINUTES,
-    Address,
     BudgetHours,
     BudgetRows,
     Config,
@@ -26,7 +23,6 @@ from ragassay.jobs.cli.options import (
     Output,
     Partitions,
     SampleShare,
-    Wait,
     backfill_of,
 )
 from ragassay.jobs.cli.plan import app as plan
@@ -34,7 +30,7 @@ from ragassay.jobs.cli.publish import app as publish
 from ragassay.jobs.cli.review import app as review
 from ragassay.jobs.cli.table import app as table
 from ragassay.jobs.cli.tune import app as tune
-from ragassay.jobs.config.job import Job, load_job
+from ragassay.jobs.config.job import load_job
 from ragassay.jobs.progress.show import LogFormat
 from ragassay.jobs.scoring.backfill import Order
 
@@ -61,23 +57,11 @@ Input = Annotated[
 ]
 
 
-class BadFile(StrEnum):
-    """What to do with a file that can't be read."""
-
-    STOP = "stop"
-    SKIP = "skip"
-
-
-OnBadFile = Annotated[
-    BadFile | None, typer.Option("--on-bad-file", help="Unreadable Parquet file: stop, or skip it and score the rest.")
-]
-
-
 CalibrationFile = Annotated[
     str | None,
     typer.Option(
         "--calibration",
-        help="File of `calibrate`, in place of the job file's normalize, aggregate and threshold; or bundled, or none.",
+        help="File of `calibrate`, in place of the job file's verdict.normalize, aggregate and threshold; or bundled, or none.",
     ),
 ]
 
@@ -102,15 +86,12 @@ def run(
     input_uri: Input,
     output: Output,
     config: Config = None,
-    on_bad_file: OnBadFile = None,
     fail_on_drift: FailOnDrift = False,
-    address: Address = None,
     partitions: Partitions = None,
     order: FileOrder = Order.PATH,
     budget_rows: BudgetRows = None,
     budget_hours: BudgetHours = None,
     sample: SampleShare = 1.0,
-    wait: Wait = WAIT_MINUTES,
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Score what is new, fit, and finalise: logs in, verdicts out."""
@@ -119,11 +100,11 @@ def run(
         from ragassay.jobs.run import RunOptions, run_job
         from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
 
-        job = _job(config, address, on_bad_file)
+        job = load_job(config)
         backfill = backfill_of(partitions, order, budget_rows, budget_hours, sample)
-        done = run_job(job, input_uri, output, console, RunOptions(backfill, 60 * wait))
+        done = run_job(job, input_uri, output, console, RunOptions(backfill))
         print_summary(done, output, console)
-        refuse_too_many_errors(job, done, output)
+        refuse_too_many_errors(job.runtime, done, output)
         if fail_on_drift and done.drift and done.drift.drifted:
             sys.exit(DRIFT_EXIT)
 
@@ -133,14 +114,11 @@ def score(
     input_uri: Input,
     output: Output,
     config: Config = None,
-    on_bad_file: OnBadFile = None,
-    address: Address = None,
     partitions: Partitions = None,
     order: FileOrder = Order.PATH,
     budget_rows: BudgetRows = None,
     budget_hours: BudgetHours = None,
     sample: SampleShare = 1.0,
-    wait: Wait = WAIT_MINUTES,
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Score what is new into OUTPUT/raw; resumes where a broken run stopped."""
@@ -149,19 +127,17 @@ def score(
         from ragassay.jobs.run import RunOptions, score_job
         from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
 
-        job = _job(config, address, on_bad_file)
+        job = load_job(config)
         backfill = backfill_of(partitions, order, budget_rows, budget_hours, sample)
-        done = score_job(job, input_uri, output, console, RunOptions(backfill, 60 * wait))
+        done = score_job(job, input_uri, output, console, RunOptions(backfill))
         print_summary(done, output, console)
-        refuse_too_many_errors(job, done, output)
+        refuse_too_many_errors(job.runtime, done, output)
 
 
 @app.command()
 def fit(
     output: Output,
     config: Config = None,
-    address: Address = None,
-    wait: Wait = WAIT_MINUTES,
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Bring OUTPUT/stats up to date and print mu and sigma of every member."""
@@ -169,7 +145,7 @@ def fit(
         from ragassay.jobs.cli.summary import print_fit
         from ragassay.jobs.run import fit_job
 
-        print_fit(fit_job(_job(config, address), output, console, 60 * wait), console)
+        print_fit(fit_job(load_job(config), output, console), console)
 
 
 @app.command()
@@ -177,8 +153,6 @@ def finalize(
     output: Output,
     config: Config = None,
     calibration: CalibrationFile = None,
-    address: Address = None,
-    wait: Wait = WAIT_MINUTES,
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Give every row of OUTPUT/raw a verdict under the job file's settings, or a calibration's; needs no model."""
@@ -187,19 +161,16 @@ def finalize(
         from ragassay.jobs.run import finalize_job
         from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
 
-        job = _job(config, address)
-        job = job.with_calibration(calibration)
-        done = finalize_job(job, output, console, 60 * wait)
+        job = load_job(config).with_calibration(calibration)
+        done = finalize_job(job, output, console)
         print_summary(done, output, console)
-        refuse_too_many_errors(job, done, output)
+        refuse_too_many_errors(job.runtime, done, output)
 
 
 @app.command()
 def escalate(
     output: Output,
     config: Config = None,
-    address: Address = None,
-    wait: Wait = WAIT_MINUTES,
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Put the most doubtful responses of OUTPUT to a larger judge, which decides them; so does `run`, if the job says so."""
@@ -207,7 +178,7 @@ def escalate(
         from ragassay.jobs.cli.summary import print_summary
         from ragassay.jobs.run import escalate_job
 
-        print_summary(escalate_job(_job(config, address), output, console, 60 * wait), output, console)
+        print_summary(escalate_job(load_job(config), output, console), output, console)
 
 
 @app.command()
@@ -218,7 +189,7 @@ def prepare(config: Config = None, log_format: Log = LogFormat.TEXT) -> None:
         from ragassay.pipeline.slm.config import Slm
 
         job = load_job(config)
-        for model in (*job.slms, *([job.escalate.to] if job.escalate else []), *job.reading_models):
+        for model in (*job.scoring_slms, *job.members.reading_models):
             served = isinstance(model, Slm) and model.engine.SERVED
             with doing("preparing", model.name):
                 made = "at its server" if served else prepare_slm(model)
@@ -229,12 +200,6 @@ def prepare(config: Config = None, log_format: Log = LogFormat.TEXT) -> None:
 def demo_logs() -> None:
     """Print the folder of the bundled logs: everyday RAG answers, and hard ones about a staff handbook."""
     typer.echo(Path(__file__).parents[1] / "data" / "handbook" / "demo")
-
-
-def _job(config: str | None, address: str | None, on_bad_file: BadFile | None = None) -> Job:
-    """The job of a file, with what the command line says in its place."""
-    said = {"ray_address": address, "on_bad_file": on_bad_file and on_bad_file.value}
-    return load_job(config).model_copy(update={name: value for name, value in said.items() if value})
 
 
 if __name__ == "__main__":

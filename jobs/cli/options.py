@@ -7,6 +7,7 @@ import typer
 
 from ragassay.jobs.cli import errors
 from ragassay.jobs.cli.console import DRIFT_EXIT
+from ragassay.jobs.config.evaluation import EvaluationConfig
 from ragassay.jobs.evaluation.labels import LabelSource, is_lines
 from ragassay.jobs.output.partition_filter import parse_conditions
 from ragassay.jobs.scoring.backfill import Backfill, Order
@@ -26,19 +27,6 @@ class Verdict(StrEnum):
 
 Output = Annotated[str, typer.Argument(help="Output folder or URI: raw/, stats/, scored/ and manifest.json.")]
 Config = Annotated[str | None, typer.Option("--config", help="Job file (YAML); every setting has a default.")]
-Address = Annotated[
-    str | None, typer.Option("--address", help="Ray cluster to join (auto, or its address), in place of the job's ray_address.")
-]
-Wait = Annotated[
-    float,
-    typer.Option(
-        "--wait",
-        metavar="MINUTES",
-        min=0,
-        help="Wait so long for another command that writes into OUTPUT; 0 fails at once.",
-    ),
-]
-WAIT_MINUTES = 10.0
 FailOnDrift = Annotated[
     bool, typer.Option("--fail-on-drift", help=f"End with exit code {DRIFT_EXIT} where tonight has drifted from its history.")
 ]
@@ -105,7 +93,10 @@ Slices = Annotated[list[str] | None, typer.Option("--slice", help="Look at each 
 Everything = Annotated[
     bool, typer.Option("--all", help="Print every score, metric and comparison, not only the ten lines read first.")
 ]
-Resamples = Annotated[int, typer.Option("--resamples", min=0, help="Bootstrap resamples behind each interval; 0 for none.")]
+Resamples = Annotated[
+    int | None,
+    typer.Option("--resamples", min=0, help="Bootstrap resamples per confidence interval; 0 for none. By default 1000."),
+]
 
 
 def label_source(
@@ -115,8 +106,18 @@ def label_source(
     ignore_label: list[str] | None,
     sentence_labels: str | None,
     where: list[str] | None,
+    defaults: EvaluationConfig = EvaluationConfig(),  # noqa: B008
 ) -> LabelSource | None:
-    """What the label options of a command say; None where no labels are named.
+    """Return where the labels of a command come from; None if no labels are named.
+
+    Args:
+        label: The option --label.
+        labels: The option --labels.
+        true_means: The option --true-means.
+        ignore_label: The options --ignore-label.
+        sentence_labels: The option --sentence-labels.
+        where: The options --where.
+        defaults: Settings that count if an option is not given; files that state what their labels mean need none.
 
     Raises:
         ConfigError: They do not go together.
@@ -124,13 +125,14 @@ def label_source(
     if labels is not None and is_lines(labels):
         if label not in (None, LABEL) or true_means or ignore_label or sentence_labels:
             raise ConfigError(errors.LABELS_SAY_IT, labels=labels)
-        label = LABEL
+        return LabelSource(LABEL, where=conditions(where), file=labels)
     if label is None and labels is not None:
         raise ConfigError(errors.LABELS_WITHOUT_LABEL)
     if label is None:
         return None
-    meaning = true_means.value if true_means else None
-    return LabelSource(label, meaning, frozenset(ignore_label or ()), sentence_labels, conditions(where), labels)
+    meaning = true_means.value if true_means else defaults.true_means
+    ignored, sentences = frozenset(ignore_label or defaults.ignore), sentence_labels or defaults.sentence_labels
+    return LabelSource(label, meaning, ignored, sentences, conditions(where), labels)
 
 
 def conditions(where: list[str] | None) -> dict[str, str]:

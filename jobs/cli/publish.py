@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from ragassay.jobs.cli.console import Log, doing, our_errors
-from ragassay.jobs.cli.options import WAIT_MINUTES, Output, Wait
+from ragassay.jobs.cli.options import Config, Output
 from ragassay.jobs.cli.outputs import read_output
+from ragassay.jobs.config.job import load_job
 from ragassay.jobs.integrations.publish.targets import TARGETS, Tool
 from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import existing_output
@@ -34,7 +35,7 @@ def publish(
     url: Annotated[
         str | None, typer.Option("--url", help="Its address; else that of the environment. Keys are taken from there alone.")
     ] = None,
-    name: Annotated[str, typer.Option("--name", help="Name of the score there.")] = "ragassay",
+    name: Annotated[str | None, typer.Option("--name", help="Name of the score there. By default ragassay.")] = None,
     trace_column: Annotated[
         str | None, typer.Option("--trace-column", help="Column of the trace's id; trace_id where it is there, else row_id.")
     ] = None,
@@ -58,7 +59,7 @@ def publish(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Count what would be sent, show the first, and ask nobody.")
     ] = False,
-    wait: Wait = WAIT_MINUTES,
+    config: Config = None,
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Send verdicts to the tool in which people look at traces; goes on where it stopped, and sends nothing twice."""
@@ -70,26 +71,30 @@ def publish(
         from ragassay.jobs.integrations.publish.summary import print_published, print_rehearsed, refuse_unsent
         from ragassay.jobs.integrations.publish.verdict import Wanted
 
+        job_file = load_job(config)
+        settings = job_file.integrations.publish
+        score, limit = name or settings.name, per_second or settings.per_second
+        trace, span = trace_column or settings.trace_column, settings.span_column if span_column is None else span_column
         folder = existing_output(output)
         connection = TARGETS[to].connect(url)
         where = f"{to} at {connection.url}"
 
         def what(seen: Folder, manifest: Manifest) -> Job:
             scored = open_scored(seen).require_verdicts().matching(partition or [])
-            job = Job(seen, manifest, scored, TARGETS[to], Wanted("", None, only is not None, text, sentences), name, again)
-            return replace(job, wanted=columns_to_take(job, trace_column, span_column))
+            job = Job(seen, manifest, scored, TARGETS[to], Wanted("", None, only is not None, text, sentences), score, again)
+            return replace(job, wanted=columns_to_take(job, trace, span))
 
         def send(seen: Folder, manifest: Manifest) -> Done:
             job = what(seen, manifest)
             with doing("publishing", to, unit="rows"):
-                return run_publish(job, Http(connection, per_second), State(folder, to, connection, name))
+                return run_publish(job, Http(connection, limit), State(folder, to, connection, score))
 
         if dry_run:
-            found = read_output(output, lambda *seen: rehearse(what(*seen), State(folder, to, connection, name)), console)
+            found = read_output(output, lambda *seen: rehearse(what(*seen), State(folder, to, connection, score)), console)
             print_rehearsed(*found, where, console)
             return
         started = time.monotonic()
-        with locked(folder, "publish", 60 * wait, console, LOCK):
+        with locked(folder, "publish", job_file.runtime.wait_seconds, console, LOCK):
             done = read_output(output, send, console, whole=False)
         print_published(done, where, time.monotonic() - started, console)
         refuse_unsent(done, where)

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ragassay.jobs.cli.console import Log, doing, our_errors
-from ragassay.jobs.cli.options import WAIT_MINUTES, Config, Output, Wait
+from ragassay.jobs.cli.options import Config, Output
 from ragassay.jobs.cli.outputs import read_output
 from ragassay.jobs.config.job import load_job
 from ragassay.jobs.output.lock import locked
@@ -28,7 +28,6 @@ def table(
         typer.Option("--name", help="What the table calls OUTPUT, in the column ragassay_output; its address if not given."),
     ] = None,
     config: Config = None,
-    wait: Wait = WAIT_MINUTES,
     log_format: Log = LogFormat.TEXT,
 ) -> None:
     """Write the verdicts of OUTPUT into a Delta or Iceberg table; what it holds already is not written again."""
@@ -36,13 +35,14 @@ def table(
         from ragassay.jobs.integrations.tables.run import LOCK, WrittenTable, target_of, write_table
 
         folder = existing_output(output)
-        target = target_of(to, folder, load_job(config).input.catalog)
+        job = load_job(config)
+        target = target_of(to, folder, job.input.catalog)
 
         def write(seen: Folder, manifest: Manifest) -> WrittenTable:
             with doing("writing", "table", unit="partitions"):
                 return write_table(seen, manifest, target, name)
 
-        with locked(folder, "table", 60 * wait, console, LOCK):
+        with locked(folder, "table", job.runtime.wait_seconds, console, LOCK):
             done = read_output(output, write, console, whole=False)
         same = f"; {done.same:,} hold these verdicts already" if done.same else ""
         console.print(

@@ -69,7 +69,7 @@ def tune(
         from ragassay.jobs.training.train import Recipe
 
         job = load_job(config)
-        source = label_source(label, labels, true_means, ignore_label, sentence_labels, None)
+        source = label_source(label, labels, true_means, ignore_label, sentence_labels, None, job.evaluation)
         assert source is not None
         recipe = Recipe(
             epochs=epochs,
@@ -84,7 +84,7 @@ def tune(
         )
         run_tune(
             job,
-            job_slm(job.slms if config else (UNTUNED,), slm, base, adapter),
+            job_slm(job.members.slms if config else (UNTUNED,), slm, base, adapter),
             data,
             source,
             out,

@@ -7,6 +7,8 @@ from typing import Any, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from ragassay.jobs.config.section import Section
+
 
 class _Loader(yaml.SafeLoader):
     """YAML in which only true and false are booleans: Yes and No are words here, labels above all; and so are dates. A key
@@ -51,27 +53,47 @@ def parse(text: str) -> Any:
 
 
 def faults(error: ValidationError, model: type[BaseModel]) -> list[dict[str, Any]]:
-    """What is wrong with data for a model.
+    """List the faults of data for a model.
 
     Returns:
-        Of each fault: the place in the file, a code, the text, and fields if the code is ours; of an unknown key `close`, the
-        known one that it is most like.
+        For each fault: its place in the file, a code, the text, and fields if the code is ours. An unknown key has `close`, the
+        known key that it resembles, with its place if it belongs elsewhere.
     """
     found = []
     for fault in error.errors():
-        place, said, code = fault["loc"], fault["msg"], fault["type"]
+        place, text, code = fault["loc"], fault["msg"], fault["type"]
         fields = fault["ctx"] if code.startswith("config.") and "ctx" in fault else {}
         if code == "extra_forbidden":
             known = _keys_at(model, place[:-1])
-            close = next(iter(get_close_matches(str(place[-1]), known, 1)), None)
+            close = _similar_key(str(place[-1]), known, model)
             code, fields = "config.unknown-key", {"close": close, "known": known}
-            said = "unknown key; " + (f"did you mean {close}?" if close else f"known are {', '.join(known)}")
+            text = "unknown key; " + (f"did you mean {close}?" if close else f"known keys: {', '.join(known)}")
         if code.startswith("union_tag"):
             place = (*place, fault["ctx"]["discriminator"].strip("'"))
-            said = said if code == "union_tag_invalid" else "Field required"
+            text = text if code == "union_tag_invalid" else "Field required"
         where = ".".join(map(str, _written(model, place))) or "job"
-        found.append({**fields, "place": where, "code": code, "text": said})
+        found.append({**fields, "place": where, "code": code, "text": text})
     return found
+
+
+def _similar_key(key: str, known: list[str], model: type[BaseModel]) -> str | None:
+    """Return the known key that is probably meant: the same one elsewhere, a similar one here, or a similar one elsewhere."""
+    elsewhere = {path.rpartition(".")[2]: path for path in reversed(list(_section_keys(model)))}  # the first place counts
+    elsewhere.pop("name", None)  # nearly everything has a name
+    if key in elsewhere:
+        return elsewhere[key]
+    if here := get_close_matches(key, known, 1) or [name for name in known if key in name.split("_")]:
+        return here[0]
+    return next((elsewhere[name] for name in get_close_matches(key, elsewhere, 1, 0.75)), None)
+
+
+def _section_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Paths of all keys of a section and the sections in it; models, detectors and engines are left out."""
+    for name, field in model.model_fields.items():
+        yield f"{prefix}{name}"
+        for section in _models_in(field.annotation):
+            if issubclass(section, Section):
+                yield from _section_keys(section, f"{prefix}{name}.")
 
 
 def _written(model: type[BaseModel], place: tuple[int | str, ...]) -> list[int | str]:

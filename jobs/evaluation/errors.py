@@ -66,7 +66,7 @@ TOO_MANY_SLICES = Message(
 )
 NO_JUDGED_LABELS = Message(
     "evaluate.no-judged-labels",
-    "a cascade is drawn by labelled responses that a judge has decided, correct and hallucinated ones: add `escalate: {{to: "
+    "a cascade is drawn by labelled responses that a judge has decided, correct and hallucinated ones: add `escalation: {{judge: "
     "…, share: 1}}` to the job file and run `ragassay escalate OUTPUT --config FILE`",
 )
 SIMILARITY_OUT_OF_RANGE = Message(
@@ -84,7 +84,7 @@ OPTIONS_OF_FLAGGED = Message(
 ANSWERS_NOT_WRITABLE = Message(
     "evaluate.answers-not-writable",
     "{path} can't be written ({reason}), and a judge's answers, which cost money, are kept there: give yourself the right to "
-    "write into OUTPUT, or leave the judge out of the job file",
+    "write into OUTPUT, or leave evaluation.reference out of the job file",
 )
 NO_SCORED_ROW = Message(
     "output.no-scored-row",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ragassay.jobs.config.sections import Normalize
+from ragassay.jobs.config.verdict import Normalize
 from ragassay.jobs.evaluation import errors
 from ragassay.jobs.evaluation.cascade import Cascade, cascade_curve, cascade_margins
 from ragassay.jobs.evaluation.choose import calibrated_on_other_half, stored_fit, stored_rule

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragassay.jobs.config.sections import Normalize
+from ragassay.jobs.config.verdict import Normalize
 from ragassay.jobs.evaluation import errors
 from ragassay.jobs.evaluation.label_table import KEY, label_of_rows, load_labels, truth_of_sentences, weak_annotators
 from ragassay.jobs.evaluation.labels import Label, LabelSource

@@ -108,11 +108,11 @@ def count_stretches(job: Job, stretches: Sequence[pa.Table]) -> list[Counted]:
     Raises:
         ModelError: A model can't be found.
     """
-    nlp = load_splitter(job.splitter.name, job.splitter.language)
-    slms = [*job.slms, *([job.escalate.to] if job.escalate else [])]
+    nlp = load_splitter(job.splitting.pipeline, job.splitting.language)
+    slms = job.scoring_slms
     counts = {slm.name: _count_served(slm) if slm.engine.SERVED else _count_local(slm, nlp) for slm in slms}
-    counts |= {members[0].name: _count_read(members[0]) for members in job.readings}
-    encoder = answer_encoder(job.rerank, load_tokenizer(job.rerank)) if job.rerank else None
+    counts |= {members[0].name: _count_read(members[0]) for members in job.members.reading_groups}
+    encoder = answer_encoder(job.members.rerank, load_tokenizer(job.members.rerank)) if job.members.rerank else None
     seen: set[bytes] = set()
     result = []
     for table in stretches:
@@ -125,8 +125,8 @@ def count_stretches(job: Job, stretches: Sequence[pa.Table]) -> list[Counted]:
         asked = {name: count(different) for name, count in counts.items()}
         if encoder:
             asked["rerank"] = Asked(tokens=_reranked_tokens(table, encoder))
-        if job.explain:
-            asked[EXPLAINED] = _count_explained(job.explain, rows)
+        if job.escalation.explainer:
+            asked[EXPLAINED] = _count_explained(job.escalation.explainer, rows)
         result.append(
             Counted(
                 rows=table.num_rows,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ragassay.jobs.config.job import NONE, Job
-from ragassay.jobs.config.sections import DEFAULT_QUANTILE
+from ragassay.jobs.config.job import Job
+from ragassay.jobs.config.verdict import DEFAULT_QUANTILE, NONE
 from ragassay.jobs.forecast.count import EXPLAINED, NOTHING, Asked, Counted
 from ragassay.jobs.forecast.trial import NOT_TRIED, Trial
 from ragassay.jobs.input import LogFile, Logs
@@ -94,7 +94,12 @@ def forecast_run(
         Scoring as a whole, each of its models, and, as far as the job has them, the cascade and explaining.
     """
     rows = sum(file.rows or 0 for file in logs.files)
-    names = [*(["rerank"] if job.rerank else []), *(slm.name for slm in job.slms), *(some[0].name for some in job.readings)]
+    members, policy, explainer = job.members, job.escalation.policy, job.escalation.explainer
+    names = [
+        *(["rerank"] if members.rerank else []),
+        *(slm.name for slm in members.slms),
+        *(group[0].name for group in members.reading_groups),
+    ]
     models = [_extrapolate(name, counted, rows, trials) for name in names]
     whole = replace(
         _extrapolate("score", counted, rows),
@@ -106,26 +111,26 @@ def forecast_run(
     if busy or not models:
         factor, slowest = rows / whole.sampled, max(busy, default=0)
         start_up = before + max((model.start_up for model in models), default=0)
-        blocks = max(len(logs.files), round(factor * sum(part.chars for part in counted) / (job.block_mib * (1 << 20))))
+        blocks = max(len(logs.files), round(factor * sum(part.chars for part in counted) / (job.runtime.block_mib * (1 << 20))))
         seconds = start_up + factor * other_seconds / (os.cpu_count() or 1) + slowest + (sum(busy) - slowest) / blocks
         whole = replace(whole, start_up=start_up, seconds=seconds)
     forecasts = [whole, *models]
-    if job.escalate and whole.sentences:
-        share, name, why = job.escalate.share, job.escalate.to.name, "of those that can be scored"
+    if policy and whole.sentences:
+        share, name, why = policy.share, policy.judge.name, "of those that can be scored"
         if share is None:
-            share, why = DYNAMIC_SHARE, f"if the values of {job.escalate.when} lie alike above and below their mean"
-        part = _extrapolate(name, counted, rows, trials, share, job.escalate.price)
+            share, why = DYNAMIC_SHARE, f"if the values of {policy.when} lie alike above and below their mean"
+        part = _extrapolate(name, counted, rows, trials, share, policy.price)
         about = f"about {rough(part.rows)} responses ({100 * share:g}% {why}) with {rough(part.sentences)} sentences, to {name}"
         forecasts.append(replace(part, name="escalate", notes=(about,)))
-    if job.explain and whole.sentences:
+    if explainer and whole.sentences:
         quantile = flagged_share(job)
         why = "of the sentences, " + ("if it is that many" if quantile is None else "as of the responses")
         for share in SHARES if quantile is None else (quantile,):
-            part = _extrapolate(EXPLAINED, counted, rows, share=share, price=job.explain.price)
+            part = _extrapolate(EXPLAINED, counted, rows, share=share, price=explainer.price)
             about = f"about {rough(part.sentences)} flagged sentences ({100 * share:g}% {why})"
             forecasts.append(replace(part, name="explain", notes=(about,)))
         about = f"{BATCH:,} flagged sentences, however many there are; `ragassay explain OUTPUT --sentences 100` measures it"
-        part = _extrapolate(EXPLAINED, counted, rows, share=BATCH / whole.sentences, price=job.explain.price)
+        part = _extrapolate(EXPLAINED, counted, rows, share=BATCH / whole.sentences, price=explainer.price)
         forecasts.append(replace(part, name="explain", notes=(about,)))
     return forecasts
 
@@ -159,10 +164,11 @@ def _extrapolate(
 
 def flagged_share(job: Job) -> float | None:
     """Share of the responses that will be flagged; None where a value decides: the job's, or a calibration's."""
-    if job.threshold.is_given:
-        return job.threshold.quantile
-    fitted = job.calibration != NONE and is_fitted_for(bundled_calibration(), job, fingerprint(job))
-    return None if fitted or job.calibration_file is not None else DEFAULT_QUANTILE
+    config = job.verdict
+    if config.threshold.is_given:
+        return config.threshold.quantile
+    fitted = config.calibration != NONE and is_fitted_for(bundled_calibration(), job.members, fingerprint(job))
+    return None if fitted or config.calibration_file is not None else DEFAULT_QUANTILE
 
 
 def _interval(tokens: Sequence[float], rows: Sequence[int], total: float) -> tuple[float, float]:
@@ -202,7 +208,7 @@ def _warnings_of_rows(job: Job, counted: Sequence[Counted]) -> list[str]:
     warnings = [
         f"{count / rows:.1%} of the rows looked at can't be scored: {status}" for status, count in statuses.most_common()
     ]
-    for slm in job.slms:
+    for slm in job.members.slms:
         windowed = sum(part.asked[slm.name].windowed for part in counted)
         too_long = sum(part.asked[slm.name].too_long for part in counted)
         if windowed > MANY * rows:
@@ -230,7 +236,11 @@ def forecast_lines(job: Job, forecasts: Sequence[Forecast]) -> list[tuple[str, s
     lines += [(part.name if part.notes else f"tokens {part.name}", _text(part)) for part in parts]
     if whole.seconds is not None:
         lines.append(("time here", f"{duration(whole.seconds)}, start-up of {duration(whole.start_up)} included"))
-        eager = [slm.name for slm in job.slms if not slm.engine.SERVED and slm.local.gains_by_compiling(slm.replicas.num_gpus)]
+        eager = [
+            slm.name
+            for slm in job.members.slms
+            if not slm.engine.SERVED and slm.local.gains_by_compiling(slm.replicas.num_gpus)
+        ]
         if eager and whole.seconds > LONG_RUN:
             text = f"a run this long may gain by it: plan again with enforce_eager: false for {', '.join(eager)}"
             lines.append(("compile", text))

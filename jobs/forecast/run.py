@@ -68,14 +68,14 @@ def plan(
     job = with_dtypes(job)
     with ExitStack() as staged:
         with task(progress, "checking", "logs"):
-            logs = staged.enter_context(logs_to_look_at(job, input_uri))
+            logs = staged.enter_context(logs_to_look_at(job.input, input_uri))
             check_input(job, logs)
             check_types(logs, logs.files, logs.passthrough)
             new = staged.enter_context(TemporaryDirectory(prefix="ragassay-plan-"))
             planned = make_plan(job, logs, open_folder(output_uri or new), RunOptions())
         job, before = planned.job, time.perf_counter() - began
         if seconds:
-            for member in (*(slm for slm in job.slms if not slm.engine.SERVED), *job.reading_models):
+            for member in (*(slm for slm in job.members.slms if not slm.engine.SERVED), *job.members.reading_models):
                 prepare_slm(member)  # what is made only once takes no time of the run's
             started = time.perf_counter()
             check_models(job)
@@ -100,14 +100,14 @@ def plan(
 
 def _split_sample(job: Job, logs: Logs, rows: int) -> tuple[list[pa.Table], float]:
     """Rows to look at as the stage `split` leaves them, and CPU seconds that split and detectors took for them."""
-    language = [passthrough_name(job.splitter.column)] if job.splitter.column else []
-    stretches = read_sample(logs, job.columns, rows, carried=language)
+    language = [passthrough_name(job.splitting.language_column)] if job.splitting.language_column else []
+    stretches = read_sample(logs, job.input.columns, rows, carried=language)
     started = time.process_time()
-    redaction = redaction_of(job.redact)
+    redaction = redaction_of(job.input.redact)
     step = split_stage(settle_languages(job, fingerprint(job)))
     split = [run_contained(step, redacted(table, redaction)) for table in stretches]
-    if job.detectors:
-        frequencies = table_frequencies(split, job.splitter)
+    if job.members.detectors:
+        frequencies = table_frequencies(split, job.splitting)
         detect = detect_stage(job, lambda: frequencies)
         for table in split:
             run_contained(detect, table)

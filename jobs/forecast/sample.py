@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 
-from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.input import LogFile, Logs, group_sizes, read_logs
 
 STRETCHES = 16

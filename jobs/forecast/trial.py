@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ragassay.jobs.config.escalation import EscalationConfig
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.runtime.dataflow import needed_resources, start_actor
 from ragassay.jobs.runtime.ray_session import ray_session
@@ -49,15 +50,15 @@ def try_engines(job: Job, stretches: Sequence[pa.Table], seconds: float) -> tupl
     Raises:
         ModelError: A model can't be loaded.
     """
-    if not (job.local_pools and seconds):
+    if not (job.members.local_pools and seconds):
         return 0.0, {}
     started = time.perf_counter()
-    with ray_session(job, *needed_resources(stages(job))):
+    with ray_session(job.runtime, *needed_resources(stages(job))):
         import ray
 
         ray_seconds = time.perf_counter() - started
         # Who is served is not paid for a trial.
-        actors = {stage.name: start_actor(stage) for stage in stages(job) if stage.name in job.local_pools}
+        actors = {stage.name: start_actor(stage) for stage in stages(job) if stage.name in job.members.local_pools}
         table = pa.concat_tables(stretches)
         waiting = {actor.__ray_ready__.remote(): name for name, actor in actors.items()}
         start_up: dict[str, float] = {}
@@ -66,15 +67,17 @@ def try_engines(job: Job, stretches: Sequence[pa.Table], seconds: float) -> tupl
             ray.get(done[0])
             start_up[waiting.pop(done[0])] = time.perf_counter() - started - ray_seconds
         rates = _rates(ray, actors, table, seconds)
-    return ray_seconds, {name: Trial(start_up[name], rates[name], job.local_pools[name].max) for name in actors}
+    return ray_seconds, {name: Trial(start_up[name], rates[name], job.members.local_pools[name].max) for name in actors}
 
 
 def try_judge(job: Job, stretches: Sequence[pa.Table], seconds: float) -> dict[str, Trial]:
     """Try the judge of the cascade, if it has an engine here; it runs when all others have ended."""
-    if job.escalate is None:
+    judge = job.escalation.judge
+    if judge is None:
         return {}
-    alone = {"slms": (job.escalate.to,), "uncertainty": (), "rerank": None, "detectors": (), "escalate": None}
-    return try_engines(job.model_copy(update=alone), stretches, seconds)[1]
+    members = job.members.model_copy(update={"slms": (judge,), "uncertainty": (), "rerank": None, "detectors": ()})
+    alone = job.model_copy(update={"members": members, "escalation": EscalationConfig()})
+    return try_engines(alone, stretches, seconds)[1]
 
 
 def _rates(ray: Any, actors: dict[str, Any], table: pa.Table, seconds: float) -> dict[str, float]:

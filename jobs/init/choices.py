@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.init.columns import Column, mean
 from ragassay.jobs.init.names import Role, is_about, names_talk, rate_name, show_all
 from ragassay.jobs.input.documents import listed_documents

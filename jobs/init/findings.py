@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.evaluation.labels import LabelSource, to_labels
 from ragassay.jobs.init import errors
 from ragassay.jobs.init.choices import Choice, choose_columns, choose_talk
@@ -172,7 +172,7 @@ def _find_doubts(columns: Sequence[Column]) -> Iterator[str]:
         roles = [role for role in Role if rate_name(column.name, role)]
         here = f"{show(column.name)} ({column.kind})"
         if column.holds_talk if column.passages else column.talk or names_talk(column.name):
-            yield f"{here} holds conversations: `columns: {{messages: …}}` reads them, in place of the columns that were taken"
+            yield f"{here} holds conversations: `input: {{columns: {{messages: …}}}}` reads them, in place of the columns that were taken"
         elif not column.everywhere and roles:
             yield f"{here} is not in all files"
         elif roles and not (column.passages if Role.CONTEXT in roles else column.text):

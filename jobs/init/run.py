@@ -92,7 +92,7 @@ def init(uri: str, to: str, console: Console) -> None:
     text = render_job(found, machine)
     job = make_job(parse(text), where=to)
     if found.preset is None:  # what a run would refuse is an error now, and nothing is written
-        check_logs(found.files, job.columns, job.question_needed)
+        check_logs(found.files, job.input.columns, job.members.need_question)
     _write(to, text)
     print_lines([*_describe(found, machine), ("written", to)], console)
     for line in _next_commands(found, to):
@@ -145,7 +145,7 @@ def _describe(found: Findings, machine: Machine) -> Iterator[tuple[str, str]]:
     if found.slices:
         yield "slices", show_all(found.slices)
     if found.files.unreadable:
-        yield "in doubt", f"{len(found.files.unreadable)} file(s) can't be read, and a run stops at them (on_bad_file)"
+        yield "in doubt", f"{len(found.files.unreadable)} file(s) can't be read, and a run stops at them (input.on_bad_file)"
     gpus = f"{len(machine.gpus)} GPU(s) of {min(machine.gpus):.0f} GiB" if machine.gpus else "no GPU that can be used"
     yield "machine", f"{machine.cores} cores, {machine.memory:.0f} GiB of memory, {gpus}"
 

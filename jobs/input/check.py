@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.input import errors
 from ragassay.jobs.input.files import Logs, by_schema
 from ragassay.jobs.input.messages import can_be_messages
@@ -94,7 +94,7 @@ def _column_faults(schema: pa.Schema, wanted: Mapping[str, str], question_needed
 
 
 def _missing(missing: Mapping[str, str], schema: pa.Schema) -> InputError:
-    wanted = ", ".join(f"{name!r} (columns.{ours})" for ours, name in missing.items())
+    wanted = ", ".join(f"{name!r} (input.columns.{ours})" for ours, name in missing.items())
     known = ", ".join(schema.names)
     return InputError(errors.MISSING_COLUMN, wanted=wanted, columns=list(missing.values()), known=known)
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs as pafs
 
-from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.display.quoted import MOST_OF_ID, quoted
 from ragassay.jobs.input import errors
 from ragassay.jobs.input.files import FAULT, LogFile, Logs, Reader, by_schema, unreadable_error

@@ -26,12 +26,12 @@ COLUMN_TYPE = Message(
 )
 MISSING_IDS = Message(
     "input.missing-ids",
-    "input {uri}: {rows} rows have no {column!r}: fill it, or set columns.row_id: null to have ids made",
+    "input {uri}: {rows} rows have no {column!r}: fill it, or set input.columns.row_id to null to have ids made",
 )
 REPEATED_IDS = Message(
     "input.repeated-ids",
     "input {uri}: {least}{ids} ids in column {column!r} are not unique, such as {examples}: name another column in "
-    "columns.row_id, or set it to null to have ids made from file and row",
+    "input.columns.row_id, or set it to null to have ids made from file and row",
 )
 VALUES_TOO_WIDE = Message(
     "input.values-too-wide",
@@ -56,12 +56,12 @@ INSIDE_INPUT = Message(
 NO_ROOM_FOR_IDS = Message(
     "input.no-room-for-ids",
     "to find row ids that come twice, {bytes:,} bytes are needed in {folder}: {reason}. Make room, name another folder in "
-    "TMPDIR, or set columns.row_id: null to have ids made",
+    "TMPDIR, or set input.columns.row_id to null to have ids made",
 )
 NAME_NO_UTF8 = Message("input.name-no-utf8", "the name {path!r} is no UTF-8: rename it")
 UNREADABLE_FILES = Message(
     "input.unreadable-files",
-    "{names} can't be read as {kind}: {reason}. Fix or remove it, or score the rest with --on-bad-file skip",
+    "{names} can't be read as {kind}: {reason}. Fix or remove it, or score the rest with `input: {{on_bad_file: skip}}`",
 )
 NO_FOLDER = Message("input.no-folder", "input {uri!r}: the folder {folder} does not exist")
 MISSING = Message("input.missing", "input {uri!r} does not exist")
@@ -74,4 +74,4 @@ HIDDEN_KEY = Message(
 REPEATED_KEY = Message("input.repeated-key", "the partition key {key!r} occurs twice in a path: rename one of them")
 SAME_NAME = Message("input.same-name", "more than one column is called {columns}: rename all but one")
 MISSING_COLUMN = Message("input.missing-column", "no column {wanted}; it has {known}")
-COLUMN_SHAPE = Message("input.column-shape", "column {column!r} (columns.{setting}) must be {wanted}, and is {type}")
+COLUMN_SHAPE = Message("input.column-shape", "column {column!r} (input.columns.{setting}) must be {wanted}, and is {type}")

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from pyarrow import fs as pafs
 
-from ragassay.jobs.config.sections import Input
+from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.display.address import address_of, path_in_uri
 from ragassay.jobs.input import errors
 from ragassay.jobs.input.arrow import SPLITS, without_caches
@@ -46,7 +46,7 @@ def find_files(uri: str, suffixes: tuple[str, ...], advice: str) -> Logs:
         raise InputError(errors.UNREADABLE, uri=uri, reason=error) from error
 
 
-def find_logs(uri: str, source: Input = Input(), runs: Runs = tuple) -> Logs:  # noqa: B008
+def find_logs(uri: str, source: InputConfig = InputConfig(), runs: Runs = tuple) -> Logs:  # noqa: B008
     """Find the files of an input, and look at each: rows, columns.
 
     Args:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs as pafs
 
-from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.display.address import without_secrets
 from ragassay.jobs.input.files import FAULT, LogFile, unreadable_error
 from ragassay.jobs.input.formats import open_log

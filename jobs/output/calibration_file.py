@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragassay.jobs.output import errors
-from ragassay.jobs.output.fingerprint import differences
+from ragassay.jobs.output.fingerprint import differences, setting_of
 from ragassay.jobs.storage.folder import Folder, file_of, open_file, refuse_inside
 from ragassay.jobs.storage.writable import check_writable
 from ragassay.pipeline.errors import ConfigError
@@ -68,7 +68,7 @@ def refuse_other_scores(
     Raises:
         ConfigError: It belongs to other scores.
     """
-    faults = [f"  {where}: {then} then, {now} now" for where, then, now in found]
+    faults = [f"  {setting_of(part)}: {then} then, {now} now" for part, then, now in found]
     members = {name: member.value for name, member in calibration.members.items()}
     if members != values:
         faults.append(f"  members: {members} then, {values} now")

@@ -11,7 +11,7 @@ NOT_WRITABLE = Message("output.not-writable", "output {output} can't be written:
 LOCKED = Message(
     "output.locked",
     "output {output} is in use by another run{holder}: wait until it ends, or have this command wait longer for it "
-    "(--wait MINUTES){lease}",
+    "(runtime.wait_minutes){lease}",
 )
 LEASE_LOST = Message(
     "output.lease-lost",
@@ -48,8 +48,8 @@ OTHER_COLUMN_TYPE = Message(
 )
 NO_TEXT = Message(
     "output.no-text",
-    "output {output} holds no text (drop_text), and {need} needs it: find the rows in the logs by their row_id, or score these "
-    "logs into another OUTPUT without drop_text",
+    "output {output} holds no text (output.drop_text), and {need} needs it: find the rows in the logs by their row_id, or score these "
+    "logs into another OUTPUT without output.drop_text",
 )
 
 # scored/

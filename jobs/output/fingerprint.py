@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from ragassay.jobs.config.job import ANY, Job
-from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.config.input import Columns
+from ragassay.jobs.config.job import Job
+from ragassay.jobs.config.splitting import ANY, SplittingConfig
 from ragassay.jobs.display.address import without_secrets
 from ragassay.jobs.output import errors
 from ragassay.pipeline.errors import OutputError
@@ -21,21 +22,33 @@ def fingerprint(job: Job) -> dict[str, Any]:
         ModelError: A model can't be found.
     """
     spacy = import_spacy()
-    pipeline = spacy.util.get_package_version(job.splitter.name) if spacy.util.is_package(job.splitter.name) else None
+    members, splitting, drop_text, redact = job.members, job.splitting, job.output.drop_text, job.input.redact
     return {
         "schema": SCHEMA_VERSION,
         "method": METHOD_VERSION,
-        "columns": _columns(job.columns),
-        "splitter": {**job.splitter.model_dump(mode="json"), "spacy": spacy.__version__, "pipeline": pipeline},
-        "order": [slm.name for slm in job.slms],
-        "slms": {slm.name: _model(slm) for slm in job.slms},
-        "detectors": {detector.name: detector.identity() for detector in job.detectors},
-        "uncertainty": {member.name: _model(member) for member in job.uncertainty},
-        "rerank": _model(job.rerank) if job.rerank else None,
-        "redact": identity(job.redact) if job.redact else None,
-        "drop_text": job.drop_text.model_dump(mode="json") if job.drop_text else None,
-        "languages": None if job.languages is None else ANY if job.languages == ANY else sorted(job.languages),
+        "columns": _columns(job.input.columns),
+        "splitter": _splitter(splitting, spacy),
+        "order": [slm.name for slm in members.slms],
+        "slms": {slm.name: _model(slm) for slm in members.slms},
+        "detectors": {detector.name: detector.identity() for detector in members.detectors},
+        "uncertainty": {member.name: _model(member) for member in members.uncertainty},
+        "rerank": _model(members.rerank) if members.rerank else None,
+        "redact": identity(redact) if redact else None,
+        "drop_text": drop_text.model_dump(mode="json") if drop_text else None,
+        "languages": _languages(splitting),
     }
+
+
+def _splitter(splitting: SplittingConfig, spacy: Any) -> dict[str, Any]:
+    pipeline = splitting.pipeline
+    version = spacy.util.get_package_version(pipeline) if spacy.util.is_package(pipeline) else None
+    settings = {"name": pipeline, "language": splitting.language, "column": splitting.language_column}
+    return {**settings, "spacy": spacy.__version__, "pipeline": version}
+
+
+def _languages(splitting: SplittingConfig) -> str | list[str] | None:
+    languages = splitting.languages
+    return languages if languages is None or languages == ANY else sorted(languages)
 
 
 def _columns(columns: Columns) -> dict[str, Any]:
@@ -59,8 +72,8 @@ def check_fingerprint(then: dict[str, Any], now: dict[str, Any], output: str) ->
         raise OutputError(errors.OTHER_VERSION, output=output, part="method", version=method, wanted=now["method"])
     found = differences(then, now)
     if found:
-        lines = [f"  {where}: was {short(a)}, is {short(b)}" for where, a, b in found]
-        settings = [where for where, _, _ in found]
+        settings = [setting_of(part) for part, _, _ in found]
+        lines = [f"  {setting}: was {short(a)}, is {short(b)}" for setting, (_, a, b) in zip(settings, found, strict=True)]
         text = "\n".join([*lines, *_dtype_advice(found)])
         raise OutputError(errors.OTHER_SETTINGS, output=output, settings=settings, lines=text)
 
@@ -72,6 +85,33 @@ def _dtype_advice(found: list[tuple[str, Any, Any]]) -> list[str]:
     then = {was for _, was, _ in found if isinstance(was, str)}
     advice = "this machine takes another dtype than the one that the folder was begun on: set dtype: {} to go on in it"
     return [advice.format(" or ".join(sorted(then)))] if then else []
+
+
+_SETTINGS = {
+    "columns": "input.columns",
+    "redact": "input.redact",
+    "splitter.name": "splitting.pipeline",
+    "splitter.column": "splitting.language_column",
+    "splitter.spacy": "splitting (version of spaCy)",
+    "splitter.pipeline": "splitting.pipeline (its version)",
+    "splitter": "splitting",
+    "languages": "splitting.languages",
+    "order": "members.slms (their order)",
+    "slms": "members.slms",
+    "uncertainty": "members.uncertainty",
+    "detectors": "members.detectors",
+    "rerank": "members.rerank",
+    "drop_text": "output.drop_text",
+}
+"""Part of a fingerprint -> its setting in a job file; the more particular ones come first."""
+
+
+def setting_of(part: str) -> str:
+    """Return the setting in a job file that a part of a fingerprint comes from."""
+    for prefix, setting in _SETTINGS.items():
+        if part == prefix or part.startswith(f"{prefix}."):
+            return setting + part[len(prefix) :]
+    return part
 
 
 def differences(then: Any, now: Any, where: str = "") -> list[tuple[str, Any, Any]]:

@@ -171,7 +171,7 @@ def cascade_text(found: Cascade) -> str:
         share = f"{found.rows / found.labelled:.0%}"
         lines.append(
             f"{found.judge} has decided {found.rows:,} of {found.labelled:,} labelled responses, and the curve is of those:\n"
-            f"of all, it ends at a share of {share}. `escalate.share: 1` on the labelled rows draws it whole."
+            f"of all, it ends at a share of {share}. `escalation.share: 1` on the labelled rows draws it whole."
         )
     lines.append("AUROC: of (value - threshold) / standard deviation, the ensemble's or the judge's, whoever decides.")
     return "\n".join(lines)

@@ -62,8 +62,8 @@ def account(plan: RunPlan, manifest: Manifest, outcome: Outcome) -> DriftCheck |
         latest = [place for place in outcome.escalated.partitions if hive_path(place) not in waiting]
     if not latest:
         return None
-    stats = fitted.scores.stats if fitted is not None else fit_output(plan.job, plan.output, waiting)
-    return check_drift(plan.job, manifest, stats, latest)
+    stats = fitted.scores.stats if fitted is not None else fit_output(plan.job.members.values, plan.output, waiting)
+    return check_drift(plan.job.verdict, manifest, stats, latest)
 
 
 def begin_run(plan: RunPlan, run: Run) -> Manifest:
@@ -243,7 +243,8 @@ def _rows(plan: RunPlan, scored: Scored, statuses: Counter[str], sampled_out: in
 
 
 def _dtypes(job: Job) -> dict[str, str]:
-    engines = {slm.name: slm.engine for slm in job.slms} | {model.name: model.engine for model in job.reading_models}
+    members = job.members
+    engines = {slm.name: slm.engine for slm in members.slms} | {model.name: model.engine for model in members.reading_models}
     return {name: engine.computes_in for name, engine in engines.items()}
 
 

@@ -73,7 +73,7 @@ def run_job(job: Job, input_uri: str, output_uri: str, console: Console, options
         input_uri: Parquet file, folder, glob or URI.
         output_uri: Output folder or URI.
         console: Where progress goes.
-        options: What of the input, when to end, and how long to wait for another command.
+        options: What of the input, and when to end.
 
     Returns:
         The run's record, as the manifest has it.
@@ -89,31 +89,31 @@ def score_job(job: Job, input_uri: str, output_uri: str, console: Console, optio
     return _run(job, input_uri, open_folder(output_uri), console, replace(options or RunOptions(), command=Command.SCORE))
 
 
-def finalize_job(job: Job, output_uri: str, console: Console, wait: float = 0.0) -> Run:
+def finalize_job(job: Job, output_uri: str, console: Console) -> Run:
     """Give every row of an output folder a verdict under this job's settings; no model is needed. See `run_job`."""
-    return _run(job, None, existing_output(output_uri), console, RunOptions(wait=wait, command=Command.FINALIZE))
+    return _run(job, None, existing_output(output_uri), console, RunOptions(command=Command.FINALIZE))
 
 
-def escalate_job(job: Job, output_uri: str, console: Console, wait: float = 0.0) -> Run:
+def escalate_job(job: Job, output_uri: str, console: Console) -> Run:
     """Put the doubtful responses of an output folder to the judge of the job's cascade. See `run_job`.
 
     Raises:
         ConfigError: The job has none.
     """
-    if job.escalate is None:
+    if job.escalation.judge is None:
         raise ConfigError(errors.NO_JUDGE)
-    return _run(job, None, existing_output(output_uri), console, RunOptions(wait=wait, command=Command.ESCALATE))
+    return _run(job, None, existing_output(output_uri), console, RunOptions(command=Command.ESCALATE))
 
 
-def fit_job(job: Job, output_uri: str, console: Console, wait: float = 0.0) -> dict[str, Fit]:
+def fit_job(job: Job, output_uri: str, console: Console) -> dict[str, Fit]:
     """Bring `stats/` up to date and give mu and sigma of every member. See `run_job`."""
     output = existing_output(output_uri)
-    with locked(output, "fit", wait, console), _ray(job, CHEAP, console):
+    with locked(output, "fit", job.runtime.wait_seconds, console), _ray(job, CHEAP, console):
         manifest = read_manifest(output)
         refuse_unfinished(output, manifest, ())
         with task(console, "deciding", "moments", unit="partitions"):
-            stats = fit_output(job, output, waiting_partitions(manifest, begun_files(output)))
-        return fits_of(job.normalize, job.values, stats, list(stats), job.history.partitions)
+            stats = fit_output(job.members.values, output, waiting_partitions(manifest, begun_files(output)))
+        return fits_of(job.verdict.normalize, job.members.values, stats, list(stats), job.verdict.history.partitions)
 
 
 def _run(job: Job, input_uri: str | None, output: Folder, console: Console, options: RunOptions) -> Run:
@@ -123,16 +123,16 @@ def _run(job: Job, input_uri: str | None, output: Folder, console: Console, opti
     logs: Logs | None = None
     traces: dict[str, int] = {}
     if input_uri is not None:
-        logs, traces = _read_input(job, input_uri, output, console, options.wait)
+        logs, traces = _read_input(job, input_uri, output, console)
     run, command = _new_run(traces), options.command.value
     with (
-        locked(output, command, options.wait, console) as note,
-        run_events(job.openlineage, command, logs, output, run, console) as end_events,
+        locked(output, command, job.runtime.wait_seconds, console) as note,
+        run_events(job.integrations.openlineage, command, logs, output, run, console) as end_events,
     ):
         if note:
             console.print(note, markup=False)
         if input_uri is not None and output.read(MANIFEST) != before:  # another run has ended while this one waited
-            logs, _ = _read_input(job, input_uri, output, console)
+            logs, _ = _read_input(job, input_uri, output, console, staged=True)
         plan = _plan(job, logs, output, console, options)
         with ExitStack() as ray:
             if plan.needs_ray:
@@ -145,7 +145,7 @@ def _run(job: Job, input_uri: str | None, output: Folder, console: Console, opti
         return run
 
 
-def _read_input(job: Job, uri: str, output: Folder, console: Console, wait: float | None = None) -> tuple[Logs, dict[str, int]]:
+def _read_input(job: Job, uri: str, output: Folder, console: Console, *, staged: bool = False) -> tuple[Logs, dict[str, int]]:
     """Find and check what is to be scored.
 
     Args:
@@ -153,13 +153,13 @@ def _read_input(job: Job, uri: str, output: Folder, console: Console, wait: floa
         uri: The input.
         output: The output folder.
         console: Where progress goes.
-        wait: Seconds to wait where traces have to be staged; None where they are.
+        staged: Whether traces have been staged.
 
     Returns:
         The logs, and what was counted of traces that were staged.
     """
     with task(console, "checking", "logs", unit="files"):
-        logs, traces = logs_of(job, uri, output, wait=wait or 0.0, console=console, staged=wait is None)
+        logs, traces = logs_of(job.input, uri, output, wait=job.runtime.wait_seconds, console=console, staged=staged)
         check_input(job, logs)
         if job.input.preset is None:  # else they are below OUTPUT, and what they were made of is apart
             refuse_overlap(logs, output)
@@ -191,7 +191,7 @@ def _ray(job: Job, needed: tuple[float, float], console: Console) -> Iterator[No
     """Ray with so many logical CPUs and GPUs; its start is shown."""
     with ExitStack() as stack:
         with task(console, "loading", "Ray"):
-            stack.enter_context(ray_session(job, *needed))
+            stack.enter_context(ray_session(job.runtime, *needed))
         yield
 
 

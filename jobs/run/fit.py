@@ -72,14 +72,14 @@ def fit(plan: RunPlan, manifest: Manifest, scored: Scored | None, console: Conso
             raise OutputError(errors.NO_WHOLE_PARTITION, output=output.uri)
         return None
     with task(console, "deciding", "moments", unit="partitions"):
-        scores = Scores(raw, fit_output(job, output, waiting), chosen)
-    refuse_more_languages(job, manifest, scores.stats)
+        scores = Scores(raw, fit_output(job.members.values, output, waiting), chosen)
+    refuse_more_languages(job.splitting, manifest, scores.stats)
     calibration = calibration_of(job, manifest.fingerprint)
     decided = decide(job, calibration, manifest.runs[-1].run_id, scores.stats, chosen)
     languages = languages_of(job, manifest.fingerprint, calibration)
     decided = replace(decided, settings=replace(decided.settings, languages=languages))
     with task(console, "deciding", "threshold"):
-        threshold = decided.threshold or quantile(job, scores, decided.settings)
+        threshold = decided.threshold or quantile(job.verdict, scores, decided.settings)
     return Fitted(scores, waiting, decided, threshold, round(time.perf_counter() - started, 3))
 
 

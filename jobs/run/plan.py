@@ -21,6 +21,7 @@ from ragassay.jobs.second_pass.escalate.run import judge_stages, not_escalated
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts.languages import settle_languages
 from ragassay.jobs.verdicts.verdicts import check_parts, without_verdict
+from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.schemas.manifest import Manifest
 
@@ -55,13 +56,11 @@ class RunOptions:
 
     Attributes:
         backfill: What of the input, in which order, and when to end.
-        wait: Seconds to wait for another command that writes into the output folder.
         command: Which steps.
         began: Time (`time.time()`) from which a budget of hours counts.
     """
 
     backfill: Backfill = WHOLE_INPUT
-    wait: float = 0.0
     command: Command = Command.RUN
     began: float = field(default_factory=time.time)
 
@@ -180,7 +179,7 @@ def make_plan(job: Job, logs: Logs | None, output: Folder, options: RunOptions) 
     why = {} if registration is None else _why(registration, begun)
     finalize = _plan_finalize(output, manifest, registration, begun, command)
     known = manifest if registration is None else replace(manifest, fingerprint=registration.fingerprint)
-    escalate = _plan_escalate(job, output, known, finalize, command)
+    escalate = _plan_escalate(job.escalation.judge, output, known, finalize, command)
     cpus, gpus = _needed(job, to_score=bool(why), to_escalate=escalate.runs)
     return RunPlan(job, scoring_job, output, options, manifest, registration, why, finalize, escalate, cpus, gpus)
 
@@ -219,10 +218,12 @@ def _plan_finalize(
     return PlannedStep(True, found, ", ".join(reasons))
 
 
-def _plan_escalate(job: Job, output: Folder, manifest: Manifest, finalize: PlannedStep, command: Command) -> PlannedStep:
+def _plan_escalate(
+    judge: Slm | None, output: Folder, manifest: Manifest, finalize: PlannedStep, command: Command
+) -> PlannedStep:
     """Escalate verdicts that are coming, or that no judge was asked about. The command of that name looks in any case, since
     errors of the judge may have passed."""
-    if not command.escalates or job.escalate is None:
+    if not command.escalates or judge is None:
         return PlannedStep(False, (), "")
     needs_text(manifest, output.uri, "the judge of a cascade")
     if not command.reads_input:
@@ -233,14 +234,14 @@ def _plan_escalate(job: Job, output: Folder, manifest: Manifest, finalize: Plann
         return PlannedStep(True, found, "what was not escalated, and errors of the judge")
     if not finalize.runs and not waiting:
         return PlannedStep(False, (), "every partition was escalated")
-    return PlannedStep(True, found, f"to {job.escalate.to.name}")
+    return PlannedStep(True, found, f"to {judge.name}")
 
 
 def _needed(job: Job, *, to_score: bool, to_escalate: bool) -> tuple[float, float]:
     """Logical CPUs and GPUs that the steps need, which run one after the other."""
     plans: list[Sequence[Stage]] = [stages(job)] if to_score else []
-    if to_escalate and job.escalate:
-        plans.append(judge_stages(job, job.escalate))
+    if to_escalate and job.escalation.policy:
+        plans.append(judge_stages(job, job.escalation.policy))
     cpus, gpus = zip(CHEAP, *map(needed_resources, plans), strict=True)
     return max(cpus), max(gpus)
 

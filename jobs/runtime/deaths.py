@@ -44,7 +44,7 @@ def _reason_in(text: str) -> str:
     """What Ray says of the end of a process, in our words."""
     if "memory monitor" in text or "running low on memory" in text or "OutOfMemory" in text:
         return (
-            "the memory of its machine was used up, and Ray ended it: lower replicas.max, block_mib, or what its engine may "
-            "hold (max_num_batched_tokens, kv_cache_gib)"
+            "the memory of its machine was used up, and Ray ended it: lower replicas.max, runtime.block_mib, or what its "
+            "engine may hold (max_num_batched_tokens, kv_cache_gib)"
         )
     return "it crashed or was killed from outside; the log of Ray on its machine may say more"

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ragassay.jobs import errors
-from ragassay.jobs.config.job import Job
+from ragassay.jobs.config.runtime import RuntimeConfig
 from ragassay.jobs.runtime.endings import end_at_sigterm, full_error, is_full
 from ragassay.jobs.runtime.ray_start import start_here
 from ragassay.jobs.storage.object_store import gave_way, gave_way_error
@@ -20,14 +20,14 @@ WORKERS_A_CPU = 4
 
 
 @contextmanager
-def ray_session(job: Job, needed_cpus: float, needed_gpus: float) -> Iterator[None]:
+def ray_session(runtime: RuntimeConfig, needed_cpus: float, needed_gpus: float) -> Iterator[None]:
     """Have Ray running inside the block; Ray that was running before is left alone.
 
     On this machine Ray's logical CPUs are at least what the plan needs, so that two pools on two cores never wait for each
     other. A cluster is asked first whether it has enough.
 
     Args:
-        job: Its `ray_address` names a cluster, or nothing.
+        runtime: Its `ray_address` names a cluster, or nothing.
         needed_cpus: Logical CPUs without which the plan could not move.
         needed_gpus: GPUs likewise.
 
@@ -42,7 +42,7 @@ def ray_session(job: Job, needed_cpus: float, needed_gpus: float) -> Iterator[No
     warnings.filterwarnings("ignore", category=DeprecationWarning, message="`ray_remote_args`")
     started = not ray.is_initialized()
     if started:
-        _start(job, needed_cpus)
+        _start(runtime.ray_address, needed_cpus)
         end_at_sigterm()
     # Ray prints a worker's traceback twice before it raises it: leave that to its session log, and to the exception. Only now:
     # a worker that inherits the variable reads the file again in every task.
@@ -92,14 +92,14 @@ def our_error(error: BaseException | None) -> RagassayError | None:
     return None
 
 
-def _start(job: Job, needed_cpus: float) -> None:
+def _start(address: str | None, needed_cpus: float) -> None:
     import ray
 
-    if job.ray_address:
+    if address:
         try:
-            ray.init(address=job.ray_address, logging_level=logging.ERROR, log_to_driver=False)
+            ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
         except (ConnectionError, ValueError, RuntimeError) as error:
-            raise ConfigError(errors.NO_CLUSTER, address=job.ray_address, reason=error) from error
+            raise ConfigError(errors.NO_CLUSTER, address=address, reason=error) from error
         return
     with _without_stderr():
         start_here(needed_cpus)

@@ -34,7 +34,7 @@ def open_rows(job: Job, selection: Selection, groups: Mapping[int, Mapping[int, 
     from ray.data.block import BlockMetadata
     from ray.data.datasource import Datasource, ReadTask
 
-    redaction = redaction_of(job.redact)
+    redaction = redaction_of(job.input.redact)
     # A read task carries what it names, and `selection` names all files.
     files, deadline, fs, passthrough = selection.files, selection.deadline, selection.logs.fs, selection.logs.passthrough
     parts = [
@@ -48,7 +48,7 @@ def open_rows(job: Job, selection: Selection, groups: Mapping[int, Mapping[int, 
         stop, share = selection.stops.get(number), selection.shares.get(number, 1.0)
 
         def read() -> Iterator[pa.Table]:
-            tables = read_logs(fs, file, number, part, job.columns, passthrough, job.on_bad_file == "skip")
+            tables = read_logs(fs, file, number, part, job.input.columns, passthrough, job.input.skips_bad_files)
             if stop is not None:
                 tables = _before(tables, number << 32 | stop)
             if committed is not None:
@@ -59,7 +59,7 @@ def open_rows(job: Job, selection: Selection, groups: Mapping[int, Mapping[int, 
                 tables = until(tables, deadline)
             if redaction is not None:
                 tables = (redacted(table, redaction) for table in tables)
-            return clean_items(cluster_by_context(tables, job.cluster_mib) if job.cluster_mib else tables)
+            return clean_items(cluster_by_context(tables, job.runtime.cluster_mib) if job.runtime.cluster_mib else tables)
 
         metadata = BlockMetadata(num_rows=None, size_bytes=file.size, input_files=[file.uri], exec_stats=None)
         return ReadTask(read, metadata, per_task_row_limit=limit)

@@ -11,12 +11,12 @@ NO_READABLE_FILE = Message("input.no-readable-file", "input {uri}: none of its {
 NO_ROWS = Message("input.no-rows", "input {uri} holds no rows")
 NO_LANGUAGE_COLUMN = Message(
     "input.no-language-column",
-    "input {uri}: no column {column!r} (splitter.column), which is to say each row's language; columns that are carried "
+    "input {uri}: no column {column!r} (splitting.language_column), which is to say each row's language; columns that are carried "
     "along are {columns}",
 )
 LANGUAGE_COLUMN_TYPE = Message(
     "input.language-column-type",
-    "input {uri}: column {column!r} (splitter.column) holds {type}, and is to say each row's language: name a column of "
+    "input {uri}: column {column!r} (splitting.language_column) holds {type}, and is to say each row's language: name a column of "
     "strings, such as de or en-US",
 )
 NO_PARTITION = Message("input.no-partition", "input {uri}: {reason}")
@@ -46,5 +46,5 @@ COLUMN_TOO_NARROW = Message(
     "can't hold its values. Cast it, rename it, or give another OUTPUT",
 )
 UNKNOWN_KEPT_COLUMN = Message(
-    "input.unknown-kept-column", "input {uri}: drop_text.keep names {columns}, no column that is carried along{known}"
+    "input.unknown-kept-column", "input {uri}: output.drop_text.keep names {columns}, no column that is carried along{known}"
 )

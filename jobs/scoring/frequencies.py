@@ -15,7 +15,7 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from ragassay.jobs.config.job import Job
-from ragassay.jobs.config.sections import Splitter
+from ragassay.jobs.config.splitting import SplittingConfig
 from ragassay.jobs.input import LogFile, Logs, read_logs
 from ragassay.jobs.runtime.clean_output import clean_task
 from ragassay.jobs.runtime.resources import LEAST_LIGHT_CPUS
@@ -55,7 +55,7 @@ def ensure_frequencies(job: Job, logs: Logs, files: Mapping[int, LogFile], outpu
     share = max(1, SAMPLE_ROWS // max(1, len(files)))
     remote = ray.remote(num_cpus=LEAST_LIGHT_CPUS)
     in_file, merged = remote(clean_task(file_frequencies)), remote(clean_task(_merged))
-    redaction = redaction_of(job.redact)  # here, since it looks in the working folder
+    redaction = redaction_of(job.input.redact)  # here, since it looks in the working folder
     counted = [in_file.remote(logs.fs, file, number, job, share, redaction) for number, file in files.items()]
     while len(counted) > MERGED_AT_ONCE:
         counted = [merged.remote(*counted[at : at + MERGED_AT_ONCE]) for at in range(0, len(counted), MERGED_AT_ONCE)]
@@ -105,13 +105,13 @@ def file_frequencies(
     fs: pafs.FileSystem, file: LogFile, number: int, job: Job, rows: int, redaction: Redaction | None = None
 ) -> Frequencies:
     """Document frequencies of the passages in a file's first rows; a passage is a document, however often it was retrieved."""
-    column = job.splitter.column
+    column = job.splitting.language_column
     carried = pa.schema([(passthrough_name(column), pa.string())] if column else [])
-    tables = read_logs(fs, file, number, range(file.row_groups), job.columns, carried, job.on_bad_file == "skip")
-    return table_frequencies((redacted(table, redaction) for table in tables), job.splitter, rows)
+    tables = read_logs(fs, file, number, range(file.row_groups), job.input.columns, carried, job.input.skips_bad_files)
+    return table_frequencies((redacted(table, redaction) for table in tables), job.splitting, rows)
 
 
-def table_frequencies(tables: Iterable[pa.Table], splitter: Splitter, rows: int | None = None) -> Frequencies:
+def table_frequencies(tables: Iterable[pa.Table], splitter: SplittingConfig, rows: int | None = None) -> Frequencies:
     """Document frequencies of the different passages of rows, each by the language of its row.
 
     Args:
@@ -119,7 +119,7 @@ def table_frequencies(tables: Iterable[pa.Table], splitter: Splitter, rows: int 
         splitter: Says which language they have.
         rows: Rows that count, from the first; None counts all.
     """
-    column = None if splitter.column is None else passthrough_name(splitter.column)
+    column = None if splitter.language_column is None else passthrough_name(splitter.language_column)
     contexts = (
         (language, context)
         for table in tables

@@ -29,11 +29,11 @@ def score_files(job: Job, selection: Selection, output: Folder, committed: int, 
     """
     logs = selection.logs
     with task(console, "reading", "contexts"):  # of the whole input, so that a budget changes no value
-        frequencies = ensure_frequencies(job, logs, dict(enumerate(logs.files)), output) if job.detectors else None
+        frequencies = ensure_frequencies(job, logs, dict(enumerate(logs.files)), output) if job.members.detectors else None
     output.fs.create_dir(output.path("raw"), recursive=True)
     groups = open_groups(output, logs.fs, selection.with_rows, selection.samples)
     if any(groups.values()):
-        sink = Sink(output, "raw", logs.partition_keys, raw_schema(carried_columns(job, logs)), CHECKPOINT)
-        steps = [*stages(job, frequencies), *drop_stages(job, logs)]
+        sink = Sink(output, "raw", logs.partition_keys, raw_schema(carried_columns(job.output, logs)), CHECKPOINT)
+        steps = [*stages(job, frequencies), *drop_stages(job.output, logs)]
         with progress(steps, selection.rows, committed, console) as board:
-            run_plan(open_rows(job, selection, groups), steps, sink, job.block_mib, board, selection.deadline)
+            run_plan(open_rows(job, selection, groups), steps, sink, job.runtime.block_mib, board, selection.deadline)

@@ -53,7 +53,7 @@ def check_input(job: Job, logs: Logs) -> None:
     Raises:
         InputError: Files can't be read, there are no rows, or columns are missing or of wrong types.
     """
-    if logs.unreadable and job.on_bad_file == "stop":
+    if logs.unreadable and not job.input.skips_bad_files:
         raise unreadable_error([f.uri for f in logs.unreadable], logs.unreadable[0].error or "")
     if logs.source is not None and logs.source.since is not None and not (logs.files or logs.unreadable):
         logs.partition_keys = list(logs.source.partitioned_by)
@@ -62,10 +62,10 @@ def check_input(job: Job, logs: Logs) -> None:
         raise InputError(errors.NO_READABLE_FILE, uri=logs.uri, files=len(logs.unreadable))
     if sum(f.rows or 0 for f in logs.files) == 0:
         raise InputError(errors.NO_ROWS, uri=logs.uri)
-    check_logs(logs, job.columns, job.question_needed)
-    carried_columns(job, logs)
-    _check_languages(job.splitter.column, logs)
-    for member in (member for member in job.uncertainty if member.score.of_samples):
+    check_logs(logs, job.input.columns, job.members.need_question)
+    carried_columns(job.output, logs)
+    _check_languages(job.splitting.language_column, logs)
+    for member in (member for member in job.members.uncertainty if member.score.of_samples):
         place = logs.passthrough.get_field_index(member.samples)
         kind = logs.passthrough.field(place).type if place >= 0 else None
         if kind is None or not (pa.types.is_null(kind) or (is_list(kind) and is_text(kind.value_type))):
@@ -99,13 +99,13 @@ def check_models(job: Job) -> None:
     Raises:
         RagassayError: One can't be found or used.
     """
-    load_splitter(job.splitter.name, job.splitter.language)
-    for slm in [*job.slms, *([job.escalate.to] if job.escalate else [])]:
+    load_splitter(job.splitting.pipeline, job.splitting.language)
+    for slm in job.scoring_slms:
         check_slm(slm)
-    for model in job.reading_models:
+    for model in job.members.reading_models:
         check_once(model, partial(_encode_answer, model))
         prepare_slm(model)
-    for detector in job.detectors:
+    for detector in job.members.detectors:
         detector.prepare()
 
 
@@ -166,11 +166,11 @@ def match_input(job: Job, logs: Logs, output: Folder, manifest: Manifest, backfi
     meant = {file.path for file in [*logs.files, *logs.unreadable] if backfill.wants(file)}
     _refuse_none_meant(backfill, logs, meant)
     by_path = {path: (number, entries[number]) for path, number in known.items()}
-    taken = take_files(backfill, logs, output, job.columns.row_id, by_path)
+    taken = take_files(backfill, logs, output, job.input.columns.row_id, by_path)
     for file in (file for file in [*taken.files, *taken.deferred] if file.path in known):
         _refuse_other_path(output, entries[known[file.path]], file)
     check_types(logs, taken.files, logs.passthrough)
-    _refuse_other_types(output, logs, carried_columns(job, logs), taken.files)
+    _refuse_other_types(output, logs, carried_columns(job.output, logs), taken.files)
     anew = {file.path for file in mended}
     names = meant & {file.path for file in [*taken.files, *logs.unreadable]}
     stale = anew - names  # entered anew when their turn comes
@@ -215,7 +215,7 @@ def check_selection(job: Job, selection: Selection) -> None:
         RagassayError: Ids are missing or occur twice; a model can't be found or used.
     """
     files = list(selection.files.values())
-    check_row_ids(selection.logs, files, job.columns, keep_bad=job.on_bad_file == "skip")
+    check_row_ids(selection.logs, files, job.input.columns, keep_bad=job.input.skips_bad_files)
     if files:
         check_models(job)
 

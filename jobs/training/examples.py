@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.display.quoted import quoted
 from ragassay.jobs.evaluation.labels import SENTENCE_COLUMNS, Label, LabelSource, sentence_truth, to_labels
 from ragassay.jobs.storage.folder import read_named

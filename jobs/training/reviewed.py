@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.evaluation.label_table import IS_CORRECT, label_of_rows, load_labels
 from ragassay.jobs.evaluation.labels import SENTENCE_COLUMNS, LabelSource
 from ragassay.jobs.output.manifest import existing_output

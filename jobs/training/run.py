@@ -68,13 +68,13 @@ def tune(
     if (out / WEIGHTS).exists():
         raise OutputError(errors.FINISHED_ALREADY, path=out)
     builder = PromptBuilder(slm, load_tokenizer(slm))
-    nlp = load_splitter(job.splitter.name, job.splitter.language)
+    nlp = load_splitter(job.splitting.pipeline, job.splitting.language)
     window = min(slm.local.max_model_len or MAX_WINDOW, MAX_WINDOW)
     with task(console, "reading", Path(data).name):
-        examples = read_examples(data, source, job.columns, builder, nlp, window, corruptions=corruptions)
+        examples = read_examples(data, source, job.input.columns, builder, nlp, window, corruptions=corruptions)
         own = replace(source, file=None)
         watched = {
-            other: _few(parted(read_examples(other, own, job.columns, builder, nlp, window).groups, recipe.pack))
+            other: _few(parted(read_examples(other, own, job.input.columns, builder, nlp, window).groups, recipe.pack))
             for other in dict.fromkeys(watch)
         }
     training, looked_at = hold_out(parted(examples.groups, recipe.pack), held_out)

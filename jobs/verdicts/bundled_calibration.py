@@ -11,7 +11,7 @@ from math import isclose
 from pathlib import Path
 from typing import Any
 
-from ragassay.jobs.config.job import Job
+from ragassay.jobs.config.members import MembersConfig
 from ragassay.schemas.calibration import Calibration
 
 FILE = Path(__file__).parent / "bundled_calibration.json"
@@ -33,18 +33,18 @@ def bundled_detectors() -> Calibration:
     return Calibration.from_json(DETECTORS_FILE.read_text(encoding="utf-8"))
 
 
-def is_fitted_for(calibration: Calibration, job: Job, fingerprint: dict[str, Any]) -> bool:
-    """Return whether a bundled calibration was fitted for exactly a job's members: same models, prompts, values and weights.
+def is_fitted_for(calibration: Calibration, members: MembersConfig, fingerprint: dict[str, Any]) -> bool:
+    """Return whether a bundled calibration was fitted for exactly these members: same models, prompts, values and weights.
 
     Args:
         calibration: The calibration.
-        job: The job. What it says of its verdicts does not matter.
-        fingerprint: Of its scores.
+        members: The members of a job.
+        fingerprint: Of the job's scores.
     """
-    ensemble = {name: value for name, value in job.values.items() if name not in job.beside}
+    ensemble = members.ensemble_values
     if {name: member.value for name, member in calibration.members.items()} != ensemble:
         return False
-    weights = job.ensemble_weights or dict.fromkeys(ensemble, 1 / len(ensemble))
+    weights = members.ensemble_weights or dict.fromkeys(ensemble, 1 / len(ensemble))
     same = all(isclose(member.weight, weights[name], rel_tol=1e-6) for name, member in calibration.members.items())
     return same and values_depend_on(calibration.fingerprint, ensemble) == values_depend_on(fingerprint, ensemble)
 

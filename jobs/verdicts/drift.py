@@ -2,8 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
-from ragassay.jobs.config.job import Job
-from ragassay.jobs.config.sections import Drift
+from ragassay.jobs.config.verdict import Drift, VerdictConfig
 from ragassay.jobs.output.partitions import history, hive_path, natural
 from ragassay.pipeline.verdict.drift import kolmogorov_smirnov, population_stability
 from ragassay.pipeline.verdict.moments import merge
@@ -13,12 +12,12 @@ from ragassay.schemas.stats import PartitionStats
 
 
 def check_drift(
-    job: Job, manifest: Manifest, stats: Mapping[str, PartitionStats], tonight: Collection[str] | None = None
+    config: VerdictConfig, manifest: Manifest, stats: Mapping[str, PartitionStats], tonight: Collection[str] | None = None
 ) -> DriftCheck:
     """Compare tonight's partitions with the history before them.
 
     Args:
-        job: Its `history` and `drift` say how far back and how much.
+        config: Its `history` and `drift` set how far back and how much.
         manifest: Of the output folder: verdicts a partition.
         stats: Statistics a partition, by its path on disk.
         tonight: Paths on disk of tonight's partitions; None takes the last.
@@ -26,21 +25,23 @@ def check_drift(
     if tonight is None:
         nights = sorted((place.partition("/")[0] for place in stats), key=natural)
         tonight = [place for place in stats if place.partition("/")[0] == nights[-1]]
-    before = history(stats, tonight, job.history.partitions)
+    before = history(stats, tonight, config.history.partitions)
     now, then = ([stats[place] for place in places] for places in (tonight, before))
     sizes = sum(part.sentences for part in now), sum(part.sentences for part in then)
     names = [hive_path(p) for p in sorted(tonight)], [hive_path(p) for p in before]
     if not before:
         return DriftCheck(*names, sizes, [], "there is no partition before tonight's to compare with")
     rates = [_error_rate({place: stats[place] for place in places}, manifest) for places in (tonight, before)]
-    if min(sizes) < job.drift.min_sentences:
-        note = f"{min(sizes)} sentences are too few to tell drift from chance (drift.min_sentences: {job.drift.min_sentences})"
-        errors = _errors(job.drift, rates)  # a night without a scored row has no sentence, and that is the drift
+    limits = config.drift
+    if min(sizes) < limits.min_sentences:
+        setting = f"verdict.drift.min_sentences: {limits.min_sentences}"
+        note = f"{min(sizes)} sentences are too few to tell drift from chance ({setting})"
+        errors = _errors(limits, rates)  # a night without a scored row has no sentence, and that is the drift
         return DriftCheck(*names, sizes, [errors] if errors.drifted else [], None if errors.drifted else note)
-    shifts = [*_members(job.drift, now, then), _errors(job.drift, rates), _lengths(job.drift, now, then)]
+    shifts = [*_members(limits, now, then), _errors(limits, rates), _lengths(limits, now, then)]
     flagged = [_flagged(manifest.finalized[place] for place in places if place in manifest.finalized) for places in names]
     if flagged[0] is not None and flagged[1] is not None:
-        shifts.append(_shift("flagged", flagged[0], flagged[1], job.drift.flagged))
+        shifts.append(_shift("flagged", flagged[0], flagged[1], limits.flagged))
     return DriftCheck(*names, sizes, shifts, None)
 
 

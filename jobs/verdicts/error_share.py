@@ -3,7 +3,7 @@
 from collections import Counter
 from fractions import Fraction
 
-from ragassay.jobs.config.job import Job
+from ragassay.jobs.config.runtime import RuntimeConfig
 from ragassay.jobs.verdicts import errors as codes
 from ragassay.pipeline.errors import RowsError
 from ragassay.schemas.columns import Status
@@ -23,7 +23,7 @@ def worst_share(*statuses: Counter[str]) -> dict[str, int]:
     return max(counted, key=lambda found: Fraction(found["errors"], found["rows"]), default={})
 
 
-def refuse_too_many_errors(job: Job, run: Run, output_uri: str) -> None:
+def refuse_too_many_errors(runtime: RuntimeConfig, run: Run, output_uri: str) -> None:
     """End a run with an error where this program failed on too many rows: of those that it wrote, or, where it wrote none, of
     those that the last run before it wrote. So a scheduler that tries again is told again.
 
@@ -31,5 +31,5 @@ def refuse_too_many_errors(job: Job, run: Run, output_uri: str) -> None:
         RowsError: More than `max_error_share` of the rows have the status `error`.
     """
     errors, rows = run.errors.get("errors", 0), run.errors.get("rows", 0)
-    if errors > Fraction(repr(float(job.max_error_share))) * rows:  # as it is written: 0.29 of 100 are 29
-        raise RowsError(codes.TOO_MANY_ERRORS, errors=errors, rows=rows, output=output_uri, most=job.max_error_share)
+    if errors > Fraction(repr(float(runtime.max_error_share))) * rows:  # as it is written: 0.29 of 100 are 29
+        raise RowsError(codes.TOO_MANY_ERRORS, errors=errors, rows=rows, output=output_uri, most=runtime.max_error_share)

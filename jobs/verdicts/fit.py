@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ragassay.jobs.config.job import Job
-from ragassay.jobs.config.sections import Normalize
+from ragassay.jobs.config.verdict import Normalize
 from ragassay.jobs.output.partitions import history
 from ragassay.jobs.output.scored_dataset import ScoredDataset, open_raw
 from ragassay.jobs.progress.task import advance, expect
@@ -26,11 +25,11 @@ from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.stats import Moments, PartitionStats
 
 
-def fit_output(job: Job, output: Folder, without: Collection[str] = ()) -> dict[str, PartitionStats]:
+def fit_output(values: dict[str, str], output: Folder, without: Collection[str] = ()) -> dict[str, PartitionStats]:
     """Bring `stats/` up to date with `raw/`: only partitions whose raw files are new are read, and of them only scores.
 
     Args:
-        job: The job.
+        values: Member -> which of its numbers is normalized.
         output: The output folder.
         without: Hive paths of partitions that are not whole yet, which don't count.
 
@@ -45,7 +44,6 @@ def fit_output(job: Job, output: Folder, without: Collection[str] = ()) -> dict[
     raw = open_raw(output).without(without).partitions
     if not raw:
         raise OutputError(errors.NO_SCORED_ROWS, output=output.uri)
-    values = job.values
     stats: dict[str, PartitionStats] = {}
     tasks: dict[str, Any] = {}
     remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(partition_stats))

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ragassay.jobs.config.job import ANY, Job
+from ragassay.jobs.config.job import Job
+from ragassay.jobs.config.splitting import ANY, SplittingConfig
 from ragassay.jobs.verdicts import errors
 from ragassay.jobs.verdicts.bundled_calibration import bundled_calibration, bundled_detectors, is_of_members
 from ragassay.jobs.verdicts.parts import calibration_of
@@ -28,12 +29,12 @@ def languages_of(job: Job, fingerprint: Mapping[str, Any], calibration: Calibrat
         fingerprint: Of the scores.
         calibration: The calibration that judges; None without one.
     """
-    given = job.languages if job.languages is not None else fingerprint.get("languages")
-    if given is not None:
-        return None if given == ANY else tuple(given)
+    languages = job.splitting.languages if job.splitting.languages is not None else fingerprint.get("languages")
+    if languages is not None:
+        return None if languages == ANY else tuple(languages)
     if calibration is not None:
         return calibration.languages
-    return languages_of_members({n: v for n, v in job.values.items() if n not in job.beside}, fingerprint)
+    return languages_of_members(job.members.ensemble_values, fingerprint)
 
 
 def languages_of_members(values: Mapping[str, str], fingerprint: Mapping[str, Any]) -> Languages:
@@ -62,14 +63,15 @@ def settle_languages(job: Job, fingerprint: dict[str, Any]) -> Job:
 
 def with_languages(job: Job, languages: Languages) -> Job:
     """A job that judges rows in these languages."""
-    return job.model_copy(update={"languages": ANY if languages is None else languages})
+    splitting = job.splitting.model_copy(update={"languages": ANY if languages is None else languages})
+    return job.model_copy(update={"splitting": splitting})
 
 
-def refuse_more_languages(job: Job, manifest: Manifest, stats: Mapping[str, PartitionStats]) -> None:
+def refuse_more_languages(splitting: SplittingConfig, manifest: Manifest, stats: Mapping[str, PartitionStats]) -> None:
     """Refuse verdicts in languages whose rows were not scored.
 
     Args:
-        job: The job.
+        splitting: The job's languages.
         manifest: Of the output folder.
         stats: Statistics of its partitions.
 
@@ -77,7 +79,7 @@ def refuse_more_languages(job: Job, manifest: Manifest, stats: Mapping[str, Part
         OutputError: The job file names more languages than its rows were scored with, and rows were left out.
     """
     left_out = sum(part.rows.get(Status.LANGUAGE_NOT_MEASURED.value, 0) for part in stats.values())
-    then, now = manifest.fingerprint.get("languages"), job.languages
+    then, now = manifest.fingerprint.get("languages"), splitting.languages
     if not left_out or now is None or (then is not None and now != ANY and set(now) <= set(then)):
         return
     before = "those of the members" if then is None else ", ".join(then)

@@ -6,8 +6,17 @@ Only what differs counts. A setting that repeats what would be used without it c
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragassay.jobs.config.job import BUNDLED, NONE, Job
-from ragassay.jobs.config.sections import DEFAULT_EPSILON, DEFAULT_MEAN, DEFAULT_POSITIVE, DEFAULT_SENTENCE, check_positive
+from ragassay.jobs.config.job import Job
+from ragassay.jobs.config.verdict import (
+    BUNDLED,
+    DEFAULT_EPSILON,
+    DEFAULT_MEAN,
+    DEFAULT_POSITIVE,
+    DEFAULT_SENTENCE,
+    NONE,
+    VerdictConfig,
+    check_positive,
+)
 from ragassay.jobs.output.calibration_file import load_calibration, rule_of
 from ragassay.jobs.verdicts import errors
 from ragassay.jobs.verdicts.bundled_calibration import bundled_calibration, bundled_detectors, is_fitted_for
@@ -54,9 +63,10 @@ def calibration_of(job: Job, fingerprint: dict[str, Any]) -> Calibration | None:
     Raises:
         ConfigError: The file can't be read, or it belongs to other scores.
     """
-    if job.calibration_file is not None:
-        return load_calibration(job.calibration_file, fingerprint, job.values)
-    if job.calibration == BUNDLED and is_fitted_for(bundled_calibration(), job, fingerprint):
+    path = job.verdict.calibration_file
+    if path is not None:
+        return load_calibration(path, fingerprint, job.members.values)
+    if job.verdict.calibration == BUNDLED and is_fitted_for(bundled_calibration(), job.members, fingerprint):
         return bundled_calibration()
     return None
 
@@ -71,37 +81,39 @@ def parts_of(job: Job, calibration: Calibration | None) -> Parts:
     Raises:
         ConfigError: The job file contradicts the calibration, or itself.
     """
-    given = {name: getattr(job.aggregate, name) for name in ("mean", "positive", "epsilon")}
+    config = job.verdict
+    given = {name: getattr(config.aggregate, name) for name in ("mean", "positive", "epsilon")}
     if calibration is None:
-        base = Rule({}, DEFAULT_MEAN, DEFAULT_POSITIVE, DEFAULT_EPSILON, job.ensemble_weights, DEFAULT_SENTENCE)
+        base = Rule({}, DEFAULT_MEAN, DEFAULT_POSITIVE, DEFAULT_EPSILON, job.members.ensemble_weights, DEFAULT_SENTENCE)
     else:
         base = rule_of(calibration)
     changed: dict[str, Any] = {k: value for k, value in given.items() if value is not None and value != getattr(base, k)}
-    own_moments = calibration is None or job.normalize.source is not None
-    rule = replace(base, fits={} if own_moments else base.fits, sentence=_sentence(job, base), **changed)
+    own_moments = calibration is None or config.normalize.source is not None
+    rule = replace(base, fits={} if own_moments else base.fits, sentence=_sentence(config, base), **changed)
     try:
         check_positive(rule.mean, rule.positive)
     except ValueError as error:
         raise ConfigError(errors.AGGREGATE, reason=error) from error
     if (rule.mean, rule.positive) not in legal_pairs(rule.sentence is not None):
         raise ConfigError(errors.MEAN_OF_NO_POSITIVE_SCORES, mean=rule.mean, positive=rule.positive)
-    if calibration is not None and changed and not job.threshold.is_given:
+    by_calibration = calibration is not None and not config.threshold.is_given
+    if calibration is not None and changed and by_calibration:
         raise _other_scale(calibration, changed, base)
     fits_scores = calibration is not None and not changed and not own_moments and rule.sentence == base.sentence
     return Parts(
         rule,
         own_moments,
-        calibration.threshold if calibration is not None and not job.threshold.is_given else job.threshold.value,
+        calibration.threshold if calibration is not None and by_calibration else config.threshold.value,
         calibration.probability if calibration is not None and fits_scores else None,
-        _origins(job, calibration, changed, own_moments=own_moments, own_sentence=rule.sentence != base.sentence),
+        _origins(config, calibration, changed, own_moments=own_moments, own_sentence=rule.sentence != base.sentence),
     )
 
 
-def _sentence(job: Job, base: Rule) -> float | None:
+def _sentence(config: VerdictConfig, base: Rule) -> float | None:
     """Threshold of a sentence as a fraction of the response's; None where the mean alone decides."""
-    if job.rule == "aggregate":
+    if config.rule == "aggregate":
         return None
-    return job.threshold.sentence or base.sentence or DEFAULT_SENTENCE
+    return config.threshold.sentence or base.sentence or DEFAULT_SENTENCE
 
 
 def name_of(calibration: Calibration) -> str:
@@ -118,25 +130,25 @@ def _other_scale(calibration: Calibration, changed: dict[str, Any], base: Rule) 
 
 
 def _origins(
-    job: Job, calibration: Calibration | None, changed: dict[str, Any], *, own_moments: bool, own_sentence: bool
+    config: VerdictConfig, calibration: Calibration | None, changed: dict[str, Any], *, own_moments: bool, own_sentence: bool
 ) -> Origins:
     base = "defaults" if calibration is None else name_of(calibration)
     aggregate = f"{JOB_FILE} ({', '.join(changed)})" if changed else base
-    if calibration is not None and not job.threshold.is_given:
+    if calibration is not None and not config.threshold.is_given:
         threshold = base
     else:
-        threshold = THIS_RUN[job.threshold.of] if job.threshold.value is None else JOB_FILE
+        threshold = THIS_RUN[config.threshold.of] if config.threshold.value is None else JOB_FILE
     probability = note = None
     if calibration is None:
         others = "the bundled calibration was fitted for other members or weights"
-        note = f"calibration: {NONE}" if job.calibration == NONE else others
+        note = f"calibration: {NONE}" if config.calibration == NONE else others
     elif changed or own_moments or own_sentence:
         note = "the calibration's probabilities are for its own moments, aggregate and rule"
     elif calibration.probability is None:
         note = "the calibration was fitted without labels"
     else:
         probability = base
-    moments = THIS_RUN.get(job.normalize.source or "run", JOB_FILE) if own_moments else base
+    moments = THIS_RUN.get(config.normalize.source or "run", JOB_FILE) if own_moments else base
     return Origins(
         moments, aggregate, threshold, probability, None if calibration is None else calibration.calibration_id, note
     )

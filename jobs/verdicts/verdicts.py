@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ragassay.jobs.config.job import Job
-from ragassay.jobs.config.sections import DEFAULT_QUANTILE, Threshold
+from ragassay.jobs.config.members import MembersConfig
+from ragassay.jobs.config.verdict import DEFAULT_QUANTILE, Threshold, VerdictConfig
 from ragassay.jobs.display.address import without_secrets
 from ragassay.jobs.output.partitions import history, hive_path
 from ragassay.jobs.output.scored_dataset import ScoredDataset
@@ -113,12 +114,13 @@ def decide(
         return _without_scores(job, run_id)
     parts = parts_of(job, calibration)
     # Members that a calibration does not know stand beside it, by their own moments.
-    others = {name: value for name, value in job.values.items() if name not in parts.rule.fits}
-    fits = fits_of(job.normalize, others, stats, chosen, job.history.partitions) if others else {}
+    config = job.verdict
+    others = {name: value for name, value in job.members.values.items() if name not in parts.rule.fits}
+    fits = fits_of(config.normalize, others, stats, chosen, config.history.partitions) if others else {}
     settings = _settings(job, parts, run_id, fits)
-    source = name_of(calibration) if calibration is not None and not parts.own_moments else job.normalize.source or "run"
-    fit = _fit_record(job, source, settings.rule, calibrated=job.calibration_file is not None)
-    return Decided(settings, fit, _fixed_threshold(job, calibration, parts.tau), parts.origins)
+    source = name_of(calibration) if calibration is not None and not parts.own_moments else config.normalize.source or "run"
+    fit = _fit_record(job.members, source, settings.rule, calibrated=config.calibration_file is not None)
+    return Decided(settings, fit, _fixed_threshold(config.threshold, calibration, parts.tau), parts.origins)
 
 
 def decide_alone(job: Job, calibration: Calibration | None, run_id: str) -> tuple[VerdictSettings, Origins]:
@@ -136,11 +138,11 @@ def decide_alone(job: Job, calibration: Calibration | None, run_id: str) -> tupl
         ConfigError: Moments or threshold are those of a run, or the job file contradicts the calibration.
     """
     parts = parts_of(job, calibration)
-    if (parts.own_moments and job.normalize.source != "frozen") or parts.tau is None:
+    if (parts.own_moments and job.verdict.normalize.source != "frozen") or parts.tau is None:
         raise ConfigError(codes.NOTHING_TO_JUDGE_BY)
     weights = parts.rule.weights
-    members = {name: value for name, value in job.values.items() if not weights or name in weights}
-    fits = fits_of(job.normalize, members, {}, [], 1) if parts.own_moments else {}
+    members = {name: value for name, value in job.members.values.items() if not weights or name in weights}
+    fits = fits_of(job.verdict.normalize, members, {}, [], 1) if parts.own_moments else {}
     return _settings(job, parts, run_id, fits), parts.origins
 
 
@@ -167,7 +169,7 @@ def _settings(job: Job, parts: Parts, run_id: str, fits: Mapping[str, Fit]) -> V
     Members without any moments are left out: they stand beside the ensemble.
     """
     known = {**parts.rule.fits, **fits}
-    values = {name: value for name, value in job.values.items() if name in known}
+    values = {name: value for name, value in job.members.values.items() if name in known}
     weights = parts.rule.weights and {**dict.fromkeys(values, 0.0), **parts.rule.weights}
     return VerdictSettings(values, replace(parts.rule, fits=known, weights=weights), parts.tau, run_id, parts.probability)
 
@@ -185,42 +187,42 @@ def check_parts(job: Job, fingerprint: dict[str, Any]) -> None:
     parts_of(job, calibration_of(job, fingerprint))
 
 
-def _fixed_threshold(job: Job, calibration: Calibration | None, tau: float | None) -> ThresholdRecord | None:
+def _fixed_threshold(threshold: Threshold, calibration: Calibration | None, tau: float | None) -> ThresholdRecord | None:
     if tau is None:
         return None
-    if calibration is not None and not job.threshold.is_given:
+    if calibration is not None and not threshold.is_given:
         return ThresholdRecord(tau, f"{name_of(calibration)}, made for {calibration.target}", calibration.calibration_id)
-    measured_on = job.threshold.measured_on or "nothing it names"
+    measured_on = threshold.measured_on or "nothing it names"
     return ThresholdRecord(tau, f"value in the job file, measured on {without_secrets(measured_on)}")
 
 
 def _without_scores(job: Job, run_id: str) -> Decided:
     rule = replace(parts_of(job, None).rule, weights=None)
-    record = _fit_record(job, job.normalize.source or "run", rule)
-    return Decided(VerdictSettings(job.values, rule, None, run_id), record, ThresholdRecord(None, NO_SCORE), None)
+    record = _fit_record(job.members, job.verdict.normalize.source or "run", rule)
+    return Decided(VerdictSettings(job.members.values, rule, None, run_id), record, ThresholdRecord(None, NO_SCORE), None)
 
 
-def _fit_record(job: Job, source: str, rule: Rule, *, calibrated: bool = False) -> FitRecord:
+def _fit_record(config: MembersConfig, source: str, rule: Rule, *, calibrated: bool = False) -> FitRecord:
     members = {
-        name: MemberFit(**asdict(fit), value=job.values[name], suspicious_below=job.limits[name])
+        name: MemberFit(**asdict(fit), value=config.values[name], suspicious_below=config.suspicious_below[name])
         for name, fit in rule.fits.items()
     }
     weights = None if rule.weights is None else dict(rule.weights)
     return FitRecord(source, members, rule.mean.value, rule.positive.value, rule.epsilon, weights, calibrated, rule.sentence)
 
 
-def quantile(job: Job, scores: Scores, settings: VerdictSettings) -> ThresholdRecord:
+def quantile(config: VerdictConfig, scores: Scores, settings: VerdictSettings) -> ThresholdRecord:
     """tau, where it is a quantile of the response scores; without any score it has no value.
 
     Args:
-        job: Its `threshold` says which quantile, of what.
+        config: Its `threshold` names the quantile, and the responses it is computed over.
         scores: The partitions that get verdicts, and all others.
         settings: How scores are made.
     """
     import ray
 
     raw, chosen = scores.raw, scores.chosen
-    names = [*chosen, *(history(raw, chosen, job.history.partitions) if job.threshold.of == "history" else [])]
+    names = [*chosen, *(history(raw, chosen, config.history.partitions) if config.threshold.of == "history" else [])]
     remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(score_cells))
 
     def look(low: int, high: int) -> Iterator[Cells]:
@@ -228,7 +230,7 @@ def quantile(job: Job, scores: Scores, settings: VerdictSettings) -> ThresholdRe
         while tasks:  # one at a time: hundreds of partitions have a gigabyte of them
             yield ray.get(tasks.pop())
 
-    return share_threshold(job.threshold, look)
+    return share_threshold(config.threshold, look)
 
 
 def share_threshold(threshold: Threshold, look: Callable[[int, int], Iterable[Cells]]) -> ThresholdRecord:

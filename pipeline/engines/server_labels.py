@@ -86,7 +86,7 @@ def _read(asker: Asker, completion: Any) -> Answer:
     first = choice.logprobs.content[0] if choice and choice.logprobs and choice.logprobs.content else None
     if asker.server.top_logprobs and word and first is None:
         way = (
-            "take it as `judge`, with top_logprobs: 0"
+            "take it as evaluation.reference, with top_logprobs: 0"
             if asker.is_member
             else "set top_logprobs: 0, and the word itself decides"
         )

@@ -17,7 +17,7 @@ from ragassay.jobs.api.in_process import load, through
 from ragassay.jobs.api.job import detectors_alone
 from ragassay.jobs.api.stages import scoring_stages
 from ragassay.jobs.config.job import Job
-from ragassay.jobs.config.sections import DEFAULT_MEAN, DEFAULT_POSITIVE
+from ragassay.jobs.config.verdict import DEFAULT_MEAN, DEFAULT_POSITIVE
 from ragassay.jobs.evaluation.labels import sentence_truth
 from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.pipeline.arrays import Bools, Floats, Ints

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pyarrow.dataset as ds
 
-from ragassay.jobs.config.job import default_members
+from ragassay.jobs.config.members import default_members
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.calibration.metrics import auroc
 from ragassay.pipeline.verdict.aggregate import Mean, Positive

@@ -47,7 +47,7 @@ def train(slm: Slm, count: int) -> float:
     """Tokens of trees a second, forward and backward."""
     import torch
 
-    from ragassay.jobs.config.sections import Columns
+    from ragassay.jobs.config.input import Columns
     from ragassay.jobs.evaluation.labels import LabelSource
     from ragassay.jobs.training.examples import parted, read_examples
     from ragassay.pipeline.engines.prepare import load_tokenizer

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs as pafs
 
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.config.job import load_job
-from ragassay.jobs.config.sections import Columns
 from ragassay.jobs.input import LogFile, find_logs, read_logs
 from ragassay.jobs.input.formats import look_at
 from ragassay.jobs.input.twice import IN_MEMORY

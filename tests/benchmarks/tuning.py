@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.training.examples import parted, read_examples
 from ragassay.pipeline.engines.prepare import load_tokenizer

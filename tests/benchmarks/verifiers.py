@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from ragassay.jobs.config.job import Job
-from ragassay.jobs.config.sections import Normalize
+from ragassay.jobs.config.verdict import Normalize
 from ragassay.jobs.evaluation.labelled import Labelled, load_labelled, member_values_of
 from ragassay.jobs.evaluation.labels import Label, LabelSource
 from ragassay.jobs.output.manifest import existing_output, read_manifest

@@ -23,7 +23,8 @@ from pyarrow import fs as pafs
 from rich.console import Console
 
 from ragassay.jobs.cli.console import new_console, our_errors
-from ragassay.jobs.config.sections import Columns, OpenLineage
+from ragassay.jobs.config.input import Columns
+from ragassay.jobs.config.integrations import OpenLineage
 from ragassay.jobs.display.address import address_of
 from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.input.files import LogFile, Logs

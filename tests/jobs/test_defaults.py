@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from ragassay.jobs.api.rows import table_logs
-from ragassay.jobs.config.job import Job, default_members, load_job, make_job
+from ragassay.jobs.config.job import Job, load_job, make_job
+from ragassay.jobs.config.members import default_members
 from ragassay.jobs.forecast.estimate import flagged_share
 from ragassay.jobs.input.check import check_logs
 from ragassay.jobs.output.fingerprint import fingerprint

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs as pafs
 
-from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.input import find_logs, formats, read
 from ragassay.jobs.scoring import row_sample
 from ragassay.jobs.storage.folder import open_folder, read_table, writing

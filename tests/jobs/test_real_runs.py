@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from ragassay.jobs.config.sections import DEFAULT_SENTENCE
+from ragassay.jobs.config.verdict import DEFAULT_SENTENCE
 from tests.conftest import HANDBOOK, write_logs
 from tests.jobs.conftest import here, manifest, ragassay, read_rows, read_table, tiny, write_job
 from tests.raises import fails

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs as pafs
 
-from ragassay.jobs.config.sections import Input
+from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.formats import look_at
 from ragassay.jobs.input.parquet import open_parquet
@@ -60,7 +60,7 @@ class Commit:
     changes: list[dict[str, Any]] = field(default_factory=list)
 
 
-def find_delta(folder: Folder, source: Input, runs: Runs) -> Logs:
+def find_delta(folder: Folder, source: InputConfig, runs: Runs) -> Logs:
     """The data files of a Delta table: those of a version, or what came in since another.
 
     Args:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs as pafs
 
-from ragassay.jobs.config.sections import Input
+from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.display.address import address_of
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.formats import look_at
@@ -92,7 +92,7 @@ class _Reader:
                 yield batch.slice(start, rows)
 
 
-def find_iceberg(uri: str, source: Input, runs: Runs) -> Logs:
+def find_iceberg(uri: str, source: InputConfig, runs: Runs) -> Logs:
     """The data files of an Iceberg table: those of a snapshot, or what came in since another.
 
     Args:

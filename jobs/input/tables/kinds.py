@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from pyarrow import fs as pafs
 
-from ragassay.jobs.config.sections import Input
+from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.input.files import Logs
 from ragassay.jobs.input.tables import errors
 from ragassay.jobs.input.tables.delta import LOG, find_delta
@@ -17,11 +17,11 @@ from ragassay.pipeline.errors import InputError
 
 _METADATA = re.compile(r"\.metadata\.json$")
 
-_BY_FOLDER: tuple[tuple[str, Callable[[Folder, Input, Runs], Logs]], ...] = ((LOG, find_delta), (VERSIONS, find_lance))
+_BY_FOLDER: tuple[tuple[str, Callable[[Folder, InputConfig, Runs], Logs]], ...] = ((LOG, find_delta), (VERSIONS, find_lance))
 """Folder in a table that tells its kind, and what finds its files. A new kind is a line here."""
 
 
-def find_table(uri: str, source: Input, runs: Runs) -> Logs | None:
+def find_table(uri: str, source: InputConfig, runs: Runs) -> Logs | None:
     """The files of a table, where an input is one; see `find_logs`.
 
     Raises:
@@ -34,8 +34,8 @@ def find_table(uri: str, source: Input, runs: Runs) -> Logs | None:
     for name, find in _BY_FOLDER if folder else ():
         if folder and folder.fs.get_file_info(folder.path(name)).type == pafs.FileType.Directory:
             return find(folder, source, runs)
-    if source.of_tables:
-        given = " and ".join(f"input.{name}" for name in source.of_tables)
+    if source.table_settings:
+        given = " and ".join(f"input.{name}" for name in source.table_settings)
         raise InputError(errors.NO_TABLE, uri=uri, option=given)
     return None
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs as pafs
 
-from ragassay.jobs.config.sections import Input
+from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.tables import errors
 from ragassay.jobs.input.tables.places import library, location, storage_options
@@ -63,7 +63,7 @@ class _Reader:
         yield from self._fragment.to_batches(columns=names, batch_size=rows, batch_readahead=2)
 
 
-def find_lance(folder: Folder, source: Input, runs: Runs) -> Logs:
+def find_lance(folder: Folder, source: InputConfig, runs: Runs) -> Logs:
     """The fragments of a Lance dataset: those of a version, or what came in since another.
 
     Args:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from ragassay.jobs.config.sections import Input
+from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.display.address import address_of
 from ragassay.jobs.input.files import LogFile
 from ragassay.jobs.input.tables import errors
@@ -29,7 +29,7 @@ class Begin:
     registered: frozenset[int] = frozenset()
 
 
-def begin_of(kind: str, table: str, version: int, source: Input, runs: Runs) -> Begin:
+def begin_of(kind: str, table: str, version: int, source: InputConfig, runs: Runs) -> Begin:
     """Where a run over a table begins: behind the last version whose rows an earlier run has all scored.
 
     A run that broke off, or left rows out (unreadable files, a budget, partitions, a sample), is gone over again: what it has

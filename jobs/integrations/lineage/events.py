@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 from rich.console import Console
 
-from ragassay.jobs.config.sections import OpenLineage
+from ragassay.jobs.config.integrations import OpenLineage
 from ragassay.jobs.display.address import address_of, server_of, without_secrets
 from ragassay.jobs.input.files import Logs
 from ragassay.jobs.input.tables.places import library
@@ -34,7 +34,7 @@ def run_events(
     """Send events of a run: START now, COMPLETE or FAIL when the block has ended. Nothing, where no server is named.
 
     Args:
-        settings: The job's `openlineage`.
+        settings: The job's `integrations.openlineage`.
         step: run, score, finalize or escalate: part of the name of the job.
         logs: What it reads; None where that is OUTPUT/raw.
         output: The output folder.

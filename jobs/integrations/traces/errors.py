@@ -10,11 +10,11 @@ NONE_KNOWN = Message(
 NONE_WHOLE = Message(
     "traces.none-whole",
     "input {uri}: none of its {traces:,} traces is whole yet (a root that has ended, and a response): run again when there "
-    "is more, or with input: {{hold_days: 0}}{kept}",
+    "is more, or with `input: {{hold_days: 0}}`{kept}",
 )
 OTHER_PRESET = Message("traces.other-preset", "output {output} holds traces of {preset}, not of {wanted}: give another OUTPUT")
 DAMAGED = Message(
     "traces.damaged",
-    "input {uri}, {where}, can't be read: {reason}. Fix or remove it, or continue after it with --on-bad-file skip",
+    "input {uri}, {where}, can't be read: {reason}. Fix or remove it, or continue after it with `input: {{on_bad_file: skip}}`",
 )
 UNREADABLE_RECORD = Message("traces.unreadable-record", "{output}/{name} can't be read: {reason}")

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
-from ragassay.jobs.config.job import Job
+from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.display.address import address_of
 from ragassay.jobs.input import Logs, find_logs, refuse_overlap
 from ragassay.jobs.integrations.traces import errors
@@ -20,7 +20,7 @@ from ragassay.pipeline.errors import InputError
 
 
 def logs_of(
-    job: Job,
+    config: InputConfig,
     uri: str,
     output: Folder,
     *,
@@ -32,7 +32,7 @@ def logs_of(
     """The logs of a job; those of a preset are staged below the output folder first.
 
     Args:
-        job: The job.
+        config: What the input is.
         uri: INPUT.
         output: The output folder.
         kept: Whether it stays.
@@ -46,19 +46,19 @@ def logs_of(
     Raises:
         RagassayError: INPUT can't be read as what it is said to be, or the output folder lies in an export.
     """
-    if job.input.preset is None:
-        return find_logs(uri, job.input, lambda: read_manifest(output).runs), {}
+    if config.preset is None:
+        return find_logs(uri, config, lambda: read_manifest(output).runs), {}
     if staged:
         return _staged(output, address_of(uri)), {}
     export = export_files(uri)
     refuse_overlap(export, output, export=True)
     with locked(output, "run", wait, console):
-        counts = stage(export, output, job.input.preset, job.input.hold_days, job.on_bad_file == "skip")
+        counts = stage(export, output, config.preset, config.hold_days, config.skips_bad_files)
     if not output.list(TRACES, ".parquet"):
         raise InputError(
             errors.NONE_WHOLE,
             uri=uri,
-            traces=read_record(output, job.input.preset).open,
+            traces=read_record(output, config.preset).open,
             kept=f"; {output.address_of(RECORD)} keeps what was read" if kept else "",
         )
     return _staged(output, address_of(uri)), counts
@@ -76,10 +76,10 @@ def _staged(output: Folder, uri: str) -> Logs:
 
 
 @contextmanager
-def logs_to_look_at(job: Job, uri: str) -> Iterator[Logs]:
+def logs_to_look_at(config: InputConfig, uri: str) -> Iterator[Logs]:
     """The logs of a job where nothing is to be written: traces are staged in a folder that goes away."""
-    if job.input.preset is None:
-        yield find_logs(uri, job.input)
+    if config.preset is None:
+        yield find_logs(uri, config)
         return
     with TemporaryDirectory(prefix="ragassay-plan-") as folder:
-        yield logs_of(job, uri, open_folder(folder), kept=False)[0]
+        yield logs_of(config, uri, open_folder(folder), kept=False)[0]

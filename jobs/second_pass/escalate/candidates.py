@@ -11,7 +11,7 @@ from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, as_batc
 from ragassay.jobs.second_pass.escalate import errors
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.cascade.choose import most_doubtful
-from ragassay.pipeline.cascade.config import UNCERTAINTY, Escalate
+from ragassay.pipeline.cascade.config import UNCERTAINTY, EscalationPolicy
 from ragassay.pipeline.cascade.dynamic import Segment, escalated, segment_of
 from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.members import Value, member_structs
@@ -41,7 +41,7 @@ class Candidates:
     order: pa.ChunkedArray | None
 
 
-def candidates(scored: ScoredDataset, escalate: Escalate, values: Mapping[str, str]) -> Candidates:
+def candidates(scored: ScoredDataset, escalate: EscalationPolicy, values: Mapping[str, str]) -> Candidates:
     """Look through partitions of `scored/`: a few numbers a response stay in memory.
 
     Args:
@@ -57,7 +57,7 @@ def candidates(scored: ScoredDataset, escalate: Escalate, values: Mapping[str, s
     numbers, keys, certainty, judged, order = [], [], [], [], []
     if escalate.order is not None:
         for part in scored.partitions.values():
-            part.require_columns([escalate.order], "escalate.order")
+            part.require_columns([escalate.order], "escalation.order")
     for file, table in scored_tables(scored, escalate.when, escalate.order):
         keys.append(table["row_key"].to_numpy())
         numbers.append(np.full(len(table), number_of[file]))
@@ -92,7 +92,7 @@ def certainty_of(table: pa.Table, when: str, values: Mapping[str, str]) -> Float
     return Value(values[when]).of_responses(member_structs(as_batch(table), [when])[when])
 
 
-def choose(found: Candidates, escalate: Escalate, before: Segment) -> Ints:
+def choose(found: Candidates, escalate: EscalationPolicy, before: Segment) -> Ints:
     """The responses to escalate.
 
     Args:
@@ -115,7 +115,7 @@ def doubts_of(certainty: Floats) -> np.ndarray[tuple[int], np.dtype[np.float32]]
     return -certainty.astype(np.float32)
 
 
-def before(scored: ScoredDataset, escalate: Escalate, values: Mapping[str, str]) -> Segment:
+def before(scored: ScoredDataset, escalate: EscalationPolicy, values: Mapping[str, str]) -> Segment:
     """What the responses of partitions come down to for the dynamic threshold of those behind them."""
     total = Segment()
     for _, table in scored_tables(scored, escalate.when):

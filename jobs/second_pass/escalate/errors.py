@@ -4,7 +4,7 @@ from ragassay.pipeline.errors import Message
 
 UNSORTABLE_COLUMN = Message(
     "escalate.unsortable-column",
-    "column {column!r} can't bring responses in a row (escalate.order): {reason}",
+    "column {column!r} can't bring responses in a row (escalation.order): {reason}",
 )
 ANSWERS_GONE = Message(
     "escalate.answers-gone",

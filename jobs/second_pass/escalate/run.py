@@ -28,7 +28,7 @@ from ragassay.jobs.second_pass.scored_rows import by_file, chosen_rows
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts.judged import judged_partitions
 from ragassay.pipeline.arrays import Ints
-from ragassay.pipeline.cascade.config import Escalate
+from ragassay.pipeline.cascade.config import EscalationPolicy
 from ragassay.pipeline.cascade.dynamic import Segment
 from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.stages.escalate import FromJudge, ToJudge
@@ -85,7 +85,7 @@ def choose_responses(job: Job, output: Folder, manifest: Manifest, *, anew: bool
     """Choose the responses to escalate from what has verdicts and was not escalated yet; first clear up after a killed run.
 
     Args:
-        job: Its `escalate` says what is asked of whom.
+        job: Its `escalation` names the judge, and what it is asked.
         output: The output folder, finalised and locked.
         manifest: Its manifest.
         anew: Choose again from partitions that were escalated by another `when` or `share`.
@@ -93,20 +93,20 @@ def choose_responses(job: Job, output: Folder, manifest: Manifest, *, anew: bool
     Raises:
         RagassayError: See `pipeline.errors`.
     """
-    started, escalate = time.perf_counter(), job.escalate
+    started, escalate = time.perf_counter(), job.escalation.policy
     assert escalate is not None
-    judge = JudgeRecord(escalate.to.name, escalate.to.value, escalate.to.suspicious_below, escalate.identity())
+    judge = JudgeRecord(escalate.judge.name, escalate.judge.value, escalate.judge.suspicious_below, escalate.identity())
     advice = f"move {output.uri_of(ESCALATED)} away and run `ragassay finalize {output.uri}` with the job file first"
     then = asdict(manifest.judge) if manifest.judge else None
     escalations(output).refuse_other_settings(then, asdict(judge), "the verdicts of a judge", advice)
     escalations(output).clear()
     drop_superseded(output)
     pending = not_escalated(output, manifest, escalate if anew else None)
-    found = candidates(pending, escalate, job.values)
+    found = candidates(pending, escalate, job.members.values)
     known = outcomes(output)
     _refuse_other_verdicts(output, found, known)
     earlier = open_scored(output).only(manifest.finalized).without(map(hive_path, pending.partitions))
-    chosen = choose(found, escalate, before(earlier, escalate, job.values) if escalate.threshold else Segment())
+    chosen = choose(found, escalate, before(earlier, escalate, job.members.values) if escalate.threshold else Segment())
     asked_before = known.keys[np.isin(known.keys, found.keys) | known.failed]
     keys = np.union1d(found.keys[chosen], asked_before)
     return Chosen(judge, list(pending.partitions), len(found.keys), keys, wanted_rows(found, chosen, known, earlier), started)
@@ -116,7 +116,7 @@ def ask_judge(job: Job, output: Folder, run_id: str, wanted: Mapping[DataFile, I
     """Put responses to the judge; its answers are written to `escalated/`.
 
     Args:
-        job: Its `escalate` says what is asked of whom.
+        job: Its `escalation` names the judge, and what it is asked.
         output: The output folder, locked; its manifest names this judge. Ray is running.
         run_id: Of the run that asks.
         wanted: The responses, by their files.
@@ -125,15 +125,15 @@ def ask_judge(job: Job, output: Folder, run_id: str, wanted: Mapping[DataFile, I
     Raises:
         RagassayError: See `pipeline.errors`; no answer that is committed is lost, the same command goes on where it stopped.
     """
-    escalate = job.escalate
+    escalate = job.escalation.policy
     assert escalate is not None
-    if not escalate.to.engine.SERVED:
-        check_slm(escalate.to)
+    if not escalate.judge.engine.SERVED:
+        check_slm(escalate.judge)
     rows = sum(map(len, wanted.values()))
     console.print(f"{rows} responses to put to the judge")
     names = {key: escalated_key(key) for file in wanted for key in file.keys}
     sink = escalations(output).sink(list(names.values()), escalated_schema(names.values()))
-    block_mib = min(job.block_mib, SERVED_BLOCK_MIB) if escalate.to.engine.SERVED else job.block_mib
+    block_mib = min(job.runtime.block_mib, SERVED_BLOCK_MIB) if escalate.judge.engine.SERVED else job.runtime.block_mib
     stages = judge_stages(job, escalate, run_id)
     with progress(stages, rows, 0, console) as board:
         run_plan(chosen_rows(output, wanted, names), stages, sink, block_mib, board)
@@ -144,7 +144,7 @@ def apply_decisions(job: Job, output: Folder, manifest: Manifest, chosen: Chosen
     """Put the judge's decisions into `scored/`, and count what it decided and what that cost.
 
     Args:
-        job: Its `escalate` says what an answer costs.
+        job: Its `escalation` states what an answer costs.
         output: The output folder, finalised and locked; Ray is running.
         manifest: Its manifest; its last run is this one.
         chosen: The responses, which the judge was asked about.
@@ -153,7 +153,7 @@ def apply_decisions(job: Job, output: Folder, manifest: Manifest, chosen: Chosen
     Raises:
         BalanceError: A row that was to be judged has not exactly one outcome.
     """
-    escalate = job.escalate
+    escalate = job.escalation.policy
     assert escalate is not None
     touched = list(dict.fromkeys([*chosen.pending, *(file.partition for file in chosen.wanted)]))
     record = _account(output, manifest, escalate, chosen)
@@ -163,7 +163,7 @@ def apply_decisions(job: Job, output: Folder, manifest: Manifest, chosen: Chosen
     return Escalated(replace(record, changed=changed), chosen.pending, flagged, verdicts_id, rise)
 
 
-def not_escalated(output: Folder, manifest: Manifest, under: Escalate | None = None) -> ScoredDataset:
+def not_escalated(output: Folder, manifest: Manifest, under: EscalationPolicy | None = None) -> ScoredDataset:
     """Partitions of `scored/` that have verdicts and were not escalated; all, where `escalated/` was moved away.
 
     Args:
@@ -180,11 +180,11 @@ def not_escalated(output: Folder, manifest: Manifest, under: Escalate | None = N
     return open_scored(output).only(manifest.finalized).without(done)
 
 
-def judge_stages(job: Job, escalate: Escalate, run_id: str = "") -> list[Stage]:
+def judge_stages(job: Job, escalate: EscalationPolicy, run_id: str = "") -> list[Stage]:
     """The stages of the plan: the judge's own, as that of any SLM, between two that fit it to its source and its sink."""
     return [
         ToJudge(),
-        slm_stage(job, escalate.to, (escalate.to.replicas,)),
+        slm_stage(job, escalate.judge, (escalate.judge.replicas,)),
         FromJudge(run_id),
     ]
 
@@ -208,7 +208,7 @@ def wanted_rows(found: Candidates, chosen: Ints, known: Outcomes, earlier: Score
     return wanted
 
 
-def _account(output: Folder, manifest: Manifest, escalate: Escalate, chosen: Chosen) -> Escalation:
+def _account(output: Folder, manifest: Manifest, escalate: EscalationPolicy, chosen: Chosen) -> Escalation:
     """The record of an escalation, from what stands in `escalated/`.
 
     Raises:

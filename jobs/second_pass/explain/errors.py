@@ -16,13 +16,13 @@ NO_EXPLANATIONS = Message(
 )
 NO_REASONER = Message(
     "explain.no-reasoner",
-    "the job file names no model that explains: add to it, for example,\nexplain:\n  model: gpt-4.1-mini\n  engine: {{kind: "
-    "server, base_url: https://api.openai.com/v1, api_key_env: OPENAI_API_KEY}}\nor `explain: {{model: "
-    "Qwen/Qwen2.5-7B-Instruct, replicas: {{num_gpus: 1}}}}` for a pool of vLLM in the same Ray job, and name it with --config",
+    "the job file names no model that explains: add to it, for example,\nescalation:\n  explainer:\n    model: gpt-4.1-mini\n    engine: {{kind: "
+    "server, base_url: https://api.openai.com/v1, api_key_env: OPENAI_API_KEY}}\nor `escalation: {{explainer: {{model: "
+    "Qwen/Qwen2.5-7B-Instruct, replicas: {{num_gpus: 1}}}}}}` for a pool of vLLM in the same Ray job, and name it with --config",
 )
 NO_PRICE = Message(
     "explain.no-price",
-    "a budget in money needs to know what tokens cost: set explain.price: {{input: …, output: …}}",
+    "a budget in money needs to know what tokens cost: set escalation.explainer.price: {{input: …, output: …}}",
 )
 BUDGET_OF_SEVERAL = Message(
     "explain.budget-of-several",

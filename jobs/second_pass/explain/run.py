@@ -68,18 +68,16 @@ def explain_output(
     strategy: Strategy | None,
     budget: Budget,
     console: Console,
-    wait: float = 0.0,
 ) -> Explained:
     """Explain flagged sentences of an output folder, and write `explanations/`.
 
     Args:
-        job: Its `explain` says who explains.
+        job: Its `escalation.explainer` explains; a run that holds the manifest is waited for as its `runtime` says.
         output: The output folder, finalised; nobody else explains it meanwhile (LOCK).
         manifest: Its manifest, which gets a record of the run, here and on disk.
         strategy: How the model may disagree; None takes the job's.
         budget: What is explained.
         console: Where progress goes.
-        wait: Seconds to wait for a run that holds the manifest. At the end, when all is paid for, it waits as long as it takes.
 
     Returns:
         The run's record.
@@ -87,14 +85,14 @@ def explain_output(
     Raises:
         RagassayError: See `pipeline.errors`; no answer is lost, the same command goes on where it stopped.
     """
-    reasoner = _reasoner(job, budget)
+    reasoner = _reasoner(job.escalation.explainer, budget)
     strategy = strategy or reasoner.strategy
     started, now = time.perf_counter(), datetime.now(UTC)
     run_id = f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
     def explain(snapshot: Snapshot, _: Manifest) -> Explained:
         run = Explained(run_id, now.isoformat(timespec="seconds"), strategy, reasoner.model)
-        _explain(job, reasoner, output, snapshot, manifest, run, budget, console, wait)
+        _explain(job, reasoner, output, snapshot, manifest, run, budget, console)
         run.seconds = round(time.perf_counter() - started, 3)
         run.finished = datetime.now(UTC).isoformat(timespec="seconds")
         _record(output, manifest, lambda known: known.explained.append(run), math.inf, console)
@@ -115,7 +113,6 @@ def _explain(
     run: Explained,
     budget: Budget,
     console: Console,
-    wait: float,
 ) -> None:
     """Explain, and count in the run's record what came of it."""
     strategy = Strategy(run.strategy)
@@ -133,14 +130,15 @@ def _explain(
     run.flagged = {"responses": len(flagged.keys), "sentences": int(flagged.counts.sum())}
     run.chosen = {"responses": len(chosen), "sentences": int(flagged.counts[chosen].sum())}
     if len(todo):
+        wait = job.runtime.wait_seconds
         _record(output, manifest, lambda known: known.reasoners.update({strategy: identity}), wait, console)
         size = int(flagged.counts[todo].sum())
         console.print(f"{size} flagged sentences of {len(todo)} responses to explain")
         stage = _stage(reasoner, strategy, identity, run.run_id, output, budget)
         with ExitStack() as ray:
             with task(console, "loading", "Ray"):
-                ray.enter_context(ray_session(job, *needed_resources([stage])))
-            _run(job, output, flagged, todo, stage, strategy, console, size)
+                ray.enter_context(ray_session(job.runtime, *needed_resources([stage])))
+            _run(job.runtime.block_mib, output, flagged, todo, stage, strategy, console, size)
     count(output, manifest, run, reasoner, {key: sentences[key] for key in flagged.keys[chosen].tolist()})
 
 
@@ -153,16 +151,16 @@ def _record(output: Folder, manifest: Manifest, change: Callable[[Manifest], Non
     change(manifest)
 
 
-def _reasoner(job: Job, budget: Budget) -> Reasoner:
-    if job.explain is None:
+def _reasoner(explainer: Reasoner | None, budget: Budget) -> Reasoner:
+    if explainer is None:
         raise ConfigError(errors.NO_REASONER)
-    if budget.dollars is not None and job.explain.price is None:
+    if budget.dollars is not None and explainer.price is None:
         raise ConfigError(errors.NO_PRICE)
-    if budget.dollars is not None and (job.explain.replicas.max > 1 or not isinstance(job.explain.engine, Server)):
+    if budget.dollars is not None and (explainer.replicas.max > 1 or not isinstance(explainer.engine, Server)):
         raise ConfigError(errors.BUDGET_OF_SEVERAL)
-    if isinstance(job.explain.engine, Server):
-        api_key(Caller("explain", job.explain.model, job.explain.engine))  # before anything is touched
-    return settled(job.explain)
+    if isinstance(explainer.engine, Server):
+        api_key(Caller("explain", explainer.model, explainer.engine))  # before anything is touched
+    return settled(explainer)
 
 
 def _stage(
@@ -177,7 +175,7 @@ def _stage(
 
 
 def _run(
-    job: Job,
+    block_mib: float,
     output: Folder,
     flagged: FlaggedRows,
     todo: Ints,
@@ -194,4 +192,4 @@ def _run(
     before = len(output.list(kept, ".json"))
     explaining = task(console, "explaining", "", size, "sentences", count=lambda: len(output.list(kept, ".json")) - before)
     with open_board(1) as board, explaining:
-        run_plan(chosen_rows(output, wanted, keys), [stage], sink, job.block_mib, board)
+        run_plan(chosen_rows(output, wanted, keys), [stage], sink, block_mib, board)

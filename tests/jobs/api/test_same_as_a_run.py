@@ -10,7 +10,7 @@ import pytest
 import ragassay
 from ragassay.jobs.api.job import detectors_alone
 from ragassay.jobs.config.job import make_job
-from ragassay.jobs.config.sections import DEFAULT_EPSILON, DEFAULT_MEAN, DEFAULT_POSITIVE
+from ragassay.jobs.config.verdict import DEFAULT_EPSILON, DEFAULT_MEAN, DEFAULT_POSITIVE
 from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.jobs.verdicts.bundled_calibration import bundled_detectors
 from tests.conftest import example_rows

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.config.job import Job, make_job
-from ragassay.jobs.config.sections import Columns
 from ragassay.jobs.forecast import sample
 from ragassay.jobs.forecast.count import Asked, Counted, count_stretches
 from ragassay.jobs.forecast.estimate import Forecast, forecast_lines, forecast_run, rough

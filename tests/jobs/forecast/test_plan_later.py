@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.config.job import Job, make_job
-from ragassay.jobs.config.sections import Columns
 from ragassay.jobs.forecast.count import USUAL_ANSWER, count_stretches
 from ragassay.jobs.forecast.estimate import Forecast, flagged_share, forecast_lines, forecast_run
 from ragassay.jobs.forecast.sample import read_sample

@@ -15,9 +15,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.config.job import Job, load_job, make_job
 from ragassay.jobs.config.job_text import parse
-from ragassay.jobs.config.sections import Columns
 from ragassay.jobs.init.choices import Choice, choose_columns
 from ragassay.jobs.init.columns import Column
 from ragassay.jobs.init.findings import Findings, look_at_logs

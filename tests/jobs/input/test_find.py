@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.input import check_logs, find_logs
 from ragassay.jobs.input.parquet import TAIL_BYTES, footer_bytes
 from ragassay.jobs.input.walk import walk

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.input import check_row_ids, check_types, find_logs, jsonl
 from ragassay.jobs.input.formats import open_log
 from ragassay.jobs.input.json_types import DEEPEST, MOST_KEYS, Seen, fitted

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.input import Logs, check_logs, check_row_ids, find_logs, read_logs
 from tests.conftest import example_rows, write_logs
 from tests.raises import raises, refuses

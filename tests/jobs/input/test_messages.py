@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.config.job import Job, make_job
-from ragassay.jobs.config.sections import Columns
 from ragassay.jobs.input.messages import can_be_messages, talk_of, talks, turns_of
 from ragassay.jobs.output.fingerprint import fingerprint
 from tests.conftest import write_logs

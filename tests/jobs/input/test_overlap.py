@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyarrow import fs as pafs
 
-from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.input import check_logs, find_logs, refuse_overlap
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.storage.folder import Folder, open_folder

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.input.passages import Passages, can_be_context, passages
 from tests.jobs.input.test_logs import load, rows_of
 from tests.jobs.input.test_types import write

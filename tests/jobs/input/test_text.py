@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.input import check_row_ids
 from ragassay.jobs.input.text import mended, texts
 from tests.jobs.input.test_logs import load, rows_of

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.input import check_row_ids, check_values, find_logs, twice
 from ragassay.jobs.input.twice import Twice
 from tests.conftest import example_rows, write_logs

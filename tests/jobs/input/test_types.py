@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.input import check_row_ids, check_types
 from ragassay.jobs.input.types import always_fits, merge_schemas, plain, plain_type
 from tests.jobs.input.test_logs import load, rows_of

@@ -203,7 +203,7 @@ def test_a_share_is_one_of_the_rows_and_reading_chooses_as_counting_does(tmp_pat
     write_logs(tmp_path / "named.parquet", rows, row_group_size=20)
     write_logs(tmp_path / "plain.parquet", example_rows(50), row_group_size=20)
     found = find_logs(str(tmp_path))
-    from ragassay.jobs.config.sections import Columns
+    from ragassay.jobs.config.input import Columns
     from ragassay.jobs.input import read_logs
 
     for number, file in enumerate(found.files):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.config.job import make_job
-from ragassay.jobs.config.sections import Columns
 from ragassay.jobs.input import find_logs, read_logs
 from ragassay.jobs.output.commits import clear_pending
 from ragassay.jobs.scoring.checkpoint import CHECKPOINT, CommittedRows, open_groups, without_committed

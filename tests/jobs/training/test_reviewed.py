@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.training.examples import Examples, read_examples
 from ragassay.pipeline.slm.config import Slm

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ragassay.jobs.config.job import Job, make_job
-from ragassay.jobs.config.sections import DEFAULT_EPSILON, DEFAULT_MEAN, DEFAULT_POSITIVE
+from ragassay.jobs.config.verdict import DEFAULT_EPSILON, DEFAULT_MEAN, DEFAULT_POSITIVE
 from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.jobs.verdicts import bundled_calibration
 from ragassay.jobs.verdicts.bundled_calibration import is_fitted_for

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ragassay.jobs.config.sections import Splitter
+from ragassay.jobs.config.splitting import SplittingConfig
 from ragassay.jobs.scoring.frequencies import table_frequencies
 from ragassay.pipeline.detectors.attribution import Attribution
 from ragassay.pipeline.detectors.novelty import Novelty
@@ -88,7 +88,7 @@ def test_detectors_follow_the_language_of_each_row() -> None:
     languages = ["German", "en", None, "de", "fr"]
     table = rows_of(languages, [TEXTS["de"], TEXTS["en"], TEXTS["fr"], TEXTS["de"], TEXTS["fr"]])
     detectors = (Novelty(name="novelty"), Attribution(name="attribution"))
-    counted = table_frequencies([table], Splitter(column="lang"))
+    counted = table_frequencies([table], SplittingConfig(column="lang"))
     mixed = Detect(detectors, "en", lambda: counted, 1, "lang")(Split(("sentencizer", "en"), False, "lang")(table))
     assert mixed["row_key"].to_pylist() == list(range(5))
     for place, language in enumerate(languages):
@@ -96,11 +96,11 @@ def test_detectors_follow_the_language_of_each_row() -> None:
         alone = Split(("sentencizer", code), False)(table.slice(place, 1))
         [row], [same] = Detect(detectors, code, lambda: counted, 1)(alone).to_pylist(), mixed.slice(place, 1).to_pylist()
         assert row == same | {"language": row["language"]}
-    german, english = (table_frequencies([table.slice(0, 1)], Splitter(language=code)) for code in ("de", "en"))
+    german, english = (table_frequencies([table.slice(0, 1)], SplittingConfig(language=code)) for code in ("de", "en"))
     assert not np.array_equal(german.counts, english.counts)
 
 
 def test_a_pipeline_has_a_language_of_its_own() -> None:
     with pytest.raises(ValidationError) as error:
-        Splitter(name="ja_core_news_sm", column="lang")
+        SplittingConfig(name="ja_core_news_sm", column="lang")
     assert [fault["type"] for fault in error.value.errors()] == ["config.pipeline-language"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.jobs.config.sections import Columns, Input
+from ragassay.jobs.config.input import Columns, InputConfig
 from ragassay.jobs.input import Logs, check_logs, check_row_ids, find_logs, read_logs
 from ragassay.schemas.manifest import Run
 from tests.conftest import example_rows

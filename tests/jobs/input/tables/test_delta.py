@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyarrow import fs as pafs
 
-from ragassay.jobs.config.sections import Input
+from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.input import find_logs, refuse_overlap, same_place
 from ragassay.jobs.input.tables.delta import find_delta, parse_commit
 from ragassay.jobs.input.tables.places import location, storage_options
@@ -155,7 +155,7 @@ def test_columns_that_came_later_are_null_before(tmp_path: Path) -> None:
     rows = rows_of(load(path))
     assert [row["region"] for row in rows] == [None] * 6 + ["eu"] * 6 and rows[0]["question"] is None and rows[6]["question"]
     with raises("input.missing-ids", rows=6, column="region"):
-        from ragassay.jobs.config.sections import Columns
+        from ragassay.jobs.config.input import Columns
         from ragassay.jobs.input import check_row_ids
 
         logs = load(path)
@@ -250,7 +250,7 @@ def test_keys_of_a_store_are_stored_nowhere(tmp_path: Path) -> None:
     found = []
     for uri in ("s3://KEY:SECRET@bkt/t?region=eu", "s3://bkt/t"):
         folder = Folder(pafs.LocalFileSystem(), str(tmp_path / "t"), uri)
-        logs = find_delta(folder, Input(), tuple)
+        logs = find_delta(folder, InputConfig(), tuple)
         assert logs.source is not None
         found.append(([file.uri for file in logs.files], logs.uri, logs.source.table))
     assert found[0] == found[1] and found[0][0][0].startswith("s3://bkt/t/") and found[0][1:] == ("s3://bkt/t", "s3://bkt/t")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.config.sections import Input
+from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.input.files import LogFile
 from ragassay.jobs.input.tables.since import Begin, Growth, begin_of
 from ragassay.schemas.manifest import Left, Run

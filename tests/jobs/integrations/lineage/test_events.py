@@ -16,8 +16,9 @@ from deltalake import write_deltalake
 from pyarrow import fs as pafs
 from rich.console import Console
 
+from ragassay.jobs.config.input import InputConfig
+from ragassay.jobs.config.integrations import OpenLineage
 from ragassay.jobs.config.job import make_job
-from ragassay.jobs.config.sections import Input, OpenLineage
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.input.tables.delta import find_delta
 from ragassay.jobs.integrations.lineage.events import run_events
@@ -116,13 +117,13 @@ def test_a_run_over_files_starts_and_completes(server: Server, tmp_path: Path, m
 def test_a_table_has_its_version(server: Server, tmp_path: Path) -> None:
     write_deltalake(tmp_path / "t", pa.Table.from_pylist(example_rows(3)))
     settings = OpenLineage(url=server.url, namespace="prod", job="nightly")
-    logs = find_logs(str(tmp_path / "t"), Input())
+    logs = find_logs(str(tmp_path / "t"), InputConfig())
     with run_events(settings, "score", logs, open_folder(str(tmp_path / "out")), run(), Console(quiet=True)):
         pass
     assert server.events[0]["inputs"][0]["facets"]["version"]["datasetVersion"] == "0"
     assert server.events[0]["job"]["name"] == "nightly.score"
     far = Folder(pafs.LocalFileSystem(), str(tmp_path / "out"), "s3://KEY:SECRET@bkt/a%20b?region=eu")
-    logs = find_delta(Folder(pafs.LocalFileSystem(), str(tmp_path / "t"), "s3://KEY:SECRET@bkt/t"), Input(), tuple)
+    logs = find_delta(Folder(pafs.LocalFileSystem(), str(tmp_path / "t"), "s3://KEY:SECRET@bkt/t"), InputConfig(), tuple)
     with pytest.raises(InputError), run_events(settings, "score", logs, far, run(), Console(quiet=True)):
         raise InputError(EXAMPLE, text="s3://KEY:SECRET@bkt/t is bad")
     (read,), (written,) = server.events[-1]["inputs"], server.events[-1]["outputs"]

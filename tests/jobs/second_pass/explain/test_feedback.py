@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragassay.jobs.config.sections import Columns
+from ragassay.jobs.config.input import Columns
 from ragassay.jobs.evaluation.explanation_quality import Told, measure_explanations
 from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.storage.folder import open_folder

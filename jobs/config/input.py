@@ -1,0 +1,102 @@
+"""The section `input` of a job file: what the input is and how its rows are read."""
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from ragassay.jobs.config.section import Section
+
+
+class Columns(Section):
+    """Names of our columns in the logs.
+
+    Attributes:
+        question: Column of the user's question; strings.
+        context: Column of the retrieved context: a string, a list of strings (passages) or of structs, or either as JSON.
+        response: Column of the response; strings.
+        messages: Column of a conversation, instead of those three: lists of structs with role and content, or JSON.
+        passage_roles: Roles whose turns contain the passages; the first of these roles that a conversation has is read.
+        row_id: Column of the row's id; used if it exists. null makes ids from file and row number.
+    """
+
+    question: str = "question"
+    context: str = "context"
+    response: str = "response"
+    messages: str | None = None
+    passage_roles: tuple[str, ...] = Field(("tool", "system"), min_length=1)
+    row_id: str | None = "row_id"
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The columns that rows are made of, without the id."""
+        return (self.question, self.context, self.response) if self.messages is None else (self.messages,)
+
+    @model_validator(mode="after")
+    def _messages_or_columns(self) -> "Columns":
+        defaults = {name: type(self).model_fields[name].default for name in ("question", "context", "response")}
+        also = sorted(name for name, default in defaults.items() if getattr(self, name) != default)
+        if self.messages is not None and also:
+            raise PydanticCustomError(
+                "config.messages-and-columns",
+                "messages contains question, context and response: remove {columns}, or remove messages",
+                {"columns": ", ".join(also)},
+            )
+        if self.messages is None and self.passage_roles != type(self).model_fields["passage_roles"].default:
+            raise PydanticCustomError(
+                "config.roles-without-messages",
+                "passage_roles belongs to a conversation: name its column in messages, or remove passage_roles",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _differ(self) -> "Columns":
+        names = [n for n in (*self.read, self.row_id) if n is not None]
+        if len(set(names)) != len(names):
+            raise PydanticCustomError("config.column-twice", "one column is named twice: {columns}", {"columns": names})
+        return self
+
+
+class InputConfig(Section):
+    """What the input is and how its rows are read.
+
+    Attributes:
+        columns: Names of our columns in the logs.
+        preset: Tool whose exported traces are the input; null reads logs.
+        hold_days: Age in days, measured by newer data, after which an unfinished trace is taken as it is.
+        version: Version of a Delta or Lance table, or snapshot id of an Iceberg table; null reads the latest.
+        since: Version or snapshot of a table; only rows added after it are read. null continues after what OUTPUT contains, and
+            reads all rows if OUTPUT contains none of the table.
+        catalog: Properties of an Iceberg catalog, in addition to pyiceberg's own configuration.
+        redact: Your function, `module:function`, that is applied to question, passages and response when they are read.
+        on_bad_file: stop at an unreadable Parquet file, or skip it and score the rest.
+    """
+
+    columns: Columns = Columns()
+    preset: Literal["langfuse", "langsmith", "phoenix", "mlflow", "otel"] | None = None
+    hold_days: float = Field(2, ge=0)
+    version: int | None = Field(None, ge=0)
+    since: int | None = Field(None, ge=0)
+    catalog: dict[str, str] = Field(default_factory=dict)
+    redact: str | None = Field(None, pattern=r"^[\w.]+:\w+$")
+    on_bad_file: Literal["stop", "skip"] = "stop"
+
+    @property
+    def table_settings(self) -> list[str]:
+        """Names of the given settings that only tables have."""
+        return [name for name in ("version", "since", "catalog") if getattr(self, name) not in (None, {})]
+
+    @property
+    def skips_bad_files(self) -> bool:
+        """Whether an unreadable file is skipped."""
+        return self.on_bad_file == "skip"
+
+    @model_validator(mode="after")
+    def _preset_brings_its_columns(self) -> "InputConfig":
+        if self.preset is not None and self.columns != Columns():
+            raise PydanticCustomError(
+                "config.preset-columns",
+                "input.preset: {preset} brings its own columns: remove input.columns",
+                {"preset": self.preset},
+            )
+        return self

@@ -1,0 +1,45 @@
+"""The section `splitting` of a job file: how responses are split into sentences, and in which languages."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from ragassay.jobs.config.section import Section
+from ragassay.pipeline.text.written_language import code_of
+
+LanguageCode = Annotated[str, Field(pattern=r"^[a-z]{2}$"), AfterValidator(code_of)]
+
+ANY: Literal["any"] = "any"
+"""Value of `languages` with which rows in every language are scored."""
+
+RULES = "sentencizer"
+"""Value of `pipeline` for spaCy's rules."""
+
+
+class SplittingConfig(Section):
+    """How responses are split into sentences, and in which languages.
+
+    Attributes:
+        pipeline: sentencizer (spaCy's rules), or the name of an installed spaCy pipeline.
+        language: Language of the rules, and of the detectors' stop words and stems.
+        language_column: Column of the logs with each row's language (de, de-DE, German), instead of `language`. Rows in unknown
+            languages use the rules for many languages (xx). null uses one language for all rows.
+        languages: ISO 639-1 codes of the languages in which rows are scored, or any. null takes the languages that the members
+            were measured in, if a calibration states them, and otherwise any.
+    """
+
+    pipeline: str = RULES
+    language: str = "en"
+    language_column: str | None = None
+    languages: Literal["any"] | Annotated[tuple[LanguageCode, ...], Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _column_goes_with_rules(self) -> "SplittingConfig":
+        if self.language_column is not None and self.pipeline != RULES:
+            raise PydanticCustomError(
+                "config.pipeline-language",
+                "a spaCy pipeline such as {pipeline} has one language: remove splitting.language_column or splitting.pipeline",
+                {"pipeline": self.pipeline},
+            )
+        return self
