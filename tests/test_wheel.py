@@ -108,7 +108,7 @@ def test_a_whole_job_runs_where_there_is_no_checkout(installed: Path, tmp_path: 
     labelled = [{**row, "label": ["correct", "wrong"][i % 2]} for i, row in enumerate(example_rows(30))]
     logs = write_logs(tmp_path / "logs.parquet", labelled)
     kinds = ("entities", "attribution", "novelty")
-    job = write_job(tmp_path / "job.yaml", slms=[], detectors=[{"name": kind, "kind": kind} for kind in kinds])
+    job = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": [{"name": kind, "kind": kind} for kind in kinds]})
     done = run(installed / "ragassay", "run", logs, tmp_path / "out", "--config", job, cwd=tmp_path)
     assert "30 in = 30 scored + 0 failed" in done
     assert "AUROC" in run(installed / "ragassay", "evaluate", tmp_path / "out", "--label", "label", cwd=tmp_path)

@@ -1,5 +1,6 @@
 """From the text of a job file to plain data, and from what is wrong with that to a message."""
 
+import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any, get_args
@@ -35,6 +36,9 @@ class _Loader(yaml.SafeLoader):
                 problem=f"line {node.start_mark.line + 1}: {node.value!r} is no {kind}; quotes make it a text"
             ) from error
 
+
+_TYPE = re.compile(r"(literal|tuple|function-\w+)\[")
+"""How pydantic names a type of a union in a fault's place."""
 
 _WORDS = ("tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp")
 _Loader.yaml_implicit_resolvers = {
@@ -97,8 +101,8 @@ def _section_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
 
 
 def _written(model: type[BaseModel], place: tuple[int | str, ...]) -> list[int | str]:
-    """A place as it stands in the file: without the kinds by which a union's models are told apart."""
-    return [part for part, _, is_kind in _walk(model, place) if not is_kind]
+    """Return a place as it stands in the file: without the kinds that tell a union's models and types apart."""
+    return [part for part, _, is_kind in _walk(model, place) if not is_kind and not _TYPE.match(str(part))]
 
 
 def _keys_at(model: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:

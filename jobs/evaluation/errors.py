@@ -66,8 +66,8 @@ TOO_MANY_SLICES = Message(
 )
 NO_JUDGED_LABELS = Message(
     "evaluate.no-judged-labels",
-    "a cascade is drawn by labelled responses that a judge has decided, correct and hallucinated ones: add `escalation: {{judge: "
-    "…, share: 1}}` to the job file and run `ragassay escalate OUTPUT --config FILE`",
+    "a cascade is drawn by labelled responses that a judge has decided, correct and hallucinated ones: add `escalation: "
+    "{{judge: …, share: 1}}` to the job file and run `ragassay escalate OUTPUT --config FILE`",
 )
 SIMILARITY_OUT_OF_RANGE = Message(
     "export.similarity-out-of-range",

@@ -48,8 +48,8 @@ OTHER_COLUMN_TYPE = Message(
 )
 NO_TEXT = Message(
     "output.no-text",
-    "output {output} holds no text (output.drop_text), and {need} needs it: find the rows in the logs by their row_id, or score these "
-    "logs into another OUTPUT without output.drop_text",
+    "output {output} holds no text (output.drop_text), and {need} needs it: find the rows in the logs by their row_id, or "
+    "score these logs into another OUTPUT without output.drop_text",
 )
 
 # scored/

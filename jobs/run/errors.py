@@ -5,9 +5,9 @@ from ragassay.pipeline.errors import Message
 RUN_UNBALANCED = Message("rows.run-unbalanced", "the rows of this run do not add up: {rows}")
 NO_JUDGE = Message(
     "config.no-judge",
-    "the job file names no judge: add to it, for example,\nescalation:\n  judge: {{name: judge, model: Qwen/Qwen2.5-7B-Instruct, "
-    "replicas: {{num_gpus: 1}}}}\n  share: 0.2\nand name it with --config; `judge` is an SLM as those of `members.slms`, a served one "
-    "too",
+    "the job file names no judge: add to it, for example,\nescalation:\n  judge: {{name: judge, model: "
+    "Qwen/Qwen2.5-7B-Instruct, replicas: {{num_gpus: 1}}}}\n  share: 0.2\nand name it with --config; `judge` is an SLM as "
+    "those of `members.slms`, a served one too",
 )
 NO_WHOLE_PARTITION = Message(
     "output.no-whole-partition",

@@ -11,13 +11,13 @@ NO_READABLE_FILE = Message("input.no-readable-file", "input {uri}: none of its {
 NO_ROWS = Message("input.no-rows", "input {uri} holds no rows")
 NO_LANGUAGE_COLUMN = Message(
     "input.no-language-column",
-    "input {uri}: no column {column!r} (splitting.language_column), which is to say each row's language; columns that are carried "
-    "along are {columns}",
+    "input {uri}: no column {column!r} (splitting.language_column), which is to say each row's language; columns that are "
+    "carried along are {columns}",
 )
 LANGUAGE_COLUMN_TYPE = Message(
     "input.language-column-type",
-    "input {uri}: column {column!r} (splitting.language_column) holds {type}, and is to say each row's language: name a column of "
-    "strings, such as de or en-US",
+    "input {uri}: column {column!r} (splitting.language_column) holds {type}, and is to say each row's language: name a "
+    "column of strings, such as de or en-US",
 )
 NO_PARTITION = Message("input.no-partition", "input {uri}: {reason}")
 OTHER_PATH = Message(

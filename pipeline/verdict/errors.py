@@ -10,6 +10,6 @@ NO_SENTENCE = Message(
 NO_DEVIATION = Message(
     "fit.no-deviation",
     "member {member!r} gave all {sentences} sentences the same value {value:.6g}, so sigma = 0 and no score can be "
-    "normalized: score more than one sentence, check its prompt and labels, or use frozen statistics (verdict.normalize.source: "
-    "frozen)",
+    "normalized: score more than one sentence, check its prompt and labels, or use frozen statistics "
+    "(verdict.normalize.source: frozen)",
 )

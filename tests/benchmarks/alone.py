@@ -47,7 +47,7 @@ def judged(job: Job, path: Path) -> Judged:
     table = pq.ParquetFile(path).read()
     rows = through(load(scoring_stages(job, None), lambda _: None), table, lambda _: None)
     (batch,) = rows.select(["members", "status", "label", "sentences", "sentence_labels"]).combine_chunks().to_batches()
-    values, counts = scores_of(batch, job.values)
+    values, counts = scores_of(batch, job.members.values)
     pairs = zip(batch["status"].to_pylist(), batch["label"].to_pylist(), strict=True)
     labels = [label for status, label in pairs if status == Status.OK]
     assert None not in labels
@@ -68,7 +68,7 @@ def main() -> None:
     options = parser.parse_args()
     job = detectors_alone()
     sets = {name: judged(job, options.folder / f"set={name}" / "rows.parquet") for name in SETS}
-    even = tuple((name, 1 / len(job.values)) for name in job.values)
+    even = tuple((name, 1 / len(job.members.values)) for name in job.members.values)
     choice = Choice(Value.SCORE, even, DEFAULT_MEAN, DEFAULT_POSITIVE)
     print("| set | responses | AUROC |\n| --- | --- | --- |")
     for name, rows in sets.items():

@@ -107,8 +107,8 @@ def main() -> None:
     parser.add_argument("--strategies", nargs="+", type=Strategy, default=list(Strategy))
     options = parser.parse_args()
     job = load_job(options.job)
-    assert job.explain is not None, "the job file needs `explain:`"
-    reasoner = settled(job.explain)
+    assert job.escalation.explainer is not None, "the job file needs `explain:`"
+    reasoner = settled(job.escalation.explainer)
     engine = reasoner.load(threads=2)
     kept = Kept(options.out.with_name(options.out.name + ".answers"))
     lines = [HEAD]

@@ -185,7 +185,7 @@ def figures(of: Measured, a_file: int) -> dict[str, str]:
     job = load_job(str(REPO / "infra" / "job_gpu.yaml"))
     files, night = RESPONSES // a_file, RESPONSES // NIGHTS
     tonight = ceil(night / a_file)
-    blocks = ceil(a_file * of.row / (job.block_mib * (1 << 20)))
+    blocks = ceil(a_file * of.row / (job.runtime.block_mib * (1 << 20)))
     groups = ceil(a_file / (1 << 20))
     return {
         "input files: in all, a night": f"{files:,}, {tonight:,}",

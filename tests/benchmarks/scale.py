@@ -115,7 +115,7 @@ def run(logs: str, output: str, block_mib: float, result: Any) -> None:
     from ragassay.jobs.runtime.dataflow import needed_resources
     from ragassay.jobs.scoring.stages import stages
 
-    job = Job(slms=(SLM,), block_mib=block_mib)
+    job = Job(members={"slms": (SLM,)}, runtime={"block_mib": block_mib})
     hook = {"worker_process_setup_hook": "tests.benchmarks.scale.use_constant_engine"}
     start_here(needed_resources(stages(job))[0], hook)
     record = run_job(job, logs, output, Console(quiet=True))

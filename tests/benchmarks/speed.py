@@ -70,7 +70,7 @@ def job(logs: Path, slm: Slm) -> dict[str, Figures]:
     """`ragassay score` as a user runs it, start-up included; and the same run's SLM stage, from its first engine call on."""
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "job.yaml"
-        config.write_text(yaml.safe_dump({"slms": [slm.model_dump(mode="json", exclude_unset=True)]}))
+        config.write_text(yaml.safe_dump({"members": {"slms": [slm.model_dump(mode="json", exclude_unset=True)]}}))
         started = time.perf_counter()
         command = [sys.executable, "-m", "ragassay", "score", str(logs), f"{folder}/out", "--config", str(config)]
         subprocess.run(command, check=True, capture_output=True)
@@ -279,7 +279,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=list(WAYS), choices=list(WAYS))
     parser.add_argument("--config")
     options = parser.parse_args()
-    slm = load_job(options.config).slms[0] if options.config else Slm(name="smollm2")
+    slm = load_job(options.config).members.slms[0] if options.config else Slm(name="smollm2")
     target = Path(options.table)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:

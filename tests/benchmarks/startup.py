@@ -29,7 +29,9 @@ def commands(folder: Path) -> dict[str, list[str]]:
     """Name of a job -> its command, less the output folder, which comes third."""
     rows = str(write_logs(folder / "rows.parquet", example_rows(100)))
     without = folder / "without.yaml"
-    without.write_text(yaml.safe_dump({"slms": [], "detectors": DETECTORS, "aggregate": {"positive": "cdf"}}))
+    without.write_text(
+        yaml.safe_dump({"members": {"slms": [], "detectors": DETECTORS}, "verdict": {"aggregate": {"positive": "cdf"}}})
+    )
     return {
         "demo": ["run", str(DEMO), "--config", str(REPO / "jobs" / "demo.yaml")],
         "100 rows": ["run", rows],

@@ -191,7 +191,7 @@ def questions_of(rows: pl.DataFrame, count: int) -> Sequence[Row]:
 
 def judge_seconds(sets: Sequence[Asked], threads: int) -> Iterator[str]:
     """Seconds for 1,000 responses of the default verifier, beside those of the reading."""
-    scorer = SlmScorer(Job().slms[0], ("sentencizer", "en"), threads)
+    scorer = SlmScorer(Job().members.slms[0], ("sentencizer", "en"), threads)
     scorer.setup()
     yield "\n### Seconds for 1,000 responses, on the same rows\n"
     yield "| set | uncertainty | default verifier | ratio |\n| --- | --- | --- | --- |"

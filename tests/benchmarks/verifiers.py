@@ -75,7 +75,7 @@ def combined(members: Mapping[str, str], more: Sequence[str]) -> dict[str, Weigh
         found |= {f"{slm} and the detectors": [slm, *detectors] for slm in slms}
     found |= {text.replace(",", ", "): text.split(",") for text in more}
     equal: dict[str, Weights] = {name: dict.fromkeys(mine, 1 / len(mine)) for name, mine in found.items()}
-    default = Job()
+    default = Job().members
     weights = default.ensemble_weights or dict.fromkeys(default.values, 1 / len(default.values))
     return equal | ({"default members": weights} if weights.keys() <= members.keys() else {})
 

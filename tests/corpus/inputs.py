@@ -60,10 +60,10 @@ BIG = pa.array([2**53 + 1, 2, 3])
 STRUCT = CARRIED["struct"]
 LONG = {"context": [[f"Fact {i} is {i * 7}. " * 10 for i in range(6000)]], "response": ["It is 1 of them. " * 2000]}
 DOUBLE = shop(3, 10, n=pa.array([1.5, None, 2]))
-SKIP = {"on_bad_file": "skip"}
+SKIP = {"input": {"on_bad_file": "skip"}}
 OURS = ("question", "context", "response")
-MAPPED = {"columns": {"question": "q", "context": "c", "response": "r", "row_id": None}}
-SWAPPED = {"columns": {"question": "response", "response": "question"}}
+MAPPED = {"input": {"columns": {"question": "q", "context": "c", "response": "r", "row_id": None}}}
+SWAPPED = {"input": {"columns": {"question": "response", "response": "question"}}}
 
 
 def with_names(*names: str) -> pa.Table:
@@ -108,7 +108,7 @@ REFUSED = [
     Refused("columns", "two of one name", one(with_names(*OURS, "response")), "input.same-name"),
     Refused("columns", "two that are carried", one(with_names(*OURS, "twice", "twice")), "input.same-name"),
     Refused("columns", "score and input_score", one(shop(score=IDS, input_score=IDS)), "input.column-twice"),
-    Refused("columns", "no such row_id", one(), "input.missing-column", "", {"columns": {"row_id": "id"}}),
+    Refused("columns", "no such row_id", one(), "input.missing-column", "", {"input": {"columns": {"row_id": "id"}}}),
     Refused("types of texts", "numbers", one(shop(response=pa.array([1, 2, 3]))), "input.column-shape"),
     Refused("types of texts", "lists", one(shop(question=CARRIED["large"])), "input.column-shape"),
     Refused("types of contexts", "structs", one(shop(context=STRUCT)), "input.column-shape"),

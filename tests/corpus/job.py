@@ -3,10 +3,16 @@
 from typing import Any
 
 from ragassay.jobs.config.job import make_job
+from tests.job_settings import merged
 
 DETECTORS = [{"name": kind, "kind": kind} for kind in ("entities", "attribution", "novelty")]
 AGGREGATE = {"positive": "cdf"}
 
 
 def without_slm(**settings: Any) -> Any:
-    return make_job({"slms": [], "detectors": DETECTORS, "aggregate": AGGREGATE, "languages": "any", **settings})
+    base = {
+        "members": {"slms": [], "detectors": DETECTORS},
+        "verdict": {"aggregate": AGGREGATE},
+        "splitting": {"languages": "any"},
+    }
+    return make_job(merged(base, settings))

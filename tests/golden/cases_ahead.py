@@ -43,7 +43,7 @@ def _judged(scene: Scene) -> str:
     import ragassay
 
     table = pa.Table.from_pylist([*shop_rows(4), {**shop_rows(1)[0], "row_id": "bad", "context": None}])
-    job = {"slms": [], "detectors": DETECTORS, "threshold": {"quantile": 0.5}}
+    job = {"members": {"slms": [], "detectors": DETECTORS}, "verdict": {"threshold": {"quantile": 0.5}}}
     judged = ragassay.judge(table, job)
     others = [ragassay.judge(pl.DataFrame(table), job), ragassay.judge(table.to_pandas(), job)]
     same = [list(other["score"])[:4] == judged["score"].to_pylist()[:4] for other in others]
@@ -84,7 +84,7 @@ def _ahead(scene: Scene) -> None:
     messages = [{"role": role, "content": content} for role, content in talk]
     write(scene.folder / "logs_talks" / "a.parquet", [{"messages": messages, "id": n} for n in range(3)])
     detector_job(scene)
-    scene.job("job-served.yaml", slms=[scene.servers.slm("first")])
+    scene.job("job-served.yaml", members={"slms": [scene.servers.slm("first")]})
 
 
 INITS = tuple(f"init {{dir}}/logs{name} --to {{dir}}/init{name}.yaml" for name in ("", "_other", "_talks"))

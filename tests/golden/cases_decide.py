@@ -17,7 +17,7 @@ def _whole(scene: Scene) -> None:
 def _evaluate(scene: Scene) -> None:
     copy_shared(scene)
     judge = {"name": "gpt", "model": "judge", "base_url": scene.servers.chat, "retries": 0}
-    scene.job("job-judge.yaml", **shared_job(scene.servers), judge=judge)
+    scene.job("job-judge.yaml", shared_job(scene.servers), evaluation={"reference": judge})
 
 
 def _page(scene: Scene) -> list[Row]:

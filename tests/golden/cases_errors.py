@@ -8,13 +8,13 @@ from tests.golden.scene import Case, Command, Scene
 
 JOBS = {
     "unknown-key": "thresold: 1\n",
-    "faults": "threshold: {value: 1, quantile: 0.5}\nslms: []\ndetectors: [{name: a, kind: nothing}]\nblock_mib: 0\n",
+    "faults": "verdict: {threshold: {value: 1, quantile: 0.5}}\nmembers: {slms: [], detectors: [{name: a, kind: nothing}]}\nruntime: {block_mib: 0}\n",
     "no-yaml": "a: [1\n",
-    "no-member": "slms: []\ndetectors: []\n",
-    "weights": "slms: []\ndetectors: [{name: novelty, kind: novelty}]\nweights: {other: 1}\n",
-    "language": "slms: []\ndetectors: [{name: novelty, kind: novelty}]\nsplitter: {name: xx_no}\n",
-    "model": "slms: [{name: m, model: ./nowhere}]\n",
-    "server": "slms: [{name: m, model: m, engine: {kind: server, base_url: 'http://127.0.0.1:9/v1', retries: 0}}]\n",
+    "no-member": "members: {slms: [], detectors: []}\n",
+    "weights": "members: {slms: [], detectors: [{name: novelty, kind: novelty}], weights: {other: 1}}\n",
+    "language": "members: {slms: [], detectors: [{name: novelty, kind: novelty}]}\nsplitting: {pipeline: xx_no}\n",
+    "model": "members: {slms: [{name: m, model: ./nowhere}]}\n",
+    "server": "members:\n  slms: [{name: m, model: m, engine: {kind: server, base_url: 'http://127.0.0.1:9/v1', retries: 0}}]\n",
 }
 
 
@@ -50,9 +50,9 @@ def _run(name: str, out: str = "{out}") -> Command:
 def _refused(scene: Scene) -> None:
     write(scene.logs / "a.parquet", shop_rows(4))
     detector_job(scene)
-    detector_job(scene, name="job-fewer.yaml", detectors=DETECTORS[:1])
-    detector_job(scene, name="job-split.yaml", splitter={"language": "de"})
-    detector_job(scene, name="job-calibrated.yaml", calibration=f"{scene.folder}/_none.json")
+    detector_job(scene, name="job-fewer.yaml", members={"detectors": DETECTORS[:1]})
+    detector_job(scene, name="job-split.yaml", splitting={"language": "de"})
+    detector_job(scene, name="job-calibrated.yaml", verdict={"calibration": f"{scene.folder}/_none.json"})
 
 
 def _change(scene: Scene) -> None:

@@ -42,7 +42,7 @@ def _odd_rows(scene: Scene) -> None:
         "list": {"response": "It opens:\n- at 7 a.m.\n- on Mondays\n1. First.\n2. Second [1]."},
     }
     write(scene.logs / "a.parquet", _named(rows))
-    detector_job(scene, max_error_share=1)
+    detector_job(scene, runtime={"max_error_share": 1})
 
 
 def _bytes(scene: Scene) -> None:
@@ -87,8 +87,8 @@ def _languages(scene: Scene) -> None:
         {"language": "tlh", "context": ["ngevwI'"], "response": "ngevwI' qach. poSmoH."},
     ]  # fmt: skip
     write(scene.logs / "a.parquet", [{"row_id": f"r{n}", "question": "?", **row} for n, row in enumerate(rows)])
-    detector_job(scene, splitter={"column": "language"})
-    detector_job(scene, name="job-german.yaml", splitter={"language": "de"})
+    detector_job(scene, splitting={"language_column": "language"})
+    detector_job(scene, name="job-german.yaml", splitting={"language": "de"})
 
 
 def _conversations(scene: Scene) -> None:
@@ -108,8 +108,8 @@ def _conversations(scene: Scene) -> None:
     write(scene.logs / "a.parquet", pa.table({"row_id": ids, "talk": pa.array(talks, kind)}))
     texts = [*map(json.dumps, talks[:2]), json.dumps({"messages": talks[0]}), "no talk", None]
     write(scene.folder / "logs_json" / "a.parquet", pa.table({"row_id": ids, "talk": pa.array(texts)}))
-    detector_job(scene, columns={"messages": "talk"})
-    detector_job(scene, name="job-roles.yaml", columns={"messages": "talk", "passage_roles": ["system"]})
+    detector_job(scene, input={"columns": {"messages": "talk"}})
+    detector_job(scene, name="job-roles.yaml", input={"columns": {"messages": "talk", "passage_roles": ["system"]}})
 
 
 def _jsonl(scene: Scene) -> None:
@@ -161,7 +161,7 @@ def _renamed(scene: Scene) -> None:
         for row in shop_rows(4)
     ]
     write(scene.logs / "a.parquet", rows)
-    novelty_job(scene, columns={"question": "asked", "context": "found", "response": "said", "row_id": "id"})
+    novelty_job(scene, input={"columns": {"question": "asked", "context": "found", "response": "said", "row_id": "id"}})
 
 
 def _bad_files(scene: Scene) -> None:
@@ -177,8 +177,8 @@ def _repair(scene: Scene) -> None:
 
 def _private(scene: Scene) -> None:
     write(scene.logs / "a.parquet", [{**row, "note": f"about {row['row_id']}", "price": 1.5} for row in shop_rows(5)])
-    detector_job(scene, drop_text={"keep": ["tenant"]})
-    detector_job(scene, name="job-redact.yaml", redact="tests.golden.logs:hide_names")
+    detector_job(scene, output={"drop_text": {"keep": ["tenant"]}})
+    detector_job(scene, name="job-redact.yaml", input={"redact": "tests.golden.logs:hide_names"})
 
 
 CASES = (

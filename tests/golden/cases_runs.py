@@ -17,11 +17,12 @@ def _demo_detectors(scene: Scene) -> None:
 
 def _demo_recorded(scene: Scene) -> None:
     write_demo(scene.logs, 4)
-    more: dict[str, Any] = {"weights": WEIGHTS, "threshold": {"quantile": 0.3}}
-    scene.job(slms=[scene.servers.slm("recorded")], detectors=DETECTORS, **more)
-    scene.job("job-frozen.yaml", slms=[scene.servers.slm("recorded")], detectors=DETECTORS, weights=WEIGHTS,
-              normalize={"source": "frozen", "file": f"{scene.folder}/_moments.json"},
-              threshold={"value": 0.4, "measured_on": "a labelled set"})  # fmt: skip
+    more: dict[str, Any] = {"members": {"weights": WEIGHTS}, "verdict": {"threshold": {"quantile": 0.3}}}
+    scene.job("job.yaml", more, members={"slms": [scene.servers.slm("recorded")], "detectors": DETECTORS})
+    normalize = {"source": "frozen", "file": f"{scene.folder}/_moments.json"}
+    threshold = {"value": 0.4, "measured_on": "a labelled set"}
+    members = {"slms": [scene.servers.slm("recorded")], "detectors": DETECTORS, "weights": WEIGHTS}
+    scene.job("job-frozen.yaml", members=members, verdict={"normalize": normalize, "threshold": threshold})
     moments = '{"recorded": {"mu": 1.5, "sigma": 2.5, "count": 900, "low": -6.0}'
     for name in ("entities", "attribution", "novelty"):
         moments += f', "{name}": {{"mu": 0.6, "sigma": 0.3, "count": 900, "low": 0.0}}'
@@ -45,7 +46,10 @@ def _served(scene: Scene) -> None:
         {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": []},
     )
     slms = [scene.servers.slm("first", whole_response=True), scene.servers.slm("second", value="p_yes")]
-    scene.job(slms=slms, detectors=DETECTORS[2:], weights={"first": 3, "second": 1, "novelty": 1}, cluster_mib=1)
+    scene.job(
+        members={"slms": slms, "detectors": DETECTORS[2:], "weights": {"first": 3, "second": 1, "novelty": 1}},
+        runtime={"cluster_mib": 1},
+    )
 
 
 def _trouble(scene: Scene) -> None:
@@ -63,18 +67,20 @@ def _no_trouble(scene: Scene) -> None:
 def _steps(scene: Scene) -> None:
     write_days(scene.logs, 2, 8)
     detector_job(scene)
-    detector_job(scene, name="job-other.yaml", threshold={"quantile": 0.5}, rule="aggregate")
+    detector_job(scene, name="job-other.yaml", verdict={"threshold": {"quantile": 0.5}, "rule": "aggregate"})
 
 
 RULES: dict[str, dict[str, Any]] = {
-    "arithmetic": {"aggregate": {"mean": "arithmetic"}, "threshold": {"quantile": 0.3}},
-    "geometric": {"aggregate": {"mean": "geometric", "positive": "clip", "epsilon": 0.05}, "threshold": {"quantile": 0.3}},
-    "shifted": {"aggregate": {"mean": "harmonic", "positive": "shift"}, "threshold": {"quantile": 0.3}},
-    "minimum": {"aggregate": {"mean": "min", "positive": "none"}, "threshold": {"value": -0.5}},
-    "maximum": {"aggregate": {"mean": "max"}, "rule": "aggregate", "threshold": {"quantile": 0.25}},
-    "strict": {"threshold": {"value": 0.6, "sentence": 0.9}},
-    "none_flagged": {"threshold": {"quantile": 0}},
-    "of_history": {"threshold": {"quantile": 0.4, "of": "history"}, "normalize": {"source": "history"}},
+    "arithmetic": {"verdict": {"aggregate": {"mean": "arithmetic"}, "threshold": {"quantile": 0.3}}},
+    "geometric": {
+        "verdict": {"aggregate": {"mean": "geometric", "positive": "clip", "epsilon": 0.05}, "threshold": {"quantile": 0.3}}
+    },
+    "shifted": {"verdict": {"aggregate": {"mean": "harmonic", "positive": "shift"}, "threshold": {"quantile": 0.3}}},
+    "minimum": {"verdict": {"aggregate": {"mean": "min", "positive": "none"}, "threshold": {"value": -0.5}}},
+    "maximum": {"verdict": {"aggregate": {"mean": "max"}, "rule": "aggregate", "threshold": {"quantile": 0.25}}},
+    "strict": {"verdict": {"threshold": {"value": 0.6, "sentence": 0.9}}},
+    "none_flagged": {"verdict": {"threshold": {"quantile": 0}}},
+    "of_history": {"verdict": {"threshold": {"quantile": 0.4, "of": "history"}, "normalize": {"source": "history"}}},
 }
 
 
@@ -94,7 +100,7 @@ def _rule_steps() -> tuple[Any, ...]:
 
 def _nights(scene: Scene) -> None:
     write_days(scene.logs, 2, 10)
-    detector_job(scene, drift={"min_sentences": 5}, history={"partitions": 2})
+    detector_job(scene, verdict={"drift": {"min_sentences": 5}, "history": {"partitions": 2}})
 
 
 def _third_night(scene: Scene) -> None:
@@ -116,7 +122,7 @@ def _without_last_run(scene: Scene) -> None:
 def _lineage(scene: Scene) -> None:
     write_days(scene.logs, 1, 4)
     scene.servers.tools.requests.clear()
-    novelty_job(scene, openlineage={"url": scene.servers.tools.url, "namespace": "audits"})
+    novelty_job(scene, integrations={"openlineage": {"url": scene.servers.tools.url, "namespace": "audits"}})
 
 
 def _events(scene: Scene) -> None:

@@ -17,7 +17,11 @@ def _engine(scene: Scene) -> dict[str, Any]:
 
 def _explained(scene: Scene) -> None:
     copy_shared(scene)
-    scene.job(**shared_job(scene.servers), explain={"model": "reasoner", "engine": _engine(scene), "price": PRICE})
+    scene.job(
+        "job.yaml",
+        shared_job(scene.servers),
+        escalation={"explainer": {"model": "reasoner", "engine": _engine(scene), "price": PRICE}},
+    )
 
 
 def _escalated(scene: Scene) -> None:
@@ -25,15 +29,17 @@ def _escalated(scene: Scene) -> None:
     write(scene.folder / "logs_few" / "dt=2026-11-01" / "a.parquet", shop_rows(10))
     parts = shared_job(scene.servers)
     judge = {"name": "judge", "model": "judge", "engine": _engine(scene)}
-    scene.job("job-share.yaml", **parts, escalate={"to": judge, "share": 0.25, "price": PRICE})
-    scene.job("job-more.yaml", **parts, escalate={"to": judge, "share": 0.5, "when": "first"})
-    scene.job("job-dynamic.yaml", **parts, escalate={"to": judge, "when": "first", "threshold": "dynamic", "order": "row_id"})
+    scene.job("job-share.yaml", parts, escalation={"judge": judge, "share": 0.25, "price": PRICE})
+    scene.job("job-more.yaml", parts, escalation={"judge": judge, "share": 0.5, "when": "first"})
+    scene.job(
+        "job-dynamic.yaml", parts, escalation={"judge": judge, "when": "first", "threshold": "dynamic", "order": "row_id"}
+    )
 
 
 def _published(scene: Scene) -> None:
     copy_shared(scene)
     scene.servers.tools.requests.clear()
-    scene.job("job-other.yaml", **{**shared_job(scene.servers), "threshold": {"quantile": 0.5}})
+    scene.job("job-other.yaml", shared_job(scene.servers), verdict={"threshold": {"quantile": 0.5}})
 
 
 def _requests(name: str, scene: Scene) -> None:

@@ -27,7 +27,7 @@ def _delta(scene: Scene) -> None:
     _append_delta(scene, 0)
     _append_delta(scene, 5)
     novelty_job(scene)
-    novelty_job(scene, name="job-strict.yaml", threshold={"quantile": 0.6})
+    novelty_job(scene, name="job-strict.yaml", verdict={"threshold": {"quantile": 0.6}})
 
 
 def _more_delta(scene: Scene) -> None:

@@ -28,8 +28,12 @@ def _export(scene: Scene, tool: str, night: int) -> None:
 def _prepare(tool: str, scene: Scene) -> None:
     _export(scene, tool, 1)
     # The second night's traces are all taken as they are: they would wait for two days otherwise.
-    scene.job("job.yaml", slms=[], detectors=NOVELTY, input={"preset": tool.split(maxsplit=1)[0]})
-    scene.job("job-second.yaml", slms=[], detectors=NOVELTY, input={"preset": tool.split(maxsplit=1)[0], "hold_days": 0})
+    scene.job("job.yaml", members={"slms": [], "detectors": NOVELTY}, input={"preset": tool.split(maxsplit=1)[0]})
+    scene.job(
+        "job-second.yaml",
+        members={"slms": [], "detectors": NOVELTY},
+        input={"preset": tool.split(maxsplit=1)[0], "hold_days": 0},
+    )
 
 
 def _second_night(tool: str, scene: Scene) -> None:

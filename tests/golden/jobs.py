@@ -16,19 +16,20 @@ FINALIZE = "finalize {out} --config {job}"
 SUMMARY = ("row_key", "verdict", "decided_by", "score", "probability", "threshold", "flagged_sentences")
 
 
-def detector_job(scene: Scene, **settings: Any) -> Path:
+def detector_job(scene: Scene, name: str = "job.yaml", **settings: Any) -> Path:
     """Write a job file with the three detectors."""
-    return scene.job(**{"slms": [], "detectors": DETECTORS, **settings})
+    return scene.job(name, {"members": {"slms": [], "detectors": DETECTORS}}, **settings)
 
 
-def novelty_job(scene: Scene, **settings: Any) -> Path:
+def novelty_job(scene: Scene, name: str = "job.yaml", **settings: Any) -> Path:
     """Write a job file with one detector, for cases in which members do not matter."""
-    return scene.job(**{"slms": [], "detectors": NOVELTY, **settings})
+    return scene.job(name, {"members": {"slms": [], "detectors": NOVELTY}}, **settings)
 
 
 def served_job(scene: Scene, *models: str, **settings: Any) -> Path:
     """Write a job file with served members whose values depend on the prompt."""
-    return scene.job(**{"slms": [scene.servers.slm(model) for model in models], "detectors": [], **settings})
+    members = {"slms": [scene.servers.slm(model) for model in models], "detectors": []}
+    return scene.job("job.yaml", {"members": members}, **settings)
 
 
 def verdicts(scene: Scene) -> str:

@@ -11,7 +11,7 @@ from ragassay.pipeline.text.as_judged import as_judged  # a member is asked abou
 from tests.golden.command import run_here, write_job
 from tests.golden.servers import RECORDED, key_of, prompt_of
 
-SETTINGS: dict[str, Any] = {"slms": [{"name": "facts", "adapter": "facts"}], "detectors": []}
+SETTINGS: dict[str, Any] = {"members": {"slms": [{"name": "facts", "adapter": "facts"}], "detectors": []}}
 
 
 def record(folder: Path) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 from tests.golden.command import run_here, write_job
 from tests.golden.masks import Masks
 from tests.golden.servers import Servers
+from tests.job_settings import merged
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,9 @@ class Scene:
         """The output folder."""
         return self.folder / "out"
 
-    def job(self, name: str = "job.yaml", **settings: Any) -> Path:
-        """Write a job file."""
-        return write_job(self.folder / name, settings)
+    def job(self, name: str = "job.yaml", *parts: dict[str, Any], **sections: Any) -> Path:
+        """Write a job file, from parts and sections that are merged."""
+        return write_job(self.folder / name, merged(*parts, **sections))
 
     def write_requests(self, name: str) -> None:
         """Write the requests that the tools were sent, in a stable order, and forget them."""

@@ -22,7 +22,10 @@ _made: dict[str, Path] = {}
 
 def shared_job(servers: Servers) -> dict[str, Any]:
     """The job file of the shared output."""
-    return {"slms": [servers.slm("first", whole_response=True)], "detectors": DETECTORS, "threshold": {"quantile": 0.4}}
+    return {
+        "members": {"slms": [servers.slm("first", whole_response=True)], "detectors": DETECTORS},
+        "verdict": {"threshold": {"quantile": 0.4}},
+    }
 
 
 def copy_shared(scene: Scene) -> None:

@@ -112,10 +112,10 @@ def test_the_replicas_of_the_job_fill_a_worker_and_no_more() -> None:
     (container,) = load("rayjob.yaml")["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]["template"]["spec"]["containers"]
     limits = container["resources"]["limits"]
     job = load_job(str(INFRA / "job_gpu.yaml"))
-    replicas = job.slms[0].replicas
+    replicas = job.members.slms[0].replicas
     assert replicas.max * replicas.num_gpus == float(limits["nvidia.com/gpu"])
     assert replicas.max * replicas.num_cpus <= float(limits["cpu"])
-    share = job.slms[0].engine.gpu_memory_utilization  # type: ignore[union-attr]
+    share = job.members.slms[0].engine.gpu_memory_utilization  # type: ignore[union-attr]
     assert share / replicas.num_gpus < 1
 
 

@@ -16,6 +16,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from tests.job_settings import merged
 from tests.without_ray import without_ray
 
 COMMAND = [sys.executable, "-m", "ragassay"]
@@ -79,8 +80,8 @@ def tiny(model: str) -> dict[str, Any]:
     return {"name": "tiny", "model": model, "engine": "transformers", "dtype": "float32", "max_model_len": 1024}
 
 
-def write_job(path: Path, **job: Any) -> Path:
-    path.write_text(yaml.safe_dump(job))
+def write_job(path: Path, *parts: dict[str, Any], **sections: Any) -> Path:
+    path.write_text(yaml.safe_dump(merged(*parts, **sections)))
     return path
 
 

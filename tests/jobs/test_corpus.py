@@ -59,8 +59,8 @@ def night(one_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Night:
     write_rows(logs / f"layout={ODD}")
     for layout in BESIDE:
         layout.write(logs / f"layout={layout.place}")
-    settings = {"aggregate": AGGREGATE, "on_bad_file": "skip", "languages": "any"}
-    job = write_job(folder / "job.yaml", slms=[], detectors=DETECTORS, **settings)
+    settings = {"verdict": {"aggregate": AGGREGATE}, "input": {"on_bad_file": "skip"}, "splitting": {"languages": "any"}}
+    job = write_job(folder / "job.yaml", settings, members={"slms": [], "detectors": DETECTORS})
     done = here("run", logs, output, "--config", job)
     assert done.returncode == 0, done.stderr
     tried = sum(map(len, odd.ROWS.values())) + sum(layout.rows for layout in BESIDE)

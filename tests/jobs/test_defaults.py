@@ -23,27 +23,33 @@ from ragassay.pipeline.verdict.moments import moments_of
 from ragassay.schemas.manifest import Manifest
 from ragassay.schemas.stats import PartitionStats
 from tests.conftest import REPO
+from tests.job_settings import merged
 from tests.raises import refuses
 
 Place = tuple[str | int, ...]
 
 SERVER = {"kind": "server", "base_url": "http://127.0.0.1:9/v1"}
 OWN: dict[str, Any] = {
-    "slms": [{"name": "a"}, {"name": "b", "engine": {"kind": "transformers"}}, {"name": "s", "model": "m", "engine": SERVER}],
-    "uncertainty": [{"name": "u", "engine": {"kind": "transformers"}}],
-    "detectors": [{"name": kind, "kind": kind} for kind in (kind.model_fields["kind"].default for kind in KINDS)],
-    "rerank": {},
-    "judge": {"name": "j", "base_url": "http://127.0.0.1:9/v1", "model": "m"},
-    "escalate": {"to": {"name": "larger"}, "share": 0.1},
-    "explain": {"model": "m", "engine": SERVER},
+    "members": {
+        "slms": [
+            {"name": "a"},
+            {"name": "b", "engine": {"kind": "transformers"}},
+            {"name": "s", "model": "m", "engine": SERVER},
+        ],
+        "uncertainty": [{"name": "u", "engine": {"kind": "transformers"}}],
+        "detectors": [{"name": kind, "kind": kind} for kind in (kind.model_fields["kind"].default for kind in KINDS)],
+        "rerank": {},
+    },
+    "evaluation": {"reference": {"name": "j", "base_url": "http://127.0.0.1:9/v1", "model": "m"}},
+    "escalation": {"judge": {"name": "larger"}, "share": 0.1, "explainer": {"model": "m", "engine": SERVER}},
 }
 BASES: dict[str, dict[str, Any]] = {
     "no job file": {},
     "own members": OWN,
-    "a threshold": {"threshold": {"quantile": 0.1}},
-    "a conversation": {"columns": {"messages": "turns"}},
+    "a threshold": {"verdict": {"threshold": {"quantile": 0.1}}},
+    "a conversation": {"input": {"columns": {"messages": "turns"}}},
     "traces": {"input": {"preset": "otel"}},
-    "no text": {"drop_text": {}},
+    "no text": {"output": {"drop_text": {}}},
 }
 
 
@@ -87,8 +93,8 @@ def manifest_of(name: str) -> Manifest:
 def judged(job: Job, manifest: Manifest) -> Decided:
     """How a job judges a partition."""
     rng = np.random.default_rng(1)
-    members = {name: moments_of(rng.normal(0, 1, 50)) for name in job.values}
-    stats = {"": PartitionStats("", members, job.values, {}, {"ok": 20}, 50, [])}
+    members = {name: moments_of(rng.normal(0, 1, 50)) for name in job.members.values}
+    stats = {"": PartitionStats("", members, job.members.values, {}, {"ok": 20}, 50, [])}
     return decide(job, calibration_of(job, manifest.fingerprint), "run", stats, [""])
 
 
@@ -96,7 +102,7 @@ def taken_from_logs(job: Job) -> str:
     """What the check of a log's columns says: the log has none but those for a row."""
     names = ("question", "context", "response", "turns")
     logs = table_logs(pa.table({name: pa.array(["x"]) for name in names}))
-    check_logs(logs, job.columns.model_copy(update={"messages": None}), question_needed=True)
+    check_logs(logs, job.input.columns.model_copy(update={"messages": None}), question_needed=True)
     return str(logs.passthrough)
 
 
@@ -122,9 +128,9 @@ def test_attack_the_documented_job_file_judges_as_none() -> None:
 
 
 def test_attack_the_documented_job_file_with_members_of_ones_own_judges_as_those_alone() -> None:
-    members = {"slms": [], "detectors": [{"name": "n", "kind": "novelty"}]}
+    members = {"members": {"slms": [], "detectors": [{"name": "n", "kind": "novelty"}]}}
     documented = yaml.safe_load((REPO / "docs" / "job.yaml").read_text())
-    job = make_job({**documented, **members, "weights": {}})
+    job = make_job(merged(documented, members, {"members": {"weights": {}}}))
     manifest = Manifest(fingerprint=fingerprint(job))
     found = judged(job, manifest)
     assert found == judged(make_job(members), manifest) and found.origins is not None
@@ -144,4 +150,4 @@ def test_no_decision_depends_on_what_stands_in_the_file() -> None:
 
 def test_a_column_that_is_named_must_be_there() -> None:
     with refuses("input.missing-column"):
-        taken_from_logs(make_job({"columns": {"row_id": "id"}}))
+        taken_from_logs(make_job({"input": {"columns": {"row_id": "id"}}}))

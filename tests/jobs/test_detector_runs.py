@@ -35,7 +35,9 @@ def test_without_any_slm_night_after_night(tmp_path: Path) -> None:
     logs, output = tmp_path / "logs", tmp_path / "out"
     rows = [*example_rows(30), {**example_rows(1)[0], "response": "It is so."}]
     write_logs(logs / "dt=2026-11-01" / "a.parquet", rows)
-    job = write_job(tmp_path / "job.yaml", slms=[], detectors=DETECTORS, threshold={"quantile": 0.3})
+    job = write_job(
+        tmp_path / "job.yaml", members={"slms": [], "detectors": DETECTORS}, verdict={"threshold": {"quantile": 0.3}}
+    )
     assert "31 in = 30 scored + 1 failed" in run(logs, output, job)
     first = {row["row_id"]: row for row in read_rows(output)}
     bad = [row for row in first.values() if row["status"] != "ok"]
@@ -61,7 +63,7 @@ def test_without_any_slm_night_after_night(tmp_path: Path) -> None:
     assert ordered.returncode == 0
     fails(here("compare", output, "--order-by", "nothing"), "output.no-column", "'nothing'")
 
-    other = write_job(tmp_path / "other.yaml", slms=[], detectors=DETECTORS[:1])
+    other = write_job(tmp_path / "other.yaml", members={"slms": [], "detectors": DETECTORS[:1]})
     refused = here("run", logs, output, "--config", other)
     fails(refused, "output.other-settings", "detectors.novelty")
 
@@ -75,7 +77,7 @@ def test_a_detector_changes_nobody_elses_values(tmp_path: Path) -> None:
         slm = known.slm("served")
         for name, slms, detectors in (("none", [slm], []), ("one", [], DETECTORS[:1]), ("all", [slm], DETECTORS)):
             outputs[name] = tmp_path / name
-            run(logs, outputs[name], write_job(tmp_path / f"{name}.yaml", slms=slms, detectors=detectors))
+            run(logs, outputs[name], write_job(tmp_path / f"{name}.yaml", members={"slms": slms, "detectors": detectors}))
     assert members(outputs["none"], "served") == members(outputs["all"], "served")
     assert members(outputs["one"], "entities") == members(outputs["all"], "entities")
     row = read_rows(outputs["all"])[0]
@@ -94,6 +96,12 @@ def test_a_detector_changes_nobody_elses_values(tmp_path: Path) -> None:
 )
 def test_what_a_detector_lacks_is_said_before_anything_runs(tmp_path: Path, detector: dict[str, Any], code: str) -> None:
     logs = write_logs(tmp_path / "logs.parquet", example_rows(2))
-    done = here("run", logs, tmp_path / "out", "--config", write_job(tmp_path / "job.yaml", slms=[], detectors=[detector]))
+    done = here(
+        "run",
+        logs,
+        tmp_path / "out",
+        "--config",
+        write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": [detector]}),
+    )
     fails(done, code)
     assert not (tmp_path / "out" / "raw").exists()

@@ -29,14 +29,15 @@ from ragassay.schemas.columns import Status, logs_schema
 from ragassay.schemas.manifest import Run
 from tests.conftest import example_rows
 from tests.corpus.answers_by_language import BY_LANGUAGE, KINDS, PASSAGES
+from tests.job_settings import merged
 from tests.jobs.conftest import read_rows
 from tests.raises import raises
 
 pytestmark = pytest.mark.usefixtures("without_ray")
 
 DETECTORS = [{"name": name, "kind": name} for name in ("entities", "attribution", "novelty")]
-ALONE: dict[str, Any] = {"slms": [], "detectors": DETECTORS, "threshold": {"quantile": 0.3}}
-OWN: dict[str, Any] = {"slms": [], "detectors": DETECTORS[2:], "threshold": {"quantile": 0.3}}
+ALONE: dict[str, Any] = {"members": {"slms": [], "detectors": DETECTORS}, "verdict": {"threshold": {"quantile": 0.3}}}
+OWN: dict[str, Any] = {"members": {"slms": [], "detectors": DETECTORS[2:]}, "verdict": {"threshold": {"quantile": 0.3}}}
 OTHER = Status.LANGUAGE_NOT_MEASURED.value
 ENGLISH_ROWS = 30
 
@@ -93,28 +94,28 @@ def test_attack_german_rows_of_the_default_job_get_no_verdict_and_cost_no_token(
     ("settings", "languages"),
     [
         ({}, ("en",)),
-        ({"calibration": "none"}, ("en",)),
-        ({"threshold": {"quantile": 0.1}}, ("en",)),
-        ({"weights": {"facts": 1, "entities": 1, "attribution": 1, "novelty": 1}}, ("en",)),
-        ({"splitter": {"language": "de"}}, ("en",)),
-        ({"slms": [], "detectors": DETECTORS}, ("en",)),
-        ({"slms": [], "detectors": DETECTORS[:1]}, "any"),
-        ({"languages": "any"}, "any"),
-        ({"languages": ["de", "nb"]}, ("de", "no")),
-        ({"slms": [], "detectors": DETECTORS[:1], "languages": ["fr"]}, ("fr",)),
+        ({"verdict": {"calibration": "none"}}, ("en",)),
+        ({"verdict": {"threshold": {"quantile": 0.1}}}, ("en",)),
+        ({"members": {"weights": {"facts": 1, "entities": 1, "attribution": 1, "novelty": 1}}}, ("en",)),
+        ({"splitting": {"language": "de"}}, ("en",)),
+        ({"members": {"slms": [], "detectors": DETECTORS}}, ("en",)),
+        ({"members": {"slms": [], "detectors": DETECTORS[:1]}}, "any"),
+        ({"splitting": {"languages": "any"}}, "any"),
+        ({"splitting": {"languages": ["de", "nb"]}}, ("de", "no")),
+        ({"members": {"slms": [], "detectors": DETECTORS[:1]}, "splitting": {"languages": ["fr"]}}, ("fr",)),
     ],
 )
 def test_a_job_has_the_languages_that_it_names_or_that_its_members_were_measured_in(
     settings: dict[str, Any], languages: Any
 ) -> None:
     job = make_job(settings)
-    assert settle_languages(job, fingerprint(job)).languages == languages
+    assert settle_languages(job, fingerprint(job)).splitting.languages == languages
 
 
 @pytest.mark.parametrize("wrong", ["en", "all", [], ["German"], ["EN"], ["deu"], 1])
 def test_languages_are_codes(wrong: Any) -> None:
     with raises("config.invalid") as error:
-        make_job({"languages": wrong})
+        make_job({"splitting": {"languages": wrong}})
     assert {fault["place"].partition(".")[0] for fault in error.value.fields["faults"]} == {"languages"}
 
 
@@ -143,7 +144,7 @@ def test_rows_are_counted_in_manifest_summary_and_report(tmp_path: Path) -> None
 
 
 def test_any_judges_and_marks_all_rows(tmp_path: Path) -> None:
-    output, run = ran(tmp_path, mixed_rows("de", "ja"), {**ALONE, "languages": "any"})
+    output, run = ran(tmp_path, mixed_rows("de", "ja"), merged(ALONE, {"splitting": {"languages": "any"}}))
     rows = by_id(output)
     assert run.rows["scored"] + run.statuses.get("not_judged", 0) == len(rows) and OTHER not in run.statuses
     assert {rows[f"de {kind}"]["language"] for kind in KINDS} == {"de"} and rows["de several"]["verdict"] is not None
@@ -157,7 +158,7 @@ def test_members_that_nobody_measured_judge_all_rows(tmp_path: Path) -> None:
 
 def test_a_column_of_the_logs_wins_over_what_texts_say(tmp_path: Path) -> None:
     rows = [{**row, "language": "de-AT" if i % 2 else None, "score": i} for i, row in enumerate(mixed_rows("de"))]
-    output, _ = ran(tmp_path, rows, {**ALONE, "splitter": {"column": "language"}})
+    output, _ = ran(tmp_path, rows, merged(ALONE, {"splitting": {"language_column": "language"}}))
     for row in by_id(output).values():
         assert row["input_language"] == ("de-AT" if row["input_score"] % 2 else None)
         german = row["input_language"] is not None or row["row_id"].startswith("de")
@@ -165,25 +166,25 @@ def test_a_column_of_the_logs_wins_over_what_texts_say(tmp_path: Path) -> None:
 
 
 def test_rows_that_were_not_scored_are_not_promised_a_verdict(tmp_path: Path) -> None:
-    output, run = ran(tmp_path, mixed_rows("de", "fr"), {**ALONE, "languages": ["en", "de"]})
+    output, run = ran(tmp_path, mixed_rows("de", "fr"), merged(ALONE, {"splitting": {"languages": ["en", "de"]}}))
     assert run.statuses == {"ok": ENGLISH_ROWS + 3, OTHER: 3}
     before = read_manifest(open_folder(str(output)))
     for wider in ("any", ["en", "fr"]):
         with raises("fit.more-languages"):
-            finalize_job(make_job({**ALONE, "languages": wider}), str(output), Console(quiet=True))
+            finalize_job(make_job(merged(ALONE, {"splitting": {"languages": wider}})), str(output), Console(quiet=True))
         with raises("output.other-settings", settings=["languages"]):
-            ran(tmp_path, rows_in("fr"), {**ALONE, "languages": wider}, "b")
+            ran(tmp_path, rows_in("fr"), merged(ALONE, {"splitting": {"languages": wider}}), "b")
     assert read_manifest(open_folder(str(output))).finalized == before.finalized
 
 
 def test_finalize_with_fewer_languages_takes_verdicts_back(tmp_path: Path) -> None:
-    output, _ = ran(tmp_path, mixed_rows("de"), {**ALONE, "languages": ["en", "de"]})
-    run = finalize_job(make_job({**ALONE, "languages": ["en"]}), str(output), Console(quiet=True))
+    output, _ = ran(tmp_path, mixed_rows("de"), merged(ALONE, {"splitting": {"languages": ["en", "de"]}}))
+    run = finalize_job(make_job(merged(ALONE, {"splitting": {"languages": ["en"]}})), str(output), Console(quiet=True))
     assert run.statuses == {"ok": ENGLISH_ROWS, OTHER: 3}
     german = by_id(output)["de several"]
     assert german["verdict"] is None and german["score"] is None and german["flagged_sentences"] is None
     assert {(s["score"], s["flagged"]) for s in german["sentences"]} == {(None, None)}
-    again = finalize_job(make_job({**ALONE, "languages": ["de", "en"]}), str(output), Console(quiet=True))
+    again = finalize_job(make_job(merged(ALONE, {"splitting": {"languages": ["de", "en"]}})), str(output), Console(quiet=True))
     assert again.statuses == {"ok": ENGLISH_ROWS + 3}
     assert finalize_job(make_job(ALONE), str(output), Console(quiet=True)).statuses == {"ok": ENGLISH_ROWS + 3}
 
@@ -196,7 +197,9 @@ def test_a_calibration_states_the_languages_of_its_labelled_rows(tmp_path: Path)
     english = sum(row["language"] == "en" for row in by_id(output).values())
     assert english >= MIN_ROWS_OF_A_LANGUAGE > 3 and found.languages == ("en",)
     (tmp_path / "calibration.json").write_text(found.to_json())
-    job = make_job({"slms": [], "detectors": DETECTORS[2:], "calibration": str(tmp_path / "calibration.json")})
+    job = make_job(
+        {"members": {"slms": [], "detectors": DETECTORS[2:]}, "verdict": {"calibration": str(tmp_path / "calibration.json")}}
+    )
     finalized = finalize_job(job, str(output), Console(quiet=True))
     assert finalized.statuses == {"ok": ENGLISH_ROWS, OTHER: 3}
     assert judging(job, None, None).settings.languages == ("en",)
@@ -209,9 +212,9 @@ def test_attack_a_german_answer_that_is_checked_has_no_verdict(tmp_path: Path) -
     assert (found.status, found.verdict, found.score, found.row["language"]) == (OTHER, None, None, "de")
     assert found.error and found.error in repr(found)
     assert ragassay.check(**english, fast=True).verdict is not None
-    job = {"slms": [], "detectors": DETECTORS, "languages": "any"}
+    job = {"members": {"slms": [], "detectors": DETECTORS}, "splitting": {"languages": "any"}}
     assert ragassay.check(**german, job=job).verdict is not None
-    for languages, status in ({}, OTHER), ({"languages": "any"}, "ok"):
+    for languages, status in ({}, OTHER), ({"splitting": {"languages": "any"}}, "ok"):
         output, _ = ran(tmp_path / status, mixed_rows(), {**ALONE, **languages})
         assert ragassay.check(**german, like=str(output), job={**ALONE, **languages}).status == status
         assert ragassay.check(**german, like=str(output)).status == status

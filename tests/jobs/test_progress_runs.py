@@ -29,7 +29,7 @@ def test_a_job_tells_how_far_it_is_from_the_first_check_to_the_last_sentence(tmp
     logs = write_logs(tmp_path / "logs" / "a.parquet", rows, row_group_size=130)
     output = tmp_path / "out"
     detectors = [{"name": "entities", "kind": "entities"}, {"name": "novelty", "kind": "novelty"}]
-    config = write_job(tmp_path / "job.yaml", slms=[], detectors=detectors, block_mib=0.02)
+    config = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": detectors}, runtime={"block_mib": 0.02})
     done = ragassay("run", logs, output, "--config", config, "--log-format", "json")
     assert done.returncode == 0, done.stderr
     assert "scoring" not in done.stdout and "520 in = 500 scored + 20 failed" in done.stdout

@@ -14,6 +14,7 @@ import yaml
 
 from ragassay.jobs.config.verdict import DEFAULT_SENTENCE
 from tests.conftest import HANDBOOK, write_logs
+from tests.job_settings import merged
 from tests.jobs.conftest import here, manifest, ragassay, read_rows, read_table, tiny, write_job
 from tests.raises import fails
 
@@ -36,10 +37,9 @@ def handbook_day(one_ray: None, tmp_path_factory: pytest.TempPathFactory) -> tup
         write_logs(folder / "logs" / f"dt=2026-11-{day}" / "a.parquet", day_rows(day))
     config = write_job(
         folder / "job.yaml",
-        slms=[{"name": "smollm2", "whole_response": True, "dtype": "float32"}],
-        aggregate={"positive": "clip"},
-        threshold={"quantile": 0.5},
-        block_mib=0.02,
+        members={"slms": [{"name": "smollm2", "whole_response": True, "dtype": "float32"}]},
+        verdict={"aggregate": {"positive": "clip"}, "threshold": {"quantile": 0.5}},
+        runtime={"block_mib": 0.02},
     )
     done = here("run", folder / "logs", folder / "out", "--config", config)
     assert done.returncode == 0 and "Warning" not in done.stderr, done.stdout + done.stderr
@@ -152,7 +152,9 @@ def test_neither_row_order_nor_a_second_pool_changes_anything(
     write_logs(tmp_path / "logs.parquet", random.Random(3).sample(rows, len(rows)))
     job = yaml.safe_load(config.read_text())
     beside = {**tiny(tiny_model), "prompt": "{{ context | join }} {{ sentence }} Yes or No?"}
-    both = write_job(tmp_path / "both.yaml", **{**job, "slms": [*job["slms"], beside], "block_mib": 0.5})
+    both = write_job(
+        tmp_path / "both.yaml", **merged(job, {"members": {"slms": [*job["slms"], beside]}, "runtime": {"block_mib": 0.5}})
+    )
     done = here("run", tmp_path / "logs.parquet", tmp_path / "out", "--config", both)
     assert done.returncode == 0, done.stdout + done.stderr
     fits = manifest(tmp_path / "out")["runs"][-1]["fit"]["members"]
@@ -191,9 +193,8 @@ def test_other_settings_need_no_model(handbook_day: tuple[Path, Path], tmp_path:
     for threshold in (-100.0, 100.0):
         config = write_job(
             tmp_path / "other.yaml",
-            slms=slms,
-            aggregate={"mean": "min", "positive": "none"},
-            threshold={"value": threshold},
+            members={"slms": slms},
+            verdict={"aggregate": {"mean": "min", "positive": "none"}, "threshold": {"value": threshold}},
         )
         done = here("finalize", output, "--config", config)
         assert done.returncode == 0, done.stderr
@@ -206,7 +207,7 @@ def test_other_settings_need_no_model(handbook_day: tuple[Path, Path], tmp_path:
 def test_another_model_or_prompt_is_refused(handbook_day: tuple[Path, Path], tmp_path: Path) -> None:
     config = write_job(
         tmp_path / "other.yaml",
-        slms=[{"name": "smollm2", "dtype": "float32", "prompt": "{{ context | join }} {{ sentence }} Yes or No?"}],
+        members={"slms": [{"name": "smollm2", "dtype": "float32", "prompt": "{{ context | join }} {{ sentence }} Yes or No?"}]},
     )
     done = here("run", handbook_day[1].parent / "logs", handbook_day[0], "--config", config)
     fails(done, "output.other-settings", "slms.smollm2.prompt")

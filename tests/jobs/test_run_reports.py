@@ -62,7 +62,10 @@ class Nights:
 
     def job(self, max_error_share: float) -> None:
         self.config = write_job(
-            self.folder / "job.yaml", detectors=DETECTORS, threshold={"quantile": 0.2}, max_error_share=max_error_share
+            self.folder / "job.yaml",
+            members={"detectors": DETECTORS},
+            verdict={"threshold": {"quantile": 0.2}},
+            runtime={"max_error_share": max_error_share},
         )
 
     def add(self, name: str, *responses: str) -> None:
@@ -134,13 +137,13 @@ def test_a_version_that_has_it_mended_finalises_and_all_is_well(nights: Nights, 
 )
 def test_the_bound_is_as_it_is_written(share: float, errors: int, passes: bool) -> None:
     """In floats 0.29 * 100 is 28.999999999999996."""
-    job = make_job({"detectors": DETECTORS, "max_error_share": share})
+    job = make_job({"members": {"detectors": DETECTORS}, "runtime": {"max_error_share": share}})
     run = Run("r", "", errors={"errors": errors, "rows": 100})
     if passes:
-        refuse_too_many_errors(job, run, "out")
+        refuse_too_many_errors(job.runtime, run, "out")
     else:
         with raises("rows.too-many-errors", rows=100):
-            refuse_too_many_errors(job, run, "out")
+            refuse_too_many_errors(job.runtime, run, "out")
 
 
 def test_verdicts_of_rows_scored_before_are_not_called_none(nights: Nights) -> None:

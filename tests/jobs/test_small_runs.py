@@ -35,7 +35,7 @@ def test_rows_that_cannot_be_scored_stay(tiny_model: str, tmp_path: Path) -> Non
     (tmp_path / "logs" / "dt=1" / "b.parquet").write_text("no parquet")
     engine = {"dtype": "float32", "max_model_len": 1024}
     doubt = {"name": "attenhscore", "model": tiny_model, "engine": engine}
-    config = write_job(tmp_path / "job.yaml", slms=[tiny(tiny_model)], uncertainty=[doubt])
+    config = write_job(tmp_path / "job.yaml", members={"slms": [tiny(tiny_model)], "uncertainty": [doubt]})
     done = here("run", tmp_path / "logs", tmp_path / "out", "--config", config, "--on-bad-file", "skip")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "12 in = 5 scored + 7 failed + 0 skipped" in done.stdout and "b.parquet" in done.stdout
@@ -58,7 +58,7 @@ def test_rows_that_cannot_be_scored_stay(tiny_model: str, tmp_path: Path) -> Non
 
 def test_a_crash_after_the_last_commit_scores_nothing_again(tmp_path: Path) -> None:
     logs = write_logs(tmp_path / "logs.parquet", example_rows(40), row_group_size=10)
-    config = write_job(tmp_path / "job.yaml", slms=[], detectors=[NOVELTY])
+    config = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": [NOVELTY]})
     output = tmp_path / "out"
     assert here("score", logs, output, "--config", config).returncode == 0
     raw = {path: path.stat().st_mtime_ns for path in (output / "raw").rglob("*.parquet")}
@@ -78,7 +78,7 @@ def test_a_crash_after_the_last_commit_scores_nothing_again(tmp_path: Path) -> N
 def test_an_unreadable_file_is_scored_once_it_is_mended(tmp_path: Path) -> None:
     write_logs(tmp_path / "logs" / "a.parquet", example_rows(3))
     (tmp_path / "logs" / "b.parquet").write_text("no parquet")
-    config = write_job(tmp_path / "job.yaml", slms=[], detectors=[NOVELTY], on_bad_file="skip")
+    config = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": [NOVELTY]}, input={"on_bad_file": "skip"})
     first = here("run", tmp_path / "logs", tmp_path / "out", "--config", config)
     assert first.returncode == 0 and "3 in = 3 scored" in first.stdout and "b.parquet" in first.stdout
     write_logs(tmp_path / "logs" / "b.parquet", example_rows(2, start=3))
@@ -96,7 +96,7 @@ def test_weights_that_cannot_be_loaded_are_an_error_of_one_message(tiny_model: s
     shutil.copytree(tiny_model, model)
     (model / "model.safetensors").write_bytes(b"no weights")
     write_logs(tmp_path / "a.parquet", example_rows(3))
-    config = write_job(tmp_path / "job.yaml", slms=[tiny(str(model))])
+    config = write_job(tmp_path / "job.yaml", members={"slms": [tiny(str(model))]})
     done = here("run", tmp_path / "a.parquet", tmp_path / "out", "--config", config)
     fails(done, "model.engine-cannot-load")
     assert "UDF" not in done.stderr
@@ -105,5 +105,7 @@ def test_weights_that_cannot_be_loaded_are_an_error_of_one_message(tiny_model: s
 
 def test_plan_tries_the_engine(tiny_model: str, tmp_path: Path) -> None:
     logs = write_logs(tmp_path / "a.parquet", example_rows(20))
-    done = here("plan", logs, "--config", write_job(tmp_path / "job.yaml", slms=[tiny(tiny_model)]), "--seconds", "1")
+    done = here(
+        "plan", logs, "--config", write_job(tmp_path / "job.yaml", members={"slms": [tiny(tiny_model)]}), "--seconds", "1"
+    )
     assert done.returncode == 0 and "time here" in done.stdout and "tokens/s" in done.stdout, done.stdout + done.stderr

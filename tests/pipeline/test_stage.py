@@ -15,10 +15,15 @@ from ragassay.schemas.columns import LOGS, raw_schema
 from tests.raises import raises
 
 JOB = {
-    "slms": [{"name": "a", "model": "m"}, {"name": "b", "model": "m", "engine": {"kind": "server", "base_url": "http://h/v1"}}],
-    "uncertainty": [{"name": "u", "model": "m"}],
-    "detectors": [{"name": "novelty", "kind": "novelty"}],
-    "rerank": {"model": "m"},
+    "members": {
+        "slms": [
+            {"name": "a", "model": "m"},
+            {"name": "b", "model": "m", "engine": {"kind": "server", "base_url": "http://h/v1"}},
+        ],
+        "uncertainty": [{"name": "u", "model": "m"}],
+        "detectors": [{"name": "novelty", "kind": "novelty"}],
+        "rerank": {"model": "m"},
+    }
 }
 
 

@@ -41,7 +41,7 @@ def ids(rows: int) -> set[str]:
 
 def without_slm(folder: Path, **settings: Any) -> Path:
     """A job file for them without a model."""
-    return write_job(folder / "job.yaml", slms=[], detectors=DETECTORS, block_mib=0.01, **settings)
+    return write_job(folder / "job.yaml", settings, members={"slms": [], "detectors": DETECTORS}, runtime={"block_mib": 0.01})
 
 
 @dataclass

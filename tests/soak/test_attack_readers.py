@@ -62,7 +62,12 @@ def test_attack_readers_beside_runs_that_are_made_and_killed(tmp_path: Path) -> 
     dice = random.Random(5)
     output, stop, log = tmp_path / "out", tmp_path / "stop", tmp_path / "runs.log"
     jobs = [
-        write_job(tmp_path / f"job{i}.yaml", slms=[], detectors=DETECTORS, block_mib=0.05, threshold={"value": tau})
+        write_job(
+            tmp_path / f"job{i}.yaml",
+            members={"slms": [], "detectors": DETECTORS},
+            runtime={"block_mib": 0.05},
+            verdict={"threshold": {"value": tau}},
+        )
         for i, tau in enumerate(TAUS)
     ]
     add_day(tmp_path / "logs", 1)

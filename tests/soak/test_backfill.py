@@ -39,7 +39,7 @@ def logs_of(folder: Path) -> Path:
 
 def job_of(folder: Path) -> Path:
     detectors = [{"name": kind, "kind": kind} for kind in ("entities", "attribution", "novelty")]
-    return write_job(folder / "job.yaml", slms=[], detectors=detectors, block_mib=0.02)
+    return write_job(folder / "job.yaml", members={"slms": [], "detectors": detectors}, runtime={"block_mib": 0.02})
 
 
 def raw_of(output: Path) -> dict[str, Any]:
@@ -156,12 +156,16 @@ def test_no_text_and_no_address_comes_out(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     detectors = [{"name": kind, "kind": kind} for kind in ("entities", "attribution", "novelty")]
     for name, more, banned in (
-        ("drop_text", {"drop_text": True}, ("Zyxwvut", "shop.example", "Staff")),
-        ("redact", {"redact": "hide_soak:hide", "drop_text": {"keep": []}}, ("Zyxwvut", "shop.example", "Staff")),
-        ("redact, with text", {"redact": "hide_soak:hide"}, ("shop.example",)),
+        ("drop_text", {"output": {"drop_text": True}}, ("Zyxwvut", "shop.example", "Staff")),
+        (
+            "redact",
+            {"input": {"redact": "hide_soak:hide"}, "output": {"drop_text": {"keep": []}}},
+            ("Zyxwvut", "shop.example", "Staff"),
+        ),
+        ("redact, with text", {"input": {"redact": "hide_soak:hide"}}, ("shop.example",)),
     ):
         output = tmp_path / name.replace(",", "").replace(" ", "_")
-        job = write_job(tmp_path / "job.yaml", slms=[], detectors=detectors, block_mib=0.05, **more)
+        job = write_job(tmp_path / "job.yaml", more, members={"slms": [], "detectors": detectors}, runtime={"block_mib": 0.05})
         done = here("run", tmp_path / "logs", output, "--config", job)
         assert done.returncode == 0, done.stdout + done.stderr
         held = everything(output)

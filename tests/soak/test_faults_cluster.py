@@ -82,7 +82,11 @@ def cluster(folder: Path, *sizes: int, dashboard: int = 0) -> Iterator[Nodes]:
 def job_file(folder: Path, model: str, low: int, high: int) -> Path:
     replicas = {"min": low, "max": high, "num_cpus": 1}
     slm: dict[str, Any] = {"name": "tiny", "model": model, "engine": "transformers", "dtype": "float32", "threads": 1}
-    return write_job(folder / "job.yaml", slms=[{**slm, "max_model_len": 1024, "replicas": replicas}], block_mib=0.01)
+    return write_job(
+        folder / "job.yaml",
+        members={"slms": [{**slm, "max_model_len": 1024, "replicas": replicas}]},
+        runtime={"block_mib": 0.01},
+    )
 
 
 def committed(output: Path) -> int:

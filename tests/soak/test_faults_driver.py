@@ -137,7 +137,7 @@ def check_killed(slm: dict[str, Any], tmp_path: Path) -> None:
     write_logs(tmp_path / "logs" / "dt=1" / "a.parquet", example_rows(TOTAL // 2))
     write_logs(tmp_path / "logs" / "dt=2" / "a.parquet", example_rows(TOTAL // 2, start=TOTAL))
     output = tmp_path / "out"
-    config = write_job(tmp_path / "job.yaml", slms=[slm], block_mib=0.02)
+    config = write_job(tmp_path / "job.yaml", members={"slms": [slm]}, runtime={"block_mib": 0.02})
     first = start("run", tmp_path / "logs", output, "--config", config, log=tmp_path / "first.log")
     workers = []
     try:

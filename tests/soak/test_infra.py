@@ -34,7 +34,10 @@ def job(tmp_path: Path) -> dict[str, str]:
     """Environment in which the files of infra/ run a small real job: detectors alone, on this machine."""
     write_logs(tmp_path / "logs" / "dt=1" / "a.parquet", example_rows(ROWS))
     kinds = ("entities", "attribution", "novelty")
-    settings = {"slms": [], "detectors": [{"name": kind, "kind": kind} for kind in kinds], "threshold": {"quantile": 0.1}}
+    settings = {
+        "members": {"slms": [], "detectors": [{"name": kind, "kind": kind} for kind in kinds]},
+        "verdict": {"threshold": {"quantile": 0.1}},
+    }
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(settings))
     command = tmp_path / "ragassay"
     command.write_text(f'#!/bin/sh\nPYTHONPATH="{REPO}" exec "{sys.executable}" -m ragassay "$@"\n')

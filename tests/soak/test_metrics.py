@@ -68,7 +68,7 @@ def test_a_cluster_counts_what_the_manifest_says(cluster: tuple[str, str], tiny_
     address, metrics = cluster
     logs = write_logs(tmp_path / "logs.parquet", example_rows(200), row_group_size=50)
     slm = {"name": "tiny", "model": tiny_model, "max_model_len": 1024}
-    config = write_job(tmp_path / "job.yaml", slms=[slm], ray_address=address, block_mib=0.02)
+    config = write_job(tmp_path / "job.yaml", members={"slms": [slm]}, runtime={"ray_address": address, "block_mib": 0.02})
     refused = ragassay("run", logs, tmp_path / "out", "--config", config, env={"RAY_AUTH_MODE": "disabled"})
     fails(refused, "ray.no-cluster")
     done = ragassay("run", logs, tmp_path / "out", "--config", config, env={"RAY_AUTH_MODE": "token"})

@@ -211,7 +211,7 @@ def test_twice_changes_nothing_and_a_new_finalize_what_it_says(tool: Real, tmp_p
         assert again.returncode == 0 and between.count == requests and "0 requests" in again.stdout
         assert tool.read("twice") == first
         with without_ray():
-            finalize_job(job(threshold={"quantile": 0.5}), str(output), Console(quiet=True))
+            finalize_job(job(verdict={"threshold": {"quantile": 0.5}}), str(output), Console(quiet=True))
         newer = expected(tool, output)
         changed = sum(newer[trace][0] != wanted[trace][0] for trace in newer)
         assert changed > 100

@@ -43,7 +43,12 @@ def arrow(first: int, count: int = HALF) -> pa.Table:
 
 
 def job(tmp_path: Path, **settings: Any) -> Path:
-    return write_job(tmp_path / "job.yaml", slms=[], detectors=[NOVELTY], threshold={"quantile": 0.2}, **settings)
+    return write_job(
+        tmp_path / "job.yaml",
+        settings,
+        members={"slms": [], "detectors": [NOVELTY]},
+        verdict={"threshold": {"quantile": 0.2}},
+    )
 
 
 def run(source: Path | str, output: Path, config: Path) -> str:
@@ -302,7 +307,11 @@ def test_written_back_twice_and_after_a_kill(kind: str, tmp_path: Path) -> None:
     lost, twice = len(wanted - set(found)), sum(found.values()) - len(found)
     again = here("table", output, "--to", to, "--config", config)
     assert "0 rows in 0 partition(s) written; 8 hold" in again.stdout and state()[:2] == (version, found)
-    other = write_job(tmp_path / "new.yaml", slms=[], detectors=[NOVELTY], threshold={"value": 0.123})
+    other = write_job(
+        tmp_path / "new.yaml",
+        members={"slms": [], "detectors": [NOVELTY]},
+        verdict={"threshold": {"value": 0.123}},
+    )
     assert here("finalize", output, "--config", other).returncode == 0
     assert "1,200 rows in 8 partition(s) written" in here("table", output, "--to", to, "--config", config).stdout
     _, after, thresholds = state()
@@ -316,12 +325,14 @@ def test_runs_are_told_to_an_openlineage_server(tmp_path: Path, server: Server) 
     """Two nights over a Delta table, and one that fails: each starts, and ends as it did."""
     from deltalake import write_deltalake
 
-    settings = {"openlineage": {"url": server.url, "namespace": "soak"}}
+    settings = {"integrations": {"openlineage": {"url": server.url, "namespace": "soak"}}}
     table, output, config = str(tmp_path / "delta"), tmp_path / "out", job(tmp_path, **settings)
     for first in (0, HALF):
         write_deltalake(table, arrow(first), mode="append")
         run(table, output, config)
-    broken = write_job(tmp_path / "bad.yaml", slms=[], detectors=[{"name": "other", "kind": "novelty"}], **settings)
+    broken = write_job(
+        tmp_path / "bad.yaml", settings, members={"slms": [], "detectors": [{"name": "other", "kind": "novelty"}]}
+    )
     assert here("run", table, output, "--config", broken).returncode == 1
     events = server.events
     assert [event["eventType"] for event in events] == ["START", "COMPLETE", "START", "COMPLETE", "START", "FAIL"]

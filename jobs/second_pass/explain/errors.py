@@ -16,9 +16,10 @@ NO_EXPLANATIONS = Message(
 )
 NO_REASONER = Message(
     "explain.no-reasoner",
-    "the job file names no model that explains: add to it, for example,\nescalation:\n  explainer:\n    model: gpt-4.1-mini\n    engine: {{kind: "
-    "server, base_url: https://api.openai.com/v1, api_key_env: OPENAI_API_KEY}}\nor `escalation: {{explainer: {{model: "
-    "Qwen/Qwen2.5-7B-Instruct, replicas: {{num_gpus: 1}}}}}}` for a pool of vLLM in the same Ray job, and name it with --config",
+    "the job file names no model that explains: add to it, for example,\nescalation:\n  explainer:\n    model: gpt-4.1-mini\n "
+    "   engine: {{kind: server, base_url: https://api.openai.com/v1, api_key_env: OPENAI_API_KEY}}\nor `escalation: "
+    "{{explainer: {{model: Qwen/Qwen2.5-7B-Instruct, replicas: {{num_gpus: 1}}}}}}` for a pool of vLLM in the same Ray job, "
+    "and name it with --config",
 )
 NO_PRICE = Message(
     "explain.no-price",

@@ -14,7 +14,7 @@ from tests.conftest import example_rows
 from tests.jobs.conftest import read_rows
 
 DETECTORS = [{"name": name, "kind": name} for name in ("entities", "attribution", "novelty")]
-ALONE: dict[str, Any] = {"slms": [], "detectors": DETECTORS}
+ALONE: dict[str, Any] = {"members": {"slms": [], "detectors": DETECTORS}}
 
 ODD: dict[str, dict[str, Any]] = {
     "no_response": {"response": None},

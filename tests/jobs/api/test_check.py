@@ -13,6 +13,7 @@ from ragassay.jobs.api.checked import Checked
 from ragassay.jobs.api.in_process import _loaded
 from ragassay.jobs.api.job import detectors_alone
 from ragassay.pipeline.detectors.terms import new_words
+from tests.job_settings import merged
 from tests.jobs.api.conftest import ODD, odd_rows
 from tests.raises import raises
 
@@ -119,16 +120,16 @@ def test_an_engine_stays_for_the_next_answer(tiny_model: str, tmp_path: Any) -> 
     slm = {"name": "tiny", "model": tiny_model, "engine": "transformers", "dtype": "float32", "max_model_len": 512}
     frozen = tmp_path / "frozen.json"
     frozen.write_text('{"tiny": {"mu": 0.0, "sigma": 1.0, "count": 2, "low": -9.0}}')
-    own = {"normalize": {"source": "frozen", "file": str(frozen)}, "threshold": {"value": 0.3}}
-    first = ragassay.check(**FARE, job={"slms": [slm], **own})
+    own = {"verdict": {"normalize": {"source": "frozen", "file": str(frozen)}, "threshold": {"value": 0.3}}}
+    first = ragassay.check(**FARE, job=merged({"members": {"slms": [slm]}}, own))
     (stage,) = _loaded
     assert stage.name == "tiny" and first.sentences[0].passage is None and len(first.sentences) == 2
-    assert ragassay.check(**FARE, job={"slms": [slm], **own}).score == first.score
+    assert ragassay.check(**FARE, job=merged({"members": {"slms": [slm]}}, own)).score == first.score
     assert _loaded == [stage] and _loaded[0] is stage
     with raises("check.missing-field", answer="the answer", fields="'question'"):
         check_answers(_with(slm, own), [{"context": "c", "response": "r"}], None, None, lambda _: None)
     with raises("fit.nothing-to-judge-by"):
-        ragassay.check(**FARE, job={"slms": [slm]})
+        ragassay.check(**FARE, job={"members": {"slms": [slm]}})
     ragassay.check(**FARE, fast=True)
     assert not _loaded
 
@@ -140,15 +141,15 @@ def test_a_model_that_was_mended_is_loaded_anew(tiny_model: str, tmp_path: Path)
     (model / "model.safetensors").write_bytes(b"no weights")
     slm = {"name": "tiny", "model": str(model), "engine": "transformers", "dtype": "float32", "max_model_len": 512}
     (tmp_path / "frozen.json").write_text('{"tiny": {"mu": 0.0, "sigma": 1.0, "count": 2, "low": -9.0}}')
-    own = {"normalize": {"source": "frozen", "file": str(tmp_path / "frozen.json")}, "threshold": {"value": 0.3}}
+    own = {"verdict": {"normalize": {"source": "frozen", "file": str(tmp_path / "frozen.json")}, "threshold": {"value": 0.3}}}
     with raises("model.engine-cannot-load"):
-        ragassay.check(**FARE, job={"slms": [slm], **own})
+        ragassay.check(**FARE, job=merged({"members": {"slms": [slm]}}, own))
     (model / "model.safetensors").write_bytes(weights)
-    assert ragassay.check(**FARE, job={"slms": [slm], **own}).status == "ok"
+    assert ragassay.check(**FARE, job=merged({"members": {"slms": [slm]}}, own)).status == "ok"
     _loaded.clear()
 
 
 def _with(slm: dict[str, Any], own: dict[str, Any]) -> Any:
     from ragassay.jobs.config.job import make_job
 
-    return make_job({"slms": [slm], **own})
+    return make_job(merged({"members": {"slms": [slm]}}, own))

@@ -14,6 +14,7 @@ from ragassay.jobs.config.verdict import DEFAULT_EPSILON, DEFAULT_MEAN, DEFAULT_
 from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.jobs.verdicts.bundled_calibration import bundled_detectors
 from tests.conftest import example_rows
+from tests.job_settings import merged
 from tests.jobs.api.conftest import ALONE, DETECTORS, as_table, odd_rows, ran, same
 from tests.raises import raises, refuses
 
@@ -31,11 +32,20 @@ def calibration_of(job: dict[str, Any], path: Path) -> str:
 @pytest.mark.parametrize(
     "more",
     [
-        {"threshold": {"quantile": 0.3}},
-        {"threshold": {"quantile": 0.3, "of": "history"}, "normalize": {"source": "history"}, "aggregate": {"mean": "min"}},
-        {"threshold": {"value": 0.2}, "aggregate": {"mean": "arithmetic", "positive": "clip"}, "weights": WEIGHTS},
-        {"columns": {"row_id": None}},
-        {"columns": {"question": "asked", "context": "found", "response": "said", "row_id": "row_id"}},
+        {"verdict": {"threshold": {"quantile": 0.3}}},
+        {
+            "verdict": {
+                "threshold": {"quantile": 0.3, "of": "history"},
+                "normalize": {"source": "history"},
+                "aggregate": {"mean": "min"},
+            }
+        },
+        {
+            "verdict": {"threshold": {"value": 0.2}, "aggregate": {"mean": "arithmetic", "positive": "clip"}},
+            "members": {"weights": WEIGHTS},
+        },
+        {"input": {"columns": {"row_id": None}}},
+        {"input": {"columns": {"question": "asked", "context": "found", "response": "said", "row_id": "row_id"}}},
     ],
 )
 def test_a_table_is_judged_as_a_run_judges_it(more: dict[str, Any], tmp_path: Path) -> None:
@@ -52,7 +62,7 @@ def test_a_table_is_judged_as_a_run_judges_it(more: dict[str, Any], tmp_path: Pa
 
 
 def test_a_calibration_counts_in_both(tmp_path: Path) -> None:
-    job = {**ALONE, "calibration": calibration_of(ALONE, tmp_path / "calibration.json")}
+    job = merged(ALONE, {"verdict": {"calibration": calibration_of(ALONE, tmp_path / "calibration.json")}})
     table = as_table(odd_rows())
     _, theirs = ran(tmp_path / "run", table, job)
     same(ragassay.judge(table, job).to_pylist(), theirs)
@@ -60,7 +70,7 @@ def test_a_calibration_counts_in_both(tmp_path: Path) -> None:
 
 
 def test_an_answer_is_judged_like_an_output(tmp_path: Path) -> None:
-    output, theirs = ran(tmp_path / "run", as_table(odd_rows()), {**ALONE, "threshold": {"quantile": 0.3}})
+    output, theirs = ran(tmp_path / "run", as_table(odd_rows()), merged(ALONE, {"verdict": {"threshold": {"quantile": 0.3}}}))
     for answer, row in zip(odd_rows(), theirs, strict=True):
         texts = {name: answer[name] for name in ("question", "context", "response")}
         found = ragassay.check(**texts, like=str(output))
@@ -72,7 +82,7 @@ def test_an_answer_is_judged_by_a_calibration_as_in_a_run_over_it_alone(tmp_path
     path = calibration_of(ALONE, tmp_path / "calibration.json")
     for number, answer in enumerate([*example_rows(3), {**odd_rows()[-1], "tenant": "t"}]):
         row = {**answer, "row_id": "a"}
-        _, theirs = ran(tmp_path / str(number), as_table([row]), {**ALONE, "calibration": path})
+        _, theirs = ran(tmp_path / str(number), as_table([row]), merged(ALONE, {"verdict": {"calibration": path}}))
         texts = {name: answer[name] for name in ("question", "context", "response")}
         found = ragassay.check(**texts, job=ALONE, calibration=path)
         same([found.row], theirs, ("run_id", "row_key", "row_id", "tenant"))
@@ -84,7 +94,7 @@ def test_an_answer_is_judged_by_a_calibration_as_in_a_run_over_it_alone(tmp_path
 
 def test_the_frequencies_of_an_output_count_beside_a_calibration(tmp_path: Path) -> None:
     path = calibration_of(ALONE, tmp_path / "calibration.json")
-    output, theirs = ran(tmp_path / "run", as_table(odd_rows()), {**ALONE, "calibration": path})
+    output, theirs = ran(tmp_path / "run", as_table(odd_rows()), merged(ALONE, {"verdict": {"calibration": path}}))
     answer = {name: odd_rows()[0][name] for name in ("question", "context", "response")}
     assert ragassay.check(**answer, like=str(output), calibration=path).score == pytest.approx(theirs[0]["score"])
     assert ragassay.check(**answer, job=ALONE, calibration=path).score != pytest.approx(theirs[0]["score"])
@@ -97,7 +107,7 @@ def test_the_frequencies_of_an_output_count_beside_a_calibration(tmp_path: Path)
 def test_the_bundled_statistics_are_of_the_three_detectors() -> None:
     job = detectors_alone()
     found = bundled_detectors()
-    assert {name: member.value for name, member in found.members.items()} == job.values
+    assert {name: member.value for name, member in found.members.items()} == job.members.values
     assert (found.mean, found.positive, found.epsilon) == (DEFAULT_MEAN, DEFAULT_POSITIVE, DEFAULT_EPSILON)
     assert sum(found.rows.values()) > 2000 and found.probability is not None
 
@@ -105,16 +115,16 @@ def test_the_bundled_statistics_are_of_the_three_detectors() -> None:
 def test_who_cannot_be_judged_alone_is_told_the_way_out(tmp_path: Path) -> None:
     answer: dict[str, Any] = {"question": "When?", "context": ["The shop opens."], "response": "The shop closes."}
     with raises("fit.nothing-to-judge-by"):
-        ragassay.check(**answer, job={**ALONE, "threshold": {"quantile": 0.1}})
+        ragassay.check(**answer, job=merged(ALONE, {"verdict": {"threshold": {"quantile": 0.1}}}))
     with raises("fit.nothing-to-judge-by"):
-        ragassay.check(**answer, job={"slms": [], "detectors": DETECTORS[:1]})
+        ragassay.check(**answer, job={"members": {"slms": [], "detectors": DETECTORS[:1]}})
     with raises("judge.fast-and-job"):
         ragassay.check(**answer, job=ALONE, fast=True)
     with raises("output.missing"):
         ragassay.check(**answer, like=str(tmp_path / "none"), fast=True)
     with raises("calibration.missing"):
         ragassay.check(**answer, calibration=str(tmp_path / "none.json"), fast=True)
-    output, _ = ran(tmp_path / "run", as_table(odd_rows()), {**ALONE, "detectors": DETECTORS[1:]})
+    output, _ = ran(tmp_path / "run", as_table(odd_rows()), merged(ALONE, {"members": {"detectors": DETECTORS[1:]}}))
     with raises("judge.other-scores"):
         ragassay.check(**answer, like=str(output), fast=True)
     assert ragassay.check(**answer, like=str(output)).status == "ok"  # the output says what its members are
@@ -124,8 +134,10 @@ def test_who_cannot_be_judged_alone_is_told_the_way_out(tmp_path: Path) -> None:
 
 
 def test_frozen_statistics_are_enough(tmp_path: Path) -> None:
-    output, theirs = ran(tmp_path / "run", as_table(odd_rows()), {**ALONE, "threshold": {"value": 0.5}})
-    frozen = {"normalize": {"source": "frozen", "file": str(output / "manifest.json")}, "threshold": {"value": 0.5}}
+    output, theirs = ran(tmp_path / "run", as_table(odd_rows()), merged(ALONE, {"verdict": {"threshold": {"value": 0.5}}}))
+    frozen = {
+        "verdict": {"normalize": {"source": "frozen", "file": str(output / "manifest.json")}, "threshold": {"value": 0.5}}
+    }
     answer = {name: odd_rows()[0][name] for name in ("question", "context", "response")}
     found = ragassay.check(**answer, job={**ALONE, **frozen}, like=str(output))
     assert found.score == pytest.approx(theirs[0]["score"]) and found.verdict == theirs[0]["verdict"]

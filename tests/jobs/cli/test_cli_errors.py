@@ -73,18 +73,23 @@ def test_doubled_ids(tmp_path: Path) -> None:
     ],
 )
 def test_unknown_model_and_labels(tmp_path: Path, logs: Path, slm: str, code: str, named: str) -> None:
-    assert named in fails(code, "run", logs, tmp_path / "out", "--config", job(tmp_path, f"slms: [{slm}]"))
+    assert named in fails(code, "run", logs, tmp_path / "out", "--config", job(tmp_path, f"members: {{slms: [{slm}]}}"))
 
 
 def test_broken_gguf(tmp_path: Path, logs: Path) -> None:
     (tmp_path / "m.gguf").write_bytes(b"GGUF but no more")
-    config = job(tmp_path, f"slms: [{{name: m, model: {tmp_path}/m.gguf}}]")
+    config = job(tmp_path, f"members: {{slms: [{{name: m, model: {tmp_path}/m.gguf}}]}}")
     assert "m.gguf" in fails("model.unreadable-gguf", "run", logs, tmp_path / "out", "--config", config)
 
 
 def test_unknown_splitter(tmp_path: Path, logs: Path) -> None:
     assert "'xx_no'" in fails(
-        "config.splitter-not-installed", "run", logs, tmp_path / "out", "--config", job(tmp_path, "splitter: {name: xx_no}")
+        "config.splitter-not-installed",
+        "run",
+        logs,
+        tmp_path / "out",
+        "--config",
+        job(tmp_path, "splitting: {pipeline: xx_no}"),
     )
 
 
@@ -101,7 +106,7 @@ def test_bad_job_file(tmp_path: Path, logs: Path) -> None:
 
 
 def test_too_many_gpus(tmp_path: Path, logs: Path) -> None:
-    config = job(tmp_path, "slms: [{name: m, replicas: {num_gpus: 3}}]")
+    config = job(tmp_path, "members: {slms: [{name: m, replicas: {num_gpus: 3}}]}")
     fails("ray.too-few-resources", "run", logs, tmp_path / "out", "--config", config)
 
 

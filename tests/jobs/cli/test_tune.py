@@ -68,7 +68,9 @@ def test_an_slm_of_a_job_file_is_trained_under_its_own_prompt(logs: Path, tiny_m
     prompt = "{% for p in context %}{{ p }}{% endfor %} {{ question }} {{ sentence }} Right?"
     job = tmp_path / "job.yaml"
     job.write_text(
-        json.dumps({"slms": [{"name": "one"}, {"name": "two", "model": tiny_model, "prompt": prompt, "chat": False}]})
+        json.dumps(
+            {"members": {"slms": [{"name": "one"}, {"name": "two", "model": tiny_model, "prompt": prompt, "chat": False}]}}
+        )
     )
     out = tmp_path / "adapter"
     assert tune(logs, "--config", job, "--slm", "two", "--out", out, *SHORT)[0] == 0

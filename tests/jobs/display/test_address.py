@@ -56,5 +56,5 @@ def test_a_server_is_scheme_host_and_port() -> None:
             server_of(wrong)
         assert found.value.type == "config.server-address" and "secret" not in str(found.value)
     with pytest.raises(ConfigError) as error:
-        make_job({"openlineage": {"url": "ftp://u:secret@h"}})
+        make_job({"integrations": {"openlineage": {"url": "ftp://u:secret@h"}}})
     assert "secret" not in str(error.value)

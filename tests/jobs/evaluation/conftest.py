@@ -15,6 +15,7 @@ from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.run import finalize_job
 from ragassay.schemas.columns import raw_schema
 from ragassay.schemas.manifest import SCORED, InputFile, Manifest
+from tests.job_settings import merged
 from tests.without_ray import without_ray
 
 PASSTHROUGH = pa.schema(
@@ -34,7 +35,8 @@ MIXED = {"correct": [True, True], "partial": [True, False], "wrong": [False, Fal
 
 
 def job(**more: Any) -> Job:
-    return make_job({"slms": [{"name": "a"}, {"name": "b"}], "threshold": {"quantile": 0.3}, **more})
+    base = {"members": {"slms": [{"name": "a"}, {"name": "b"}]}, "verdict": {"threshold": {"quantile": 0.3}}}
+    return make_job(merged(base, more))
 
 
 def raw_row(key: int, item: int, label: str, rng: np.random.Generator) -> dict[str, Any]:
@@ -73,7 +75,7 @@ def write_output(folder: Path, rows_of_days: dict[str, list[dict[str, Any]]], se
         path.parent.mkdir(parents=True)
         pq.write_table(pa.Table.from_pylist(keyed, schema=raw_schema(PASSTHROUGH)), path)
         files[number] = InputFile(f"{day}/in.parquet", f"/logs/{day}/in.parquet", 1, len(rows), hive_path(day), SCORED)
-    detectors = {detector.name: {"kind": detector.kind} for detector in settings.detectors}
+    detectors = {detector.name: {"kind": detector.kind} for detector in settings.members.detectors}
     (folder / "manifest.json").write_text(Manifest({"slms": {"a": 1}, "detectors": detectors}, files, {}, []).to_json())
     with without_ray():
         finalize_job(settings, str(folder), Console(quiet=True))

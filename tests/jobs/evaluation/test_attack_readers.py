@@ -52,7 +52,7 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 def finalize(output: Path, quantile: float) -> None:
     """A whole run of `finalize`, while a reader reads."""
     with without_ray():
-        finalize_job(job(threshold={"quantile": quantile}), str(output), Console(quiet=True))
+        finalize_job(job(verdict={"threshold": {"quantile": quantile}}), str(output), Console(quiet=True))
 
 
 def thresholds(folder: Folder, between: Callable[[], None] = lambda: None) -> list[float]:

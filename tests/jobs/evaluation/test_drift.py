@@ -28,7 +28,7 @@ def night(seed: int, *, shift: float = 0, mass: float = 0.9, failed: int = 0, se
 def check(tonight: PartitionStats, flagged: int = 10, **settings: Any) -> dict[str, bool]:
     stats = {f"dt={d}": night(d) for d in range(1, 6)} | {"dt=6": tonight}
     finalized = {f"dt={d}": Verdicts("r", 100, 10) for d in range(1, 6)} | {"dt=6": Verdicts("r", 100, flagged)}
-    found = check_drift(job(**settings), Manifest(finalized=finalized), stats)
+    found = check_drift(job(**settings).verdict, Manifest(finalized=finalized), stats)
     assert found.tonight == ["dt=6"] and found.note is None
     return {shift.what: shift.drifted for shift in found.shifts}
 
@@ -56,35 +56,35 @@ def test_rows_that_lost_their_score_in_finalize_count_as_errors() -> None:
     """The statistics are of `raw/`, where the row had one."""
     stats = {"dt=1": night(1), "dt=2": night(2)}
     finalized = {"dt=1": Verdicts("r", 100, 10), "dt=2": Verdicts("r", 90, 9)}
-    found = check_drift(job(), Manifest(finalized=finalized), stats)
+    found = check_drift(job().verdict, Manifest(finalized=finalized), stats)
     assert [(shift.what, round(shift.distance, 6)) for shift in found.drifted] == [("error_rate", 0.1)]
 
 
 def test_thresholds_come_from_the_job() -> None:
-    assert not any(check(night(9), 25, drift={"flagged": 0.2}).values())
+    assert not any(check(night(9), 25, verdict={"drift": {"flagged": 0.2}}).values())
 
 
 def test_fewer_failures_are_no_drift() -> None:
     stats = {f"dt={d}": night(d, failed=20) for d in range(1, 6)} | {"dt=6": night(9)}
-    found = check_drift(job(), Manifest(), stats)
+    found = check_drift(job().verdict, Manifest(), stats)
     assert not found.drifted and "flagged" not in {shift.what for shift in found.shifts}
 
 
 def test_too_little_to_compare_is_said() -> None:
-    assert "no partition before" in (check_drift(job(), Manifest(), {"dt=1": night(1)}).note or "")
-    few = check_drift(job(), Manifest(), {"dt=1": night(1), "dt=2": night(2, sentences=20)})
+    assert "no partition before" in (check_drift(job().verdict, Manifest(), {"dt=1": night(1)}).note or "")
+    few = check_drift(job().verdict, Manifest(), {"dt=1": night(1), "dt=2": night(2, sentences=20)})
     assert "20 sentences are too few" in (few.note or "") and not few.shifts
 
 
 def test_a_night_that_failed_whole_is_drift() -> None:
     dead = PartitionStats("", {"a": moments_of([])}, {"a": "log_odds"}, {"a": moments_of([])}, {"no_context": 50}, 0, [])
-    found = check_drift(job(), Manifest(), {"dt=1": night(1), "dt=2": dead})
+    found = check_drift(job().verdict, Manifest(), {"dt=1": night(1), "dt=2": dead})
     assert [shift.what for shift in found.drifted] == ["error_rate"] and found.note is None
 
 
 def test_tonight_is_all_folders_of_the_last_night_in_the_order_of_numbers() -> None:
     stats = {f"month={m}/tn={t}": night(m) for m in (9, 10, 2) for t in "ab"}
-    found = check_drift(job(), Manifest(), stats)
+    found = check_drift(job().verdict, Manifest(), stats)
     assert found.tonight == ["month=10/tn=a", "month=10/tn=b"]
     assert found.history == ["month=2/tn=a", "month=2/tn=b", "month=9/tn=a", "month=9/tn=b"]
 
@@ -99,13 +99,13 @@ def test_history_goes_back_by_nights_not_by_folders() -> None:
 def test_on_the_command_line(scored_once: Path) -> None:
     folder = open_folder(str(scored_once))
     manifest = read_manifest(folder)
-    assert not check_drift(job(), manifest, stats_of(folder, member_values_of(manifest))).drifted
+    assert not check_drift(job().verdict, manifest, stats_of(folder, member_values_of(manifest))).drifted
     done = here("drift", scored_once, "--fail-on-drift")
     assert done.returncode == 0 and "dt=2026-11-07 against 5 partition(s) before, from dt=2026-11-02" in done.stdout
 
 
 def test_drift_sets_the_exit_code(scored_once: Path, tmp_path: Path) -> None:
-    (tmp_path / "job.yaml").write_text("drift: {ks: 0.0001}\n")
+    (tmp_path / "job.yaml").write_text("verdict: {drift: {ks: 0.0001}}\n")
     done = here("drift", scored_once, "--config", tmp_path / "job.yaml", "--fail-on-drift")
     assert done.returncode == 3 and "drifted" in done.stdout
     assert here("drift", scored_once, "--config", tmp_path / "job.yaml").returncode == 0

@@ -159,7 +159,7 @@ def test_an_output_without_verdicts_says_so(scored: Path) -> None:
 def test_a_served_judge_is_a_line_of_the_table_and_is_not_paid_twice(scored: Path, serve: Serve) -> None:
     server = serve(lambda body: completion({"Yes": 0.9} if "by correct" in str(body) else {"Perhaps": 0.9, "No": 0.1}))
     config = scored.parent / "job.yaml"
-    config.write_text(f"judge: {{name: big, base_url: '{server.url}', model: m}}\n")
+    config.write_text(f"evaluation: {{reference: {{name: big, base_url: '{server.url}', model: m}}}}\n")
     for _ in range(2):
         done = here("evaluate", scored, "--label", "label", "--config", config, "--resamples", "0")
         assert done.returncode == 0, done.stderr

@@ -14,11 +14,15 @@ from typer.testing import CliRunner
 from ragassay.jobs.cli.main import app
 from ragassay.jobs.config.job import Job, make_job
 from ragassay.jobs.run import finalize_job
+from tests.job_settings import merged
 from tests.jobs.conftest import manifest, read_rows
 from tests.jobs.evaluation.conftest import MIXED, job, raw_row, write_output
 
-DETECTOR_JOB = {"slms": [{"name": "a"}], "detectors": [{"name": "words", "kind": "novelty"}], "threshold": {"quantile": 0.3}}
-ONLY_WORDS = {**DETECTOR_JOB, "slms": []}
+DETECTOR_JOB = {
+    "members": {"slms": [{"name": "a"}], "detectors": [{"name": "words", "kind": "novelty"}]},
+    "verdict": {"threshold": {"quantile": 0.3}},
+}
+ONLY_WORDS = merged(DETECTOR_JOB, {"members": {"slms": []}})
 
 Rows = list[dict[str, Any]]
 
@@ -123,7 +127,7 @@ ODD: dict[str, dict[str, Rows]] = {
 }
 
 
-SETTINGS = (job(), job(threshold={"quantile": 0}), job(aggregate={"positive": "cdf"}))
+SETTINGS = (job(), job(verdict={"threshold": {"quantile": 0}}), job(verdict={"aggregate": {"positive": "cdf"}}))
 
 
 @pytest.mark.parametrize(("name", "settings"), list(zip(ODD, itertools.cycle(SETTINGS), strict=False)))

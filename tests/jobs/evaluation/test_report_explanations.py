@@ -53,7 +53,7 @@ def plain_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     days = {
         night: [row | {"row_id": f"n{number}r{i}"} for i, row in enumerate(raw_rows())] for number, night in enumerate(NIGHTS)
     }
-    return write_output(tmp_path_factory.mktemp("explained") / "out", days, job(threshold={"value": 0.5}))
+    return write_output(tmp_path_factory.mktemp("explained") / "out", days, job(verdict={"threshold": {"value": 0.5}}))
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def test_explanations_of_what_is_flagged_no_longer_are_not_shown(plain: Path) ->
 
 
 def test_an_output_without_days(tmp_path: Path) -> None:
-    output = write_output(tmp_path / "out", {"": list(raw_rows())}, job(threshold={"value": 0.5}))
+    output = write_output(tmp_path / "out", {"": list(raw_rows())}, job(verdict={"threshold": {"value": 0.5}}))
     path = output / "explanations" / "strategy=categorized" / "part-0.parquet"
     path.parent.mkdir(parents=True)
     row = {"row_key": 2, "row_id": "r2", "strategy": "", "model": "m", "explanations": [said("So.")], "run_id": "x"}

@@ -22,7 +22,7 @@ from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import here, ragassay, write_job
 from tests.raises import fails
 
-UNTUNED = make_job({"slms": [{"name": "smollm2"}]})
+UNTUNED = make_job({"members": {"slms": [{"name": "smollm2"}]}})
 
 
 def rows_of(tables: list[pa.Table]) -> list[int]:
@@ -30,7 +30,7 @@ def rows_of(tables: list[pa.Table]) -> list[int]:
 
 
 def split_all(job: Job, tables: list[pa.Table]) -> list[pa.Table]:
-    return [Split((job.splitter.name, job.splitter.language), True)(table) for table in tables]
+    return [Split((job.splitting.pipeline, job.splitting.language), True)(table) for table in tables]
 
 
 def test_a_small_log_is_looked_at_whole(tmp_path: Path) -> None:
@@ -86,10 +86,12 @@ def test_the_sample_is_the_same_every_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", [{}, {"num_gpus": 1}])
 def test_blocks_are_the_engines(model: dict[str, Any]) -> None:
-    (slm,) = make_job({"slms": [{"name": "m", "replicas": model}]}).slms
+    (slm,) = make_job({"members": {"slms": [{"name": "m", "replicas": model}]}}).members.slms
     assert slm.cache_block == (16 if model else 32)
     others: list[dict[str, Any]] = [{"engine": "transformers"}, {"block_size": 64}]
-    padded, large = make_job({"slms": [{"name": f"m{i}", "replicas": model, **other} for i, other in enumerate(others)]}).slms
+    padded, large = make_job(
+        {"members": {"slms": [{"name": f"m{i}", "replicas": model, **other} for i, other in enumerate(others)]}}
+    ).members.slms
     assert padded.cache_block == 0 and large.cache_block == 64
 
 
@@ -109,7 +111,9 @@ def test_repeated_rows_and_shared_contexts_cost_what_they_cost(tmp_path: Path) -
 
 def test_tokens_of_uncertainty_are_those_that_are_then_read(tiny_model: str, tmp_path: Path) -> None:
     write_logs(tmp_path / "a.parquet", example_rows(12))
-    job = make_job({"uncertainty": [{"name": n, "model": tiny_model, "score": n} for n in ("attenhscore", "entropy")]})
+    job = make_job(
+        {"members": {"uncertainty": [{"name": n, "model": tiny_model, "score": n} for n in ("attenhscore", "entropy")]}}
+    )
     tables = split_all(job, read_sample(find_logs(str(tmp_path)), Columns(), 100))
     (counted,) = count_stretches(job, tables)
     (stage,) = uncertainty_stages(job)
@@ -126,7 +130,7 @@ def test_rows_that_can_not_be_scored_are_told(tmp_path: Path) -> None:
     rows[0]["context"] = None
     rows[1]["question"] = "word " * 600
     write_logs(tmp_path / "a.parquet", rows)
-    job = make_job({"slms": [{"name": "m", "max_model_len": 512}]})
+    job = make_job({"members": {"slms": [{"name": "m", "max_model_len": 512}]}})
     logs = find_logs(str(tmp_path))
     whole, *_ = forecast_run(job, logs, count_stretches(job, split_all(job, read_sample(logs, Columns(), 100))), {})
     assert any("12.5%" in note and "no_context" in note for note in whole.notes)
@@ -156,7 +160,7 @@ def test_a_sample_is_extrapolated_by_rows_with_an_interval() -> None:
 
 def timed(rate: float) -> tuple[Job, list[Forecast]]:
     """Ten files of ten rows, for two SLMs that are tried, and 2 CPUs."""
-    job = make_job({"slms": [{"name": "a"}, {"name": "b", "replicas": {"max": 2}}]})
+    job = make_job({"members": {"slms": [{"name": "a"}, {"name": "b", "replicas": {"max": 2}}]}})
     asked = Asked(prompts=300, tokens=20_000, computed=10_000)
     part = Counted(rows=100, sentences=300, asked={"a": asked, "b": asked})
     trials = {"a": Trial(30.0, rate, 1), "b": Trial(20.0, rate, 2)}
@@ -208,6 +212,6 @@ def test_the_command_without_an_engine(tmp_path: Path) -> None:
     done = here(*command, "--gpu-price", "2.5")
     assert done.returncode == 0, done.stderr
     assert "40 rows in 1 files" in done.stdout and "time on 8 GPUs" in done.stdout and "in GPU hours" in done.stdout
-    config = write_job(tmp_path / "job.yaml", slms=[], detectors=[{"name": "novelty", "kind": "novelty"}])
+    config = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
     done = ragassay("plan", tmp_path / "a.parquet", "--config", config)
     assert done.returncode == 0 and "time here" in done.stdout and "tokens" not in done.stdout

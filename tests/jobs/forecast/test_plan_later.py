@@ -19,27 +19,36 @@ from ragassay.pipeline.rows import good_rows
 from ragassay.pipeline.slm.served import prompt_of
 from ragassay.pipeline.stages.split import Split
 from tests.conftest import example_rows, write_logs
+from tests.job_settings import merged
 from tests.jobs.conftest import here, write_job
 
 SERVED = {"model": "large", "engine": {"kind": "server", "base_url": "http://127.0.0.1:9/v1"}}
 PRICE = {"input": 2.0, "output": 8.0}
 PRICED = {**SERVED, "price": PRICE}
-DETECTORS: dict[str, Any] = {"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]}
+DETECTORS: dict[str, Any] = {"members": {"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]}}
 
 
 def job_of(reasoner: dict[str, Any] | None = None, **other: Any) -> Job:
-    return make_job({**DETECTORS, "threshold": {"quantile": 0.2}, "explain": reasoner or PRICED, **other})
+    return make_job(
+        merged(
+            DETECTORS,
+            {"verdict": {"threshold": {"quantile": 0.2}}, "escalation": {"explainer": reasoner or PRICED}},
+            other,
+        )
+    )
 
 
 def cascade(**section: Any) -> Job:
-    return make_job({**DETECTORS, "escalate": {"to": {"name": "judge", **SERVED}, "share": 0.4, "price": PRICE, **section}})
+    return make_job(
+        merged(DETECTORS, {"escalation": {"judge": {"name": "judge", **SERVED}, "share": 0.4, "price": PRICE, **section}})
+    )
 
 
 def sampled(folder: Path, rows: list[dict[str, Any]], job: Job, sample: int = 1_000) -> list[pa.Table]:
     """The rows of a new log that `plan` looks at, split."""
     write_logs(folder / "a.parquet", rows)
     tables = read_sample(find_logs(str(folder)), Columns(), sample)
-    return [Split((job.splitter.name, job.splitter.language), job.question_needed)(table) for table in tables]
+    return [Split((job.splitting.pipeline, job.splitting.language), job.members.need_question)(table) for table in tables]
 
 
 def forecasts_of(
@@ -57,10 +66,17 @@ def later(folder: Path, rows: list[dict[str, Any]], job: Job, sample: int = 1_00
 
 def test_what_explaining_asks_is_the_chats_about_the_sentences(tmp_path: Path) -> None:
     job = job_of()
-    assert job.explain is not None
+    assert job.escalation.explainer is not None
     whole, told, thousand = forecasts_of(tmp_path, example_rows(7), job)
     chats = [
-        chat_of(job.explain.strategy, job.explain.categories, row.context, row.question, row.response, sentence)
+        chat_of(
+            job.escalation.explainer.strategy,
+            job.escalation.explainer.categories,
+            row.context,
+            row.question,
+            row.response,
+            sentence,
+        )
         for table in sampled(tmp_path, example_rows(7), job)
         for row in good_rows(table)[1]
         for sentence in row.sentences
@@ -69,7 +85,7 @@ def test_what_explaining_asks_is_the_chats_about_the_sentences(tmp_path: Path) -
     asked = thousand.asked
     assert asked.tokens == pytest.approx(1000 * about_tokens(chats) / len(chats)) and asked.prompts == pytest.approx(1000)
     assert asked.answers == pytest.approx(1000 * USUAL_ANSWER)
-    assert asked.most_answers == pytest.approx(1000 * job.explain.max_tokens)
+    assert asked.most_answers == pytest.approx(1000 * job.escalation.explainer.max_tokens)
     assert thousand.dollars == pytest.approx(
         ((2 * asked.tokens + 8 * asked.answers) / 1e6, (2 * asked.tokens + 8 * asked.most_answers) / 1e6)
     )
@@ -79,8 +95,8 @@ def test_what_a_cascade_asks_is_the_judges_prompts_of_the_share(tmp_path: Path) 
     job = cascade()
     told = later(tmp_path, example_rows(12), job)
     (table,) = sampled(tmp_path, example_rows(12), job)
-    assert job.escalate is not None
-    prompts = [prompt_of(job.escalate.to, row, text) for row in good_rows(table)[1] for text in row.sentences]
+    assert job.escalation.policy is not None
+    prompts = [prompt_of(job.escalation.policy.judge, row, text) for row in good_rows(table)[1] for text in row.sentences]
     tokens = about_tokens([[{"role": "user", "content": prompt}] for prompt in prompts])
     assert (told.rows, told.sentences, told.asked.prompts) == pytest.approx((4.8, 0.4 * len(prompts), 0.4 * len(prompts)))
     assert told.asked.tokens == pytest.approx(0.4 * tokens)
@@ -116,15 +132,20 @@ def test_no_answer_is_longer_than_it_may_be(tmp_path: Path) -> None:
 
 def test_a_quantile_tells_how_much_will_be_flagged_and_a_value_does_not(tmp_path: Path) -> None:
     for threshold, sentences in (({"quantile": 0.07}, [17.5, 1000]), ({"value": 0.4}, [12.5, 50, 125, 1000])):
-        _, *told = forecasts_of(tmp_path, example_rows(100), job_of(threshold=threshold))
+        _, *told = forecasts_of(tmp_path, example_rows(100), job_of(verdict={"threshold": threshold}))
         assert [part.sentences for part in told] == pytest.approx(sentences)
     # The threshold that nobody set is a quantile; for the default members the bundled calibration takes its place.
-    jobs: list[dict[str, Any]] = [{}, {"threshold": {"quantile": 0.2}}, DETECTORS, {**DETECTORS, "calibration": "cal.json"}]
+    jobs: list[dict[str, Any]] = [
+        {},
+        {"verdict": {"threshold": {"quantile": 0.2}}},
+        DETECTORS,
+        merged(DETECTORS, {"verdict": {"calibration": "cal.json"}}),
+    ]
     assert [flagged_share(make_job(job)) for job in jobs] == [None, 0.2, 0.2, None]
 
 
 def test_a_local_judge_takes_the_time_that_its_engine_took(tmp_path: Path, embedded: str) -> None:
-    job = cascade(to={"name": "judge", "replicas": {"max": 2}}, price=None)
+    job = cascade(judge={"name": "judge", "replicas": {"max": 2}}, price=None)
     (_, told), (_, tried) = (
         forecasts_of(tmp_path, example_rows(12), job, trials=trials) for trials in ({}, {"judge": Trial(20.0, 100.0, 2)})
     )
@@ -140,9 +161,9 @@ def test_a_dynamic_share_is_said_to_be_a_guess(tmp_path: Path) -> None:
 
 def test_the_command_prints_it_where_the_job_has_it(tmp_path: Path) -> None:
     write_logs(tmp_path / "a.parquet", example_rows(40))
-    common = {**DETECTORS, "threshold": {"quantile": 0.2}}
+    common = merged(DETECTORS, {"verdict": {"threshold": {"quantile": 0.2}}})
     section = {"to": {"name": "judge", **SERVED}, "share": 0.25, "price": PRICE}
-    for sections in ({"explain": PRICED, "escalate": section}, {}):
+    for sections in ({"escalation": {"explainer": PRICED, **section}}, {}):
         config = write_job(tmp_path / "job.yaml", **common, **sections)
         done = here("plan", tmp_path / "a.parquet", "--config", config, "--seconds", "0")
         assert done.returncode == 0, done.stderr

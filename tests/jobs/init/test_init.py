@@ -15,7 +15,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.config.input import Columns
+from ragassay.jobs.config.input import Columns, InputConfig
 from ragassay.jobs.config.job import Job, load_job, make_job
 from ragassay.jobs.config.job_text import parse
 from ragassay.jobs.init.choices import Choice, choose_columns
@@ -114,7 +114,7 @@ def handbook() -> Findings:
 def test_any_name_comes_back_from_yaml_and_breaks_no_comment(name: str) -> None:
     choice = Choice("question", name, [f"{show(name)} is what was found"], [f"{show(name)} {show(name)}"])
     found = replace(handbook(), choices=[choice], key=name, slices=[name], labels={name: False}, doubts=[f"{show(name)} too"])
-    assert parse(render_job(found, SMALL)) == {"columns": {"question": name}}
+    assert parse(render_job(found, SMALL)) == {"input": {"columns": {"question": name}}}
 
 
 def test_renamed_logs(tmp_path: Path) -> None:
@@ -123,8 +123,10 @@ def test_renamed_logs(tmp_path: Path) -> None:
         for i, row in enumerate(renamed({"question": "User Query", "context": "retrieved.docs", "response": "LLMAnswer"}))
     ]
     said_, job = started(tmp_path, rows)
-    assert job.columns == Columns(question="User Query", context="retrieved.docs", response="LLMAnswer", row_id="Request ID")
-    assert job == Job(columns=job.columns)  # nothing else is set
+    assert job.input.columns == Columns(
+        question="User Query", context="retrieved.docs", response="LLMAnswer", row_id="Request ID"
+    )
+    assert job == Job(input=InputConfig(columns=job.input.columns))  # nothing else is set
     assert "slices     `tenant`" in said_ and "labels     `is_hallucinated`" in said_
     assert "the context has 90% of the response's words" in said_
     (command,) = (line for line in said_.splitlines() if line.startswith("what it takes"))
@@ -139,7 +141,7 @@ def test_renamed_logs(tmp_path: Path) -> None:
 
 def test_names_that_say_nothing_are_told_by_what_stands_in_them(tmp_path: Path) -> None:
     told, job = started(tmp_path, renamed({"question": "frage", "context": "quellen", "response": "text"}, ort="Ulm"))
-    assert (job.columns.question, job.columns.context, job.columns.response) == ("frage", "quellen", "text")
+    assert (job.input.columns.question, job.input.columns.context, job.input.columns.response) == ("frage", "quellen", "text")
     assert told.count("its name does not say that it is the") == 3
     assert "IN DOUBT: its name does not say" in (tmp_path / "job.yaml").read_text()
 
@@ -147,7 +149,7 @@ def test_names_that_say_nothing_are_told_by_what_stands_in_them(tmp_path: Path) 
 def test_several_that_could_be_it_are_named(tmp_path: Path) -> None:
     rows = [{**row, "answer": "Something else was said here.", "query": row["question"]} for row in ROWS]
     told, job = started(tmp_path, rows)
-    assert (job.columns.question, job.columns.response) == ("question", "response")
+    assert (job.input.columns.question, job.input.columns.response) == ("question", "response")
     assert "could be `answer` too" in told and "could be `query` too" in told
 
 
@@ -168,25 +170,27 @@ def test_ids_have_to_be_unique_in_all_files(tmp_path: Path) -> None:
 def test_without_a_question_detectors_judge(tmp_path: Path) -> None:
     rows = [{"evidence": row["context"], "claim": row["response"]} for row in ROWS]
     told, job = started(tmp_path, rows)
-    assert (job.columns.context, job.columns.response) == ("evidence", "claim")
+    assert (job.input.columns.context, job.input.columns.response) == ("evidence", "claim")
     assert (
-        not job.slms and [d.name for d in job.detectors] == ["entities", "attribution", "novelty"] and not job.question_needed
+        not job.members.slms
+        and [d.name for d in job.members.detectors] == ["entities", "attribution", "novelty"]
+        and not job.members.need_question
     )
     assert "detectors alone" in told
     _, blank = started(tmp_path / "blank", [{**row, "query": " "} for row in rows])
-    assert blank.columns.question == "query" and not blank.slms
+    assert blank.input.columns.question == "query" and not blank.members.slms
 
 
 def test_contexts_as_json_and_as_structs(tmp_path: Path) -> None:
     told, job = started(tmp_path, [{**row, "context": json.dumps(row["context"])} for row in ROWS])
-    assert job.columns.context == "context" and "passages as JSON" in told and "plain text" not in told
+    assert job.input.columns.context == "context" and "passages as JSON" in told and "plain text" not in told
     told, job = started(tmp_path / "other", [{**row, "context": json.dumps({"rows": row["context"]})} for row in ROWS])
-    assert job.columns.context == "context" and "it holds JSON, which is read as plain text" in told
+    assert job.input.columns.context == "context" and "it holds JSON, which is read as plain text" in told
     rows = [
         {"query": r["question"], "docs": [{"text": t, "id": "x"} for t in r["context"]], "answer": r["response"]} for r in ROWS
     ]
     told, job = started(tmp_path / "structs", rows)
-    assert job.columns == Columns(question="query", context="docs", response="answer", row_id=None)
+    assert job.input.columns == Columns(question="query", context="docs", response="answer", row_id=None)
     assert "lists of 2.0 texts" in told and "the context has" in told
 
 
@@ -202,14 +206,14 @@ def test_conversations(tmp_path: Path, as_json: bool) -> None:
     ]
     rows = [{"messages": json.dumps(talk) if as_json else talk, "request_id": f"r{i}"} for i, talk in enumerate(talks)]
     told, job = started(tmp_path, rows)
-    assert job.columns == Columns(messages="messages", row_id="request_id") and job.slms
+    assert job.input.columns == Columns(messages="messages", row_id="request_id") and job.members.slms
     assert "100% have passages in tool or system turns" in told and "in doubt" not in told
     few = [{"chat": [turn for turn in talk if turn["role"] != "tool"]} for talk in talks]
     told, job = started(tmp_path / "few", few)
-    assert job.columns == Columns(messages="chat", row_id=None) and "columns.passage_roles" in told
+    assert job.input.columns == Columns(messages="chat", row_id=None) and "columns.passage_roles" in told
     both = [{**row, "messages": talk} for row, talk in zip(ROWS, talks, strict=True)]
     told, job = started(tmp_path / "both", both)
-    assert job.columns.messages is None and "`columns: {messages: …}` reads them" in told
+    assert job.input.columns.messages is None and "`input: {columns: {messages: …}}` reads them" in told
 
 
 @pytest.mark.parametrize(
@@ -280,14 +284,14 @@ def test_mixed_files(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "1 file(s) can't be read" in done.stdout and "`query` (string) is not in all files" in done.stdout
     job = load_job(str(tmp_path / "job.yaml"))
-    assert job.columns.context == "docs" and not job.slms
+    assert job.input.columns.context == "docs" and not job.members.slms
 
 
 def test_times_that_python_has_not_are_no_hindrance(tmp_path: Path) -> None:
     rows = example_rows(20)
     table = pa.Table.from_pylist(rows).append_column("at", pa.array([1 << 62] * len(rows), pa.timestamp("us")))
     _, job = started(tmp_path, table.append_column("day", pa.array([1 << 30] * len(rows), pa.int32()).cast(pa.date32())))
-    assert job.columns.context == "context"
+    assert job.input.columns.context == "context"
 
 
 def test_logs_without_rows_go_by_names_and_types(tmp_path: Path) -> None:
@@ -295,7 +299,7 @@ def test_logs_without_rows_go_by_names_and_types(tmp_path: Path) -> None:
         {"query": pa.array([], pa.string()), "docs": pa.array([], pa.list_(pa.string())), "answer": pa.array([], pa.string())}
     )
     told, job = started(tmp_path, table)
-    assert "There is no row to look at yet" in told and job.columns.context == "docs" and job.slms
+    assert "There is no row to look at yet" in told and job.input.columns.context == "docs" and job.members.slms
 
 
 @pytest.mark.parametrize("machine", [SMALL, LARGE, Machine(1, 3.0), Machine(8, 32.0, (), 2), Machine(4, 64.0, (16.0,) * 8)])
@@ -303,9 +307,9 @@ def test_every_machine_gets_a_job_that_fits_it(tmp_path: Path, machine: Machine)
     text = render_job(look_at_logs(str(write_logs(tmp_path / "a.parquet", ROWS))), machine)
     job = make_job(parse(text))
     default = Job()
-    assert [m.name for m in job.members] == [m.name for m in default.members]
-    assert job.ensemble_weights == default.ensemble_weights
-    (slm,) = job.slms
+    assert job.members.names == default.members.names
+    assert job.members.ensemble_weights == default.members.ensemble_weights
+    (slm,) = job.members.slms
     pool = slm.replicas
     assert pool.max == max(1, 4 * len(machine.gpus)) and pool.max * pool.num_gpus == len(machine.gpus)
     assert pool.max * pool.num_cpus <= max(machine.cores, 1) and all(len(line) <= 128 for line in text.splitlines())
@@ -334,11 +338,11 @@ def test_public_logs_under_other_names(tmp_path: Path, name: str) -> None:
     names = {"id": "uuid", "question": "prompt", "context": "evidence", "response": "claim"}
     table = pq.read_table(source)
     told, job = started(tmp_path, table.rename_columns([names.get(c, c) for c in table.column_names]))
-    assert job.columns == Columns(question="prompt", context="evidence", response="claim", row_id="uuid")
+    assert job.input.columns == Columns(question="prompt", context="evidence", response="claim", row_id="uuid")
     assert "`label`, `hallucinated`" in told
-    assert bool(job.slms) == (name != "fever_dev")  # its claims answer no question
+    assert bool(job.members.slms) == (name != "fever_dev")  # its claims answer no question
     logs = find_logs(str(tmp_path / "logs"))
-    check_logs(logs, job.columns, job.question_needed)
+    check_logs(logs, job.input.columns, job.members.need_question)
 
 
 @pytest.mark.slow
@@ -349,7 +353,7 @@ def test_a_job_from_an_init_file_runs(tmp_path: Path) -> None:
     logs = write_logs(tmp_path / "my logs" / "dt=2026-11-02" / "a.parquet", rows).parent.parent
     done = here("init", logs, "--to", tmp_path / "job.yaml")
     assert done.returncode == 0 and f"'{logs}'" in done.stdout
-    detectors = "\nslms: []\ndetectors: [{name: entities, kind: entities}, {name: novelty, kind: novelty}]\n"
+    detectors = "\nmembers: {slms: [], detectors: [{name: entities, kind: entities}, {name: novelty, kind: novelty}]}\n"
     (tmp_path / "fast.yaml").write_text((tmp_path / "job.yaml").read_text() + detectors)
     ran = here("run", logs, tmp_path / "audit", "--config", tmp_path / "fast.yaml")
     assert ran.returncode == 0, ran.stderr

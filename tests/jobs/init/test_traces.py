@@ -30,7 +30,7 @@ def test_an_export_gets_its_preset(tool: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     job = load_job(str(job_file))
     assert job.input.preset == tool.split(maxsplit=1)[0] and f"ragassay run {export} audit/" in done.stdout
-    with logs_to_look_at(job, str(export)) as logs:
+    with logs_to_look_at(job.input, str(export)) as logs:
         assert sum(file.rows or 0 for file in logs.files) > 0
     assert ("in doubt" in done.stdout) == ("ids only" in tool)
 
@@ -82,7 +82,7 @@ def test_logs_of_one_generation_a_row_are_read_as_logs(tmp_path: Path, more: dic
     """Their ids and kinds are those of a generation, and the names of their columns say that they are logs."""
     rows = [{names[0]: row["context"], names[1]: row["response"], "trace_id": "t", **more} for row in example_rows(20)]
     done = here("init", write_logs(tmp_path / "a.parquet", rows), "--to", tmp_path / "job.yaml")
-    assert done.returncode == 0 and load_job(str(tmp_path / "job.yaml")).columns.context == names[0], done.stderr
+    assert done.returncode == 0 and load_job(str(tmp_path / "job.yaml")).input.columns.context == names[0], done.stderr
 
 
 def test_a_stray_row_of_logs_is_told(tmp_path: Path) -> None:

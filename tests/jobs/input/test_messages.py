@@ -142,7 +142,7 @@ def test_settings_that_do_not_go_together(tmp_path: Path) -> None:
         with pytest.raises(ValidationError):
             Columns.model_validate(wrong)
     with refuses("config.messages-and-columns"):
-        make_job({"columns": {"messages": "m", "question": "q"}})
+        make_job({"input": {"columns": {"messages": "m", "question": "q"}}})
     write_logs(tmp_path / "a.parquet", [{"messages": 3}])
     with refuses("input.column-shape") as error:
         load(tmp_path, TALKS)
@@ -153,7 +153,7 @@ def test_settings_that_do_not_go_together(tmp_path: Path) -> None:
 def test_folders_of_before_know_of_no_conversations() -> None:
     before = {"question": "question", "context": "context", "response": "response", "row_id": "row_id"}
     assert fingerprint(Job())["columns"] == before
-    now = fingerprint(make_job({"columns": {"messages": "m"}}))["columns"]
+    now = fingerprint(make_job({"input": {"columns": {"messages": "m"}}}))["columns"]
     assert now == {"messages": "m", "passage_roles": ["tool", "system"], "row_id": "row_id"}
 
 

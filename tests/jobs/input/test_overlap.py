@@ -90,7 +90,7 @@ def test_prefixes_of_an_object_store() -> None:
 
 
 def test_the_first_run_says_so_and_writes_nothing(root: Path) -> None:
-    job = write_job(root / "job.yaml", slms=[], detectors=[{"name": "novelty", "kind": "novelty"}])
+    job = write_job(root / "job.yaml", members={"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
     done = here("run", root / "logs", root / "logs" / "audit", "--config", job)
     fails(done, "output.inside-input")
     assert not (root / "logs" / "audit").exists()

@@ -46,7 +46,7 @@ def lay_out(logs: Path) -> None:
 def test_odd_layouts_lose_no_row(tmp_path: Path) -> None:
     logs, output = tmp_path / "logs", tmp_path / "out"
     lay_out(logs)
-    job = write_job(tmp_path / "job.yaml", slms=[], detectors=[{"name": "novelty", "kind": "novelty"}])
+    job = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
     write(tmp_path / "first" / "my%20key=0" / "a.parquet", context=pa.nulls(2))
     first = here("run", tmp_path / "first", output, "--config", job)
     assert first.returncode == 0 and "2 in = 0 scored + 2 failed" in first.stdout, first.stdout + first.stderr

@@ -17,11 +17,11 @@ from ragassay.jobs.output.lock import HOLDER, LOCK, locked
 from ragassay.jobs.output.manifest import write_manifest
 from ragassay.jobs.progress.show import LogFormat, log_as
 from ragassay.jobs.progress.task import task
-from ragassay.jobs.run import RunOptions, commands, score_job
+from ragassay.jobs.run import commands, score_job
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import OutputError, OutputInUse
 from ragassay.schemas.manifest import Manifest
-from tests.jobs.conftest import here
+from tests.jobs.conftest import here, write_job
 from tests.raises import EXAMPLE, fails, raises
 
 
@@ -125,7 +125,7 @@ def test_a_command_that_is_not_to_wait_ends_at_once(tmp_path: Path, monkeypatch:
     write_manifest(folder, Manifest())
     pauses = when_it_waits(monkeypatch, lambda: None)
     with locked(folder, "run"):
-        done = here(command, tmp_path, "--wait", "0")
+        done = here(command, tmp_path, "--config", write_job(tmp_path / "job.yaml", runtime={"wait_minutes": 0}))
         fails(done, "output.locked")
         assert not pauses
         assert here(command, tmp_path).returncode == 1 and sum(pauses) == 600
@@ -140,8 +140,8 @@ def test_a_run_that_has_waited_looks_at_its_input_again(tmp_path: Path, monkeypa
     class Logs:
         source = None
 
-    def look(*places: object) -> tuple[type[Logs], dict[str, int]]:
-        looks.append(len(places) == 4)  # without a time to wait: the traces are staged
+    def look(*_: object, staged: bool = False) -> tuple[type[Logs], dict[str, int]]:
+        looks.append(staged)
         return Logs, {}
 
     def stop(*_: object) -> None:
@@ -162,5 +162,5 @@ def test_a_run_that_has_waited_looks_at_its_input_again(tmp_path: Path, monkeypa
         other.enter_context(locked(folder, "run"))
         when_it_waits(monkeypatch, other_run_ends)
         with raises("test.example"):
-            score_job(Job(), "in", str(tmp_path), console, RunOptions(wait=600.0))
+            score_job(Job(), "in", str(tmp_path), console)
     assert looks == [False, False, True]

@@ -27,7 +27,7 @@ from ragassay.jobs.verdicts.verdicts import Scores, decide
 from ragassay.schemas.manifest import LEFT, PENDING, SCORED, DriftCheck, Escalation, InputFile, Manifest, Run, Verdicts
 from ragassay.schemas.stats import PartitionStats
 
-JOB = make_job({"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
+JOB = make_job({"members": {"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]}})
 OUTPUT = Folder(pafs.LocalFileSystem(), "/nowhere", "/nowhere")
 DAYS = ("dt=1", "dt=2", "dt=3")
 FATES = ("known", "whole", "cut", "deferred", "outside")

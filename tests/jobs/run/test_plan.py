@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ragassay.jobs.config.escalation import EscalationConfig
 from ragassay.jobs.config.job import Job, make_job
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
@@ -16,12 +17,13 @@ from ragassay.jobs.scoring.backfill import Backfill, Order
 from ragassay.jobs.scoring.register import check_input
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
+from ragassay.pipeline.slm.config import Slm
 from ragassay.schemas.manifest import LEFT, PENDING, SCORED, Manifest, Run, Verdicts
 from tests.conftest import example_rows, write_logs
 from tests.jobs.scoring.test_checkpoint import commit
 
-JOB = make_job({"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
-CASCADE = JOB.model_copy(update={"escalate": make_job({"escalate": {"to": {"name": "larger"}, "share": 0.1}}).escalate})
+JOB = make_job({"members": {"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]}})
+CASCADE = JOB.model_copy(update={"escalation": EscalationConfig(judge=Slm(name="larger"), share=0.1)})
 ROWS = 10
 
 
@@ -159,7 +161,7 @@ def test_what_a_budget_left_is_open_and_what_it_asks_for_is_refused_before_anyth
     left = {n: replace(file, state=LEFT) if file.state == PENDING else file for n, file in manifest.files.items()}
     write_manifest(open_folder(str(logs.parent / "out")), replace(manifest, files=left))
     assert taken(planned(logs)) == ["dt=3/a.parquet"]
-    job = JOB.model_copy(update={"calibration": str(logs.parent / "none.json")})
+    job = JOB.with_calibration(str(logs.parent / "none.json"))
     before = (logs.parent / "out" / "manifest.json").read_text()
     with pytest.raises(ConfigError):
         planned(logs, job=job)

@@ -49,7 +49,7 @@ def check_signal(number: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "site" / "sitecustomize.py").write_text(SEEN)
     logs = write_logs(tmp_path / "logs.parquet", example_rows(600), row_group_size=50)
     output = tmp_path / "out"
-    job = write_job(tmp_path / "job.yaml", slms=[], detectors=DETECTORS)
+    job = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": DETECTORS})
     env = environment(SEEN=str(tmp_path / "seen"), PYTHONPATH=os.pathsep.join([str(tmp_path / "site"), str(REPO)]))
     arguments = [*COMMAND, "run", str(logs), str(output), "--config", str(job)]
     process = subprocess.Popen(arguments, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

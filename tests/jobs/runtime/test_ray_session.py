@@ -17,11 +17,15 @@ def test_the_address_of_the_command_line_goes_before_the_job_files(
     seen: list[str | None] = []
 
     def job(job: Job, *_: object, **__: object) -> None:
-        seen.append(job.ray_address)
+        seen.append(job.runtime.ray_address)
         raise OutputError(EXAMPLE, text="far enough")
 
     monkeypatch.setattr(f"ragassay.jobs.run.{command}_job", job)
-    config = write_job(tmp_path / "job.yaml", slms=[], detectors=[{"name": "a", "kind": "novelty"}], ray_address="of:1")
+    config = write_job(
+        tmp_path / "job.yaml",
+        members={"slms": [], "detectors": [{"name": "a", "kind": "novelty"}]},
+        runtime={"ray_address": "of:1"},
+    )
     places = ["in", "out"] if command in ("run", "score") else ["out"]
     for more in ([], ["--address", "other:2"]):
         done = here(command, *places, "--config", config, *more)

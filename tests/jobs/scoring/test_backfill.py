@@ -26,7 +26,7 @@ from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import manifest, read_rows
 from tests.raises import raises
 
-JOB = make_job({"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
+JOB = make_job({"members": {"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]}})
 QUIET = Console(quiet=True)
 DAYS, FILES, ROWS = 3, 2, 12
 TOTAL = DAYS * FILES * ROWS
@@ -215,7 +215,7 @@ def test_a_share_is_one_of_the_rows_and_reading_chooses_as_counting_does(tmp_pat
 def test_an_unreadable_file_outside_the_hive_folders_is_in_no_partition(without_ray: None, tmp_path: Path) -> None:
     write_logs(tmp_path / "logs" / "dt=2026-11-01" / "a.parquet", example_rows(2))
     (tmp_path / "logs" / "stray.parquet").write_bytes(b"cut off")
-    job = JOB.model_copy(update={"on_bad_file": "skip"})
+    job = JOB.model_copy(update={"input": {"on_bad_file": "skip"}})
     days = Backfill(parse_conditions(["dt>=2026-11-01"]))
     run = run_job(job, str(tmp_path / "logs"), str(tmp_path / "out"), QUIET, RunOptions(days))
     assert (run.rows["scored"], run.files_skipped) == (2, {})

@@ -16,7 +16,7 @@ from tests.conftest import example_rows
 from tests.jobs.conftest import read_rows
 from tests.raises import raises
 
-JOB = make_job({"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
+JOB = make_job({"members": {"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]}})
 ROWS = 10  # a version
 SECOND_DAY = parse_conditions(["dt>=2026-11-02"])
 

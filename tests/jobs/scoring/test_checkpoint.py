@@ -98,6 +98,6 @@ def test_a_row_group_with_very_many_committed_rows_is_read_on(one_ray: None, tmp
     commit(tmp_path / "out", "0.parquet", [(7 << 32) + row for row in range(rows) if row != open_row])
     logs, output = find_logs(str(tmp_path / "logs")), open_folder(str(tmp_path / "out"))
     files = {7: logs.files[0]}
-    job = make_job({"columns": {"row_id": None}})
+    job = make_job({"input": {"columns": {"row_id": None}}})
     dataset = ray.data.read_datasource(open_rows(job, Selection(logs, files), open_groups(output, logs.fs, files)))
     assert [row["row_key"] for row in dataset.take_all()] == [(7 << 32) + open_row]

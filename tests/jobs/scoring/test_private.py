@@ -20,6 +20,7 @@ from ragassay.pipeline.text.redact import Redaction, identity
 from ragassay.schemas.columns import Status
 from tests.chat_server import Reply, Serve, completion
 from tests.conftest import example_rows, write_logs
+from tests.job_settings import merged
 from tests.jobs.conftest import here, read_rows, write_job
 from tests.raises import fails, raises, refuses
 
@@ -78,10 +79,10 @@ def folder(without_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_output_without_text_holds_none(folder: Path) -> None:
-    settings = {"slms": [], "detectors": DETECTORS}
+    settings = {"members": {"slms": [], "detectors": DETECTORS}}
     run_job(make_job(settings), str(folder / "logs"), str(folder / "full"), QUIET)
     assert everything(folder / "full").count(MARK) > 50
-    job = make_job({**settings, "drop_text": {"keep": ["tenant"]}})
+    job = make_job(merged(settings, {"output": {"drop_text": {"keep": ["tenant"]}}}))
     run = run_job(job, str(folder / "logs"), str(folder / "bare"), QUIET)
     assert run.rows["scored"] == 8 and MARK not in everything(folder / "bare") and "Staff" not in everything(folder / "bare")
     full, bare = ({row["row_id"]: row for row in read_rows(folder / name)} for name in ("full", "bare"))
@@ -103,7 +104,7 @@ def test_an_output_without_text_holds_none(folder: Path) -> None:
 
 
 def test_attack_ids_of_passages_stay_in_an_output_without_text_only_where_they_are_kept(folder: Path) -> None:
-    job = make_job({"slms": [], "detectors": DETECTORS, "drop_text": {"keep": ["passage_ids"]}})
+    job = make_job({"members": {"slms": [], "detectors": DETECTORS}, "output": {"drop_text": {"keep": ["passage_ids"]}}})
     run_job(job, str(folder / "logs"), str(folder / "ids"), QUIET)
     kept = {row["row_id"]: row for row in read_rows(folder / "ids")}
     wanted = {row["row_id"]: [passage["id"] for passage in row["context"]] for row in marked(8)}
@@ -125,9 +126,9 @@ def test_attack_errors_do_not_quote_a_server_in_an_output_without_text(folder: P
         return completion({MARK: 0.9} if "Shop 1" in prompt else {"yes": yes, "no": 1 - yes})
 
     engine = {"kind": "server", "base_url": serve(reply).url, "top_logprobs": 5, "retries": 0}
-    settings = {"slms": [{"name": "served", "model": "m", "engine": engine}]}
+    settings = {"members": {"slms": [{"name": "served", "model": "m", "engine": engine}]}}
     for name, drop_text in (("full", False), ("bare", True)):
-        job = make_job({**settings, "drop_text": drop_text, "max_error_share": 1.0})
+        job = make_job(merged(settings, {"output": {"drop_text": drop_text}, "runtime": {"max_error_share": 1.0}}))
         run_job(job, str(folder / "logs"), str(folder / name), QUIET)
     full, bare = ({row["row_id"]: row for row in read_rows(folder / name)} for name in ("full", "bare"))
     for name in ("r0", "r1"):
@@ -138,7 +139,7 @@ def test_attack_errors_do_not_quote_a_server_in_an_output_without_text(folder: P
 
 
 def test_commands_that_need_text_say_so(folder: Path) -> None:
-    job = write_job(folder / "job.yaml", slms=[], detectors=DETECTORS, drop_text=True)
+    job = write_job(folder / "job.yaml", members={"slms": [], "detectors": DETECTORS}, output={"drop_text": True})
     write_logs(folder / "logs" / "dt=2" / "a.parquet", [{**row, "row_id": f"{row['row_id']}b"} for row in marked(8)])
     assert here("run", folder / "logs", folder / "out", "--config", job).returncode == 0
     for command in (["review"], ["export", "--format", "messages"], ["export", "--format", "flagged"], ["explain"]):
@@ -157,15 +158,18 @@ def test_commands_that_need_text_say_so(folder: Path) -> None:
 
 
 def test_columns_to_keep_must_be_there_and_a_cascade_needs_text(folder: Path) -> None:
-    job = make_job({"slms": [], "detectors": DETECTORS, "drop_text": {"keep": ["tenat"]}})
+    job = make_job({"members": {"slms": [], "detectors": DETECTORS}, "output": {"drop_text": {"keep": ["tenat"]}}})
     with raises("input.unknown-kept-column", columns="tenat") as error:
         run_job(job, str(folder / "logs"), str(folder / "out"), QUIET)
     assert "tenant" in error.value.fields["known"]
     quiet = Logs("a table", pafs.LocalFileSystem(), [])  # nothing came in
-    assert carried_columns(job, quiet).names == []
+    assert carried_columns(job.output, quiet).names == []
     with refuses("config.judge-without-text"):
-        make_job({"drop_text": True, "escalate": {"to": {"name": "judge"}, "share": 0.1}})
-    assert make_job({"drop_text": False}).drop_text is None and make_job({"drop_text": True}).drop_text is not None
+        make_job({"output": {"drop_text": True}, "escalation": {"judge": {"name": "judge"}, "share": 0.1}})
+    assert (
+        make_job({"output": {"drop_text": False}}).output.drop_text is None
+        and make_job({"output": {"drop_text": True}}).output.drop_text is not None
+    )
 
 
 HIDE = """
@@ -210,7 +214,13 @@ def test_texts_are_redacted_before_anything_sees_them(folder: Path, function: st
         {**secret, "row_id": "id raises", "tenant": "t", "context": [{"text": "A.", "id": "explode gus"}]},
     ]  # fmt: skip
     write_logs(folder / "secret" / "a.parquet", rows)
-    job = make_job({"slms": [], "detectors": DETECTORS, "redact": f"hide_it:{function}", "max_error_share": 1.0})
+    job = make_job(
+        {
+            "members": {"slms": [], "detectors": DETECTORS},
+            "input": {"redact": f"hide_it:{function}"},
+            "runtime": {"max_error_share": 1.0},
+        }
+    )
     run_job(job, str(folder / "secret"), str(folder / "out"), QUIET)
     held = everything(folder / "out")
     assert not re.search(r"@shop|shop\.example|30 1234567|can't hide|carl|dora|eve|fay|gus", held) and "[mail]" in held
@@ -223,7 +233,7 @@ def test_texts_are_redacted_before_anything_sees_them(folder: Path, function: st
         row = found[name]
         assert (row["status"], row["question"], row["context"], row["response"]) == ("error", None, None, None)
         assert row["passage_ids"] is None
-        assert row["error"].startswith("redact: ")
+        assert row["error"].startswith("input.redact: ")
     assert sum(row["status"] == "ok" for row in found.values()) == 5
     one = identity(f"hide_it:{function}")
     assert fingerprint(job)["redact"] == one and one["name"] == f"hide_it:{function}"
@@ -247,10 +257,10 @@ def test_a_redaction_that_cannot_be_used_is_refused_before_the_run(folder: Path)
     for name, code in wrong.items():
         with raises(code):
             Redaction(name, str(folder)).texts(["x"])
-    job = make_job({"slms": [], "detectors": DETECTORS, "redact": "hide_wrong:f"})
+    job = make_job({"members": {"slms": [], "detectors": DETECTORS}, "input": {"redact": "hide_wrong:f"}})
     with raises("config.redact-no-function"):
         run_job(job, str(folder / "logs"), str(folder / "out"), QUIET)
     assert not (folder / "out" / "raw").exists()
     with refuses("redact"):
-        make_job({"redact": "no function"})
+        make_job({"input": {"redact": "no function"}})
     assert len(find_logs(str(folder / "logs")).files) == 1

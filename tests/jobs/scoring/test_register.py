@@ -26,7 +26,7 @@ from tests.conftest import example_rows, write_logs
 from tests.jobs.scoring.test_checkpoint import commit
 from tests.raises import raises
 
-JOB = Job.model_validate({"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]})
+JOB = Job.model_validate({"members": {"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]}})
 
 
 def night(source: Path | str, output: Path, job: Job = JOB) -> list[str]:
@@ -163,7 +163,7 @@ def test_links_are_resolved_only_where_a_path_is_not_known(tmp_path: Path, monke
 
 
 def test_an_unreadable_file_may_have_another_path_later(tmp_path: Path) -> None:
-    skip = JOB.model_copy(update={"on_bad_file": "skip"})
+    skip = JOB.model_copy(update={"input": {"on_bad_file": "skip"}})
     for name in ("a", "b"):
         write_logs(tmp_path / "logs" / "x" / f"{name}.parquet", example_rows(1))
     (tmp_path / "logs" / "x" / "b.parquet").write_bytes(b"cut off")
@@ -193,7 +193,9 @@ def test_only_a_broken_run_that_left_rows_has_to_be_ended_first(tmp_path: Path) 
 
 @pytest.mark.parametrize("languages", [[["de"]], [{"code": "de"}], [3], [b"de"]])
 def test_a_column_of_languages_holds_strings(tmp_path: Path, languages: list[Any]) -> None:
-    job = Job.model_validate({"slms": [], "detectors": [{"name": "n", "kind": "novelty"}], "splitter": {"column": "n"}})
+    job = Job.model_validate(
+        {"members": {"slms": [], "detectors": [{"name": "n", "kind": "novelty"}]}, "splitting": {"language_column": "n"}}
+    )
     write(tmp_path / "a.parquet", pa.array(languages))
     with raises("input.language-column-type"):
         check_input(job, find_logs(str(tmp_path / "a.parquet")))

@@ -33,10 +33,12 @@ def job(tiny_model: str, rerank: dict[str, Any] | None, window: int = 2048) -> J
     engine = {"kind": "transformers", "dtype": "float32", "max_model_len": window}
     return make_job(
         {
-            "slms": [{"name": "tiny", "model": tiny_model, "engine": engine, "prompt": NO_QUESTION}],
-            "uncertainty": [{"name": "sure", "model": tiny_model, "engine": {"dtype": "float32"}, "score": "perplexity"}],
-            "detectors": [{"name": "attribution", "kind": "attribution"}],
-            "rerank": None if rerank is None else {"model": tiny_model, "engine": {"dtype": "float32"}, **rerank},
+            "members": {
+                "slms": [{"name": "tiny", "model": tiny_model, "engine": engine, "prompt": NO_QUESTION}],
+                "uncertainty": [{"name": "sure", "model": tiny_model, "engine": {"dtype": "float32"}, "score": "perplexity"}],
+                "detectors": [{"name": "attribution", "kind": "attribution"}],
+                "rerank": None if rerank is None else {"model": tiny_model, "engine": {"dtype": "float32"}, **rerank},
+            }
         }
     )
 
@@ -124,9 +126,8 @@ def test_plan_counts_the_tokens_that_are_then_read(tiny_model: str) -> None:
 def test_it_is_checked_before_the_run_and_has_its_threads(tiny_model: str, tmp_path: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 6)
     wanted = job(tiny_model, {})
-    assert (
-        wanted.rerank is not None and threads_of(wanted.rerank.engine, wanted.local_pools.values()) == 2
-    )  # the SLM and the score have theirs
+    rerank, pools = wanted.members.rerank, wanted.members.local_pools
+    assert rerank is not None and threads_of(rerank.engine, pools.values()) == 2  # the SLM and the score have theirs
     check_models(wanted)
     with raises("model.unknown"):
         check_models(job(tiny_model, {"model": str(tmp_path / "nowhere")}))
@@ -135,14 +136,14 @@ def test_it_is_checked_before_the_run_and_has_its_threads(tiny_model: str, tmp_p
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"rerank": {"keep": 0}}, "rerank.keep"),
-        ({"rerank": {"attention": "most"}}, "rerank.attention"),
-        ({"rerank": {"modell": "a"}}, "rerank.modell"),
-        ({"rerank": {"engine": "vllm"}}, "rerank.engine.kind"),
-        ({"rerank": {"prompt": "No passage"}}, "prompt.no-context"),
-        ({"rerank": {"prompt": "{{ context | join }}{{ question }}"}}, "prompt.judged-once"),
-        ({"rerank": {}, "slms": [{"name": "rerank"}]}, "config.rerank-name"),
-        ({"rerank": {}, "slms": [], "detectors": [{"name": "n", "kind": "novelty"}]}, "config.rerank-unused"),
+        ({"members": {"rerank": {"keep": 0}}}, "members.rerank.keep"),
+        ({"members": {"rerank": {"attention": "most"}}}, "members.rerank.attention"),
+        ({"members": {"rerank": {"modell": "a"}}}, "members.rerank.modell"),
+        ({"members": {"rerank": {"engine": "vllm"}}}, "members.rerank.engine.kind"),
+        ({"members": {"rerank": {"prompt": "No passage"}}}, "prompt.no-context"),
+        ({"members": {"rerank": {"prompt": "{{ context | join }}{{ question }}"}}}, "prompt.judged-once"),
+        ({"members": {"rerank": {}, "slms": [{"name": "rerank"}]}}, "config.rerank-name"),
+        ({"members": {"rerank": {}, "slms": [], "detectors": [{"name": "n", "kind": "novelty"}]}}, "config.rerank-unused"),
     ],
 )  # fmt: skip
 def test_faults_are_named(settings: dict[str, Any], says: str) -> None:

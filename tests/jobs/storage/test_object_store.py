@@ -45,8 +45,13 @@ def test_object_store_in_and_out(one_ray: None, tmp_path: Path, serve: Serve, mo
         novelty = {"name": "novelty", "kind": "novelty"}
         model = serve(explains)
         reasoner = {"model": "m", "engine": {"kind": "server", "base_url": model.url}}
-        settings = {"detectors": [novelty], "block_mib": 0.01, "explain": reasoner, "threshold": {"quantile": 0.5}}
-        config = write_job(tmp_path / "job.yaml", slms=[], **settings)
+        settings = {
+            "members": {"detectors": [novelty]},
+            "runtime": {"block_mib": 0.01},
+            "escalation": {"explainer": reasoner},
+            "verdict": {"threshold": {"quantile": 0.5}},
+        }
+        config = write_job(tmp_path / "job.yaml", settings, members={"slms": []})
         args = ("run", f"s3://audit/logs{query}", f"s3://audit/out{query}", "--config", config)
         done = here(*args)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -64,7 +69,7 @@ def test_object_store_in_and_out(one_ray: None, tmp_path: Path, serve: Serve, mo
         assert sum(map(len, explained["explanations"].to_pylist())) == flagged > 0 and max(questions(model).values()) == 1
         engine = {"kind": "server", "base_url": serve(lambda _: completion({"No": 0.7, "Yes": 0.2})).url}
         judge = {"to": {"name": "judge", "model": "m", "engine": engine}, "share": 0.25}
-        config = write_job(tmp_path / "cascade.yaml", slms=[], **settings, escalate=judge)
+        config = write_job(tmp_path / "cascade.yaml", settings, members={"slms": []}, escalation={**judge})
         for _ in range(2):
             told = here("escalate", f"s3://audit/out{query}", "--config", config)
             assert told.returncode == 0, told.stdout + told.stderr

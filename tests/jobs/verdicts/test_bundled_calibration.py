@@ -23,32 +23,34 @@ def test_it_is_about_the_default_members_and_no_others() -> None:
     job = Job()
     known = fingerprint(job)
     found = bundled_calibration.bundled_calibration()
-    assert found.members.keys() == job.values.keys()
-    equal = dict.fromkeys(job.values, 1 / len(job.values))
-    assert {name: member.weight for name, member in found.members.items()} == pytest.approx(job.ensemble_weights or equal)
+    assert found.members.keys() == job.members.values.keys()
+    equal = dict.fromkeys(job.members.values, 1 / len(job.members.values))
+    assert {name: member.weight for name, member in found.members.items()} == pytest.approx(
+        job.members.ensemble_weights or equal
+    )
     assert (found.mean, found.positive, found.epsilon) == (DEFAULT_MEAN, DEFAULT_POSITIVE, DEFAULT_EPSILON)
-    assert is_fitted_for(found, job, known)
+    assert is_fitted_for(found, job.members, known)
     elsewhere = deepcopy(known)
     elsewhere["slms"]["facts"]["dtype"] = "float32"  # another machine: nearly the same values
-    assert is_fitted_for(found, job, elsewhere)
+    assert is_fitted_for(found, job.members, elsewhere)
     trained_on = deepcopy(known)
     trained_on["slms"]["facts"]["weights"]["adapter"] = {"adapter_model.safetensors": "other"}
-    assert not is_fitted_for(found, job, trained_on)
-    german = make_job({"splitter": {"language": "de"}})
-    assert not is_fitted_for(found, german, fingerprint(german))
+    assert not is_fitted_for(found, job.members, trained_on)
+    german = make_job({"splitting": {"language": "de"}})
+    assert not is_fitted_for(found, german.members, fingerprint(german))
     for settings in (
-        {"weights": dict(zip(job.values, range(1, 9), strict=False))},
-        {"detectors": [{"name": "novelty", "kind": "novelty"}]},
+        {"members": {"weights": dict(zip(job.members.values, range(1, 9), strict=False))}},
+        {"members": {"detectors": [{"name": "novelty", "kind": "novelty"}]}},
     ):
         other = make_job(settings)
-        assert not is_fitted_for(found, other, fingerprint(other)), settings
+        assert not is_fitted_for(found, other.members, fingerprint(other)), settings
 
 
 @pytest.fixture
 def calibrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A calibration of other members, in the place of the bundled one: the engine is not what is tested here."""
     found = bundled_calibration.bundled_calibration()
-    job = make_job({"slms": [], "detectors": [{"name": name, "kind": name} for name in ("entities", "novelty")]})
+    job = make_job({"members": {"slms": [], "detectors": [{"name": name, "kind": name} for name in ("entities", "novelty")]}})
     members = {name: replace(found.members[name], weight=weight) for name, weight in (("entities", 0.25), ("novelty", 0.75))}
     known = {name: part for name, part in fingerprint(job).items() if name in ("method", "splitter", "slms", "detectors")}
     path = tmp_path / "bundled.json"
@@ -68,10 +70,10 @@ def _forgotten() -> Iterator[None]:
 @pytest.mark.usefixtures("one_ray")
 def test_a_job_that_says_nothing_of_its_verdicts_is_judged_by_it(tmp_path: Path, calibrated: Path) -> None:
     detectors = [{"name": name, "kind": name} for name in ("entities", "novelty")]
-    members = {"slms": [], "detectors": detectors, "weights": {"entities": 1, "novelty": 3}}
+    members = {"members": {"slms": [], "detectors": detectors, "weights": {"entities": 1, "novelty": 3}}}
     plain, own = (
         write_job(tmp_path / "a.yaml", **members),
-        write_job(tmp_path / "b.yaml", **members, threshold={"quantile": 0.3}, calibration="none"),
+        write_job(tmp_path / "b.yaml", members, verdict={"threshold": {"quantile": 0.3}, "calibration": "none"}),
     )
     runs = {}
     for name, count, job in (("plain", 20, plain), ("own", 20, own)):

@@ -22,11 +22,12 @@ from ragassay.schemas.columns import raw_schema
 from ragassay.schemas.manifest import SCORED, InputFile, Manifest, Run
 from ragassay.schemas.stats import PartitionStats
 from tests.conftest import REPO, example_rows, write_logs
+from tests.job_settings import merged
 from tests.raises import raises, refuses
 from tests.without_ray import without_ray
 
 BUNDLED = bundled_calibration()
-NOVELTY: dict[str, Any] = {"slms": [], "detectors": [{"name": "n", "kind": "novelty"}]}
+NOVELTY: dict[str, Any] = {"members": {"slms": [], "detectors": [{"name": "n", "kind": "novelty"}]}}
 
 
 @lru_cache
@@ -36,8 +37,8 @@ def known() -> dict[str, Any]:
 
 def decided(job: Job) -> Decided:
     rng = np.random.default_rng(1)
-    members = {name: moments_of(rng.normal(0, 1, 50)) for name in job.values}
-    stats = {"": PartitionStats("", members, job.values, {}, {"ok": 20}, 50, [])}
+    members = {name: moments_of(rng.normal(0, 1, 50)) for name in job.members.values}
+    stats = {"": PartitionStats("", members, job.members.values, {}, {"ok": 20}, 50, [])}
     return decide(job, calibration_of(job, known()), "run", stats, [""])
 
 
@@ -53,14 +54,17 @@ ALL = ("bundled calibration",) * 4
     ("settings", "expected"),
     [
         ({}, ALL),
-        ({"threshold": {"quantile": 0.1}}, (*ALL[:2], "this run", ALL[3])),
-        ({"threshold": {"quantile": 0.1, "of": "history"}}, (*ALL[:2], "this run and its history", ALL[3])),
-        ({"threshold": {"value": 0.5}}, (*ALL[:2], "job file", ALL[3])),
-        ({"normalize": {"source": "run"}}, ("this run", *ALL[1:3], None)),
-        ({"aggregate": {"mean": "harmonic", "positive": "cdf", "epsilon": 0.01}}, ALL),
-        ({"aggregate": {"mean": "min"}, "threshold": {"quantile": 0.1}}, (ALL[0], "job file (mean)", "this run", None)),
-        ({"calibration": "none"}, ("this run", "defaults", "this run", None)),
-        ({"calibration": "none", "aggregate": {"mean": "min"}}, ("this run", "job file (mean)", "this run", None)),
+        ({"verdict": {"threshold": {"quantile": 0.1}}}, (*ALL[:2], "this run", ALL[3])),
+        ({"verdict": {"threshold": {"quantile": 0.1, "of": "history"}}}, (*ALL[:2], "this run and its history", ALL[3])),
+        ({"verdict": {"threshold": {"value": 0.5}}}, (*ALL[:2], "job file", ALL[3])),
+        ({"verdict": {"normalize": {"source": "run"}}}, ("this run", *ALL[1:3], None)),
+        ({"verdict": {"aggregate": {"mean": "harmonic", "positive": "cdf", "epsilon": 0.01}}}, ALL),
+        (
+            {"verdict": {"aggregate": {"mean": "min"}, "threshold": {"quantile": 0.1}}},
+            (ALL[0], "job file (mean)", "this run", None),
+        ),
+        ({"verdict": {"calibration": "none"}}, ("this run", "defaults", "this run", None)),
+        ({"verdict": {"calibration": "none", "aggregate": {"mean": "min"}}}, ("this run", "job file (mean)", "this run", None)),
     ],
 )
 def test_each_part_is_replaced_alone_and_says_so(settings: dict[str, Any], expected: tuple[str, str, str, str | None]) -> None:
@@ -78,9 +82,11 @@ def test_each_part_is_replaced_alone_and_says_so(settings: dict[str, Any], expec
 @pytest.mark.parametrize("aggregate", [{"mean": "min"}, {"positive": "clip"}, {"epsilon": 0.1}])
 def test_attack_a_threshold_of_another_scale_is_refused(aggregate: dict[str, Any]) -> None:
     with raises("config.threshold-of-other-scores", none="none"):
-        decided(make_job({"aggregate": aggregate}))
-    decided(make_job({"aggregate": aggregate, "threshold": {"value": 0.5}}))
-    decided(make_job({**NOVELTY, "aggregate": aggregate}))  # no calibration for these members: no contradiction
+        decided(make_job({"verdict": {"aggregate": aggregate}}))
+    decided(make_job({"verdict": {"aggregate": aggregate, "threshold": {"value": 0.5}}}))
+    decided(
+        make_job(merged(NOVELTY, {"verdict": {"aggregate": aggregate}}))
+    )  # no calibration for these members: no contradiction
 
 
 def test_the_contradiction_is_an_error_before_anything_is_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +95,7 @@ def test_the_contradiction_is_an_error_before_anything_is_scored(tmp_path: Path,
 
     monkeypatch.setattr("ragassay.jobs.run.commands.ray_session", start)
     write_logs(tmp_path / "logs" / "a.parquet", example_rows(4))
-    job = make_job({**NOVELTY, "calibration": str(tmp_path / "none.json")})
+    job = make_job(merged(NOVELTY, {"verdict": {"calibration": str(tmp_path / "none.json")}}))
     with raises("calibration.missing"):
         run_job(job, str(tmp_path / "logs"), str(tmp_path / "out"), Console(quiet=True))
     with pytest.raises(AssertionError, match="work began"):
@@ -100,14 +106,14 @@ def test_other_members_get_no_calibration_and_the_record_says_why() -> None:
     found = decided(make_job(NOVELTY))
     assert origins(found) == ("this run", "defaults", "this run", None)
     assert found.origins and found.origins.calibration is None and "other members" in str(found.origins.note)
-    other = decided(make_job({"weights": dict.fromkeys(Job().values, 1)}))
+    other = decided(make_job({"members": {"weights": dict.fromkeys(Job().members.values, 1)}}))
     assert origins(other) == origins(found)
 
 
 def test_a_file_is_overridden_by_parts_too(tmp_path: Path) -> None:
     path = tmp_path / "calibration.json"
     path.write_text(replace(BUNDLED, calibration_id="own", fingerprint=known(), threshold=0.6).to_json())
-    job = make_job({"calibration": str(path), "threshold": {"value": 0.5}})
+    job = make_job({"verdict": {"calibration": str(path), "threshold": {"value": 0.5}}})
     own = ("calibration own",) * 2
     found = decided(job)
     assert origins(found) == (*own, "job file", "calibration own") and found.settings.threshold == 0.5
@@ -115,20 +121,22 @@ def test_a_file_is_overridden_by_parts_too(tmp_path: Path) -> None:
     assert origins(whole) == ("calibration own",) * 4 and whole.settings.threshold == 0.6
     assert origins(decided(job.with_calibration("none")))[0] == "this run"
     with refuses("config.weights-of-calibration"):
-        make_job({"calibration": str(path), **NOVELTY, "weights": {"n": 1}})
+        make_job(merged({"verdict": {"calibration": str(path)}}, NOVELTY, {"members": {"weights": {"n": 1}}}))
     with raises("config.aggregate"):
         text = replace(BUNDLED, fingerprint=known(), mean="min", positive="none").to_json()
         path.write_text(text)
-        decided(make_job({"calibration": str(path), "aggregate": {"mean": "harmonic"}, "threshold": {"value": 0.5}}))
+        decided(
+            make_job({"verdict": {"calibration": str(path), "aggregate": {"mean": "harmonic"}, "threshold": {"value": 0.5}}})
+        )
 
 
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"calibration": None}, "config.null-calibration"),
-        ({"calibration": ""}, "calibration"),
-        ({"threshold": {"of": "history"}}, "config.of-without-quantile"),
-        ({"threshold": {"measured_on": "x"}}, "config.measured-without-value"),
+        ({"verdict": {"calibration": None}}, "config.null-calibration"),
+        ({"verdict": {"calibration": ""}}, "calibration"),
+        ({"verdict": {"threshold": {"of": "history"}}}, "config.of-without-quantile"),
+        ({"verdict": {"threshold": {"measured_on": "x"}}}, "config.measured-without-value"),
     ],
 )
 def test_what_contradicts_itself_names_the_way_out(settings: dict[str, Any], says: str) -> None:
@@ -146,7 +154,7 @@ def scored_by_the_default_members(folder: Path) -> Path:
             {"name": name, "sentence_scores": odds.tolist(), "response_score": float(odds.min()),
              "log_p_yes": (-np.log1p(np.exp(-odds))).tolist() if name == "facts" else None,
              "log_p_no": (-np.log1p(np.exp(odds))).tolist() if name == "facts" else None}
-            for name in Job().values
+            for name in Job().members.values
         ]  # fmt: skip
         rows.append(
             {"row_key": key, "row_id": str(key), "question": "Q?", "context": ["C."], "response": "One.Two.",
@@ -178,5 +186,5 @@ def test_attack_the_documented_job_file_gives_the_bytes_of_no_job_file(tmp_path:
     assert (documented.fit, documented.threshold, documented.origins) == (run.fit, run.threshold, run.origins)
     assert run.origins and run.origins.calibration == "bundled" and run.origins.probability == "bundled calibration"
     assert Manifest.from_json((folder / "manifest.json").read_text()).runs[-1].origins == run.origins
-    _, other = finalized(folder, make_job({"calibration": "none"}))
+    _, other = finalized(folder, make_job({"verdict": {"calibration": "none"}}))
     assert other != without

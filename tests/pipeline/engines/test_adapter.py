@@ -97,7 +97,7 @@ def test_nothing_of_this_machine_is_in_an_adapter(adapter: Path, tiny_model: str
 
 def test_another_prompt_is_refused(adapter: Path) -> None:
     with refuses("config.adapter-setting"):
-        make_job({"slms": [{"name": "a", "adapter": str(adapter), "prompt": "{{ context[0] }} {{ sentence }}"}]})
+        make_job({"members": {"slms": [{"name": "a", "adapter": str(adapter), "prompt": "{{ context[0] }} {{ sentence }}"}]}})
 
 
 def test_another_model_is_refused(adapter: Path, tiny_model: str, tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_another_model_is_refused(adapter: Path, tiny_model: str, tmp_path: Path
 
 def test_an_unknown_adapter_is_named() -> None:
     with raises("model.unknown-adapter", adapter="nowhere"):
-        make_job({"slms": [{"name": "a", "adapter": "nowhere"}]})
+        make_job({"members": {"slms": [{"name": "a", "adapter": "nowhere"}]}})
 
 
 def test_the_bundled_adapters_say_how_they_are_asked() -> None:

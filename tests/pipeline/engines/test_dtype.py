@@ -63,5 +63,5 @@ def test_a_folder_begun_on_another_processor_names_the_setting(monkeypatch: pyte
     with raises("output.other-settings") as error:
         check_fingerprint(other, prints["zen4"], "out")
     assert "dtype: bfloat16" not in error.value.fields["lines"]
-    named = with_dtypes(make_job({"slms": [{"name": "facts", "adapter": "facts", "dtype": "bfloat16"}]}))
+    named = with_dtypes(make_job({"members": {"slms": [{"name": "facts", "adapter": "facts", "dtype": "bfloat16"}]}}))
     assert fingerprint(named)["slms"] == prints["zen4"]["slms"]

@@ -19,7 +19,7 @@ from tests.corpus import rows as odd
 def test_every_odd_row_is_scored_or_has_a_reason(tiny_model: str) -> None:
     asked = {key: value for key, value in trained_with("facts").items() if key in TRAINED}
     slm: dict[str, Any] = {"name": "facts", "model": tiny_model, "engine": "transformers", "dtype": "float32", **asked}
-    job = make_job({"slms": [{**slm, "max_model_len": 1024}], "languages": "any"})
+    job = make_job({"members": {"slms": [{**slm, "max_model_len": 1024}]}, "splitting": {"languages": "any"}})
     kinds = [(kind, row) for kind, rows in odd.ROWS.items() if kind != "not UTF-8" for row in rows]  # that is the reader's
     assert len(kinds) > 400
     rows = odd.table([row for _, row in kinds])

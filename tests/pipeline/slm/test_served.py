@@ -98,7 +98,7 @@ def test_a_server_that_is_not_there_ends_the_run(serve: Serve) -> None:
 )
 def test_wrong_settings_are_refused(more: dict[str, Any], says: str) -> None:
     with refuses(says):
-        make_job({"slms": [{"name": "g", "model": "m", "engine": "server", **more}]})
+        make_job({"members": {"slms": [{"name": "g", "model": "m", "engine": "server", **more}]}})
 
 
 def test_what_needs_weights_says_that_there_are_none() -> None:

@@ -88,7 +88,7 @@ def test_detectors_follow_the_language_of_each_row() -> None:
     languages = ["German", "en", None, "de", "fr"]
     table = rows_of(languages, [TEXTS["de"], TEXTS["en"], TEXTS["fr"], TEXTS["de"], TEXTS["fr"]])
     detectors = (Novelty(name="novelty"), Attribution(name="attribution"))
-    counted = table_frequencies([table], SplittingConfig(column="lang"))
+    counted = table_frequencies([table], SplittingConfig(language_column="lang"))
     mixed = Detect(detectors, "en", lambda: counted, 1, "lang")(Split(("sentencizer", "en"), False, "lang")(table))
     assert mixed["row_key"].to_pylist() == list(range(5))
     for place, language in enumerate(languages):
@@ -102,5 +102,5 @@ def test_detectors_follow_the_language_of_each_row() -> None:
 
 def test_a_pipeline_has_a_language_of_its_own() -> None:
     with pytest.raises(ValidationError) as error:
-        SplittingConfig(name="ja_core_news_sm", column="lang")
+        SplittingConfig(pipeline="ja_core_news_sm", language_column="lang")
     assert [fault["type"] for fault in error.value.errors()] == ["config.pipeline-language"]

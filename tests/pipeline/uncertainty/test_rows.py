@@ -160,10 +160,10 @@ def test_members_are_read_together_where_only_the_score_differs() -> None:
         {"name": "a"}, {"name": "b", "score": "perplexity", "in_ensemble": True}, {"name": "c", "window": 10},
         {"name": "d", "text": "own"}, {"name": "e", "engine": {"dtype": "float32"}},
     ]  # fmt: skip
-    job = make_job({"slms": [{"name": "facts"}], "uncertainty": several})
-    assert [[member.name for member in group] for group in job.readings] == [["a", "b", "c"], ["d"], ["e"]]
-    assert job.beside == {"a", "c", "d", "e"} and "facts" in job.values
-    assert json.dumps(job.uncertainty[0].identity())
+    job = make_job({"members": {"slms": [{"name": "facts"}], "uncertainty": several}})
+    assert [[member.name for member in group] for group in job.members.reading_groups] == [["a", "b", "c"], ["d"], ["e"]]
+    assert job.members.outside_ensemble == {"a", "c", "d", "e"} and "facts" in job.members.values
+    assert json.dumps(job.members.uncertainty[0].identity())
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_faults_are_named(settings: dict[str, Any], says: str) -> None:
     from ragassay.jobs.config.job import make_job
 
     with refuses(says):
-        make_job({"uncertainty": [{"name": "a", **settings}]})
+        make_job({"members": {"uncertainty": [{"name": "a", **settings}]}})
 
 
 def test_a_missing_model_is_the_runs_error(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def table(first: int, count: int = 6, **more: Any) -> pa.Table:
 
 
 def load(uri: Path | str, runs: list[Run] | None = None, **source: Any) -> Logs:
-    logs = find_logs(str(uri), Input.model_validate(source), lambda: runs or [])
+    logs = find_logs(str(uri), InputConfig.model_validate(source), lambda: runs or [])
     if logs.files:
         check_logs(logs, COLUMNS, True)
         check_row_ids(logs, logs.files, COLUMNS)

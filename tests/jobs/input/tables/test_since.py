@@ -45,7 +45,7 @@ def ran(version: int, since: int | None = None, *, ended: bool = True, skipped: 
     ],
 )
 def test_where_a_run_begins(runs: Sequence[Run], source: dict[str, int], begin: Begin) -> None:
-    assert begin_of("delta", "t", 9, Input.model_validate(source), lambda: runs) == begin
+    assert begin_of("delta", "t", 9, InputConfig.model_validate(source), lambda: runs) == begin
 
 
 @given(st.lists(st.tuples(st.sampled_from(["append", "compact", "registered"]), st.integers(0, 5)), max_size=12))

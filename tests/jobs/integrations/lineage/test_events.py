@@ -168,7 +168,7 @@ def test_nobody_is_told_where_no_server_is_named(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize("url", ["localhost:5000", "http://h:port", "http://[", "file:///x"])
 def test_an_address_that_is_none(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with refuses("config.server-address"):
-        make_job({"openlineage": {"url": url}})
+        make_job({"integrations": {"openlineage": {"url": url}}})
     monkeypatch.setenv("OPENLINEAGE_URL", url)
     heard, done = StringIO(), []
     with run_events(OpenLineage(), "run", None, open_folder(str(tmp_path)), run(), Console(file=heard, width=300)):

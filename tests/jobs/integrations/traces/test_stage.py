@@ -27,6 +27,7 @@ from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.schemas.manifest import SCORED, Manifest
 from ragassay.schemas.traces import TracesRecord
 from tests.corpus.job import without_slm
+from tests.job_settings import merged
 from tests.jobs.integrations.traces.exports import TOOLS, write_export
 from tests.jobs.integrations.traces.stories import stories
 from tests.jobs.integrations.traces.test_presets import night, staged
@@ -261,24 +262,24 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with raises("input.no-logs", suffix=".parquet", others="; it holds 'a.csv': have traces written as Parquet or JSON Lines"):
         export_files(str(tmp_path / "csv"))
     with refuses("config.preset-columns"):
-        make_job({"input": {"preset": "otel"}, "columns": {"question": "q"}})
+        make_job({"input": {"preset": "otel", "columns": {"question": "q"}}})
     with refuses("input.preset"):
         make_job({"input": {"preset": "datadog"}})
 
 
-@pytest.mark.parametrize("setting", [{"drop_text": True}, {"redact": "privacy:hide"}])
+@pytest.mark.parametrize("setting", [{"output": {"drop_text": True}}, {"input": {"redact": "privacy:hide"}}])
 def test_texts_of_traces_can_not_be_kept_out_of_the_output(setting: dict[str, Any]) -> None:
     with refuses("config.preset-keeps-text") as error:
-        make_job({"input": {"preset": "otel"}, **setting})
+        make_job(merged({"input": {"preset": "otel"}}, setting))
     assert error.value.fields["faults"][0]["settings"] == next(iter(setting))
-    assert make_job({"input": {"preset": "otel"}, "drop_text": False})
+    assert make_job({"input": {"preset": "otel"}, "output": {"drop_text": False}})
 
 
 def test_output_and_export_lie_apart(tmp_path: Path) -> None:
     write(tmp_path / "export" / "1.jsonl", otlp("t1", 1e9))
     job = without_slm(input={"preset": "otel"})
     with raises("output.inside-input"):
-        logs_of(job, str(tmp_path / "export"), open_folder(str(tmp_path / "export" / "out")))
+        logs_of(job.input, str(tmp_path / "export"), open_folder(str(tmp_path / "export" / "out")))
 
 
 @pytest.mark.parametrize("glob", ["*/*.json", "*/stats/*.json", "*/*/*/*.json", "*/*/*/*.parquet", "*/*/dt=*/*", "**/*"])
@@ -289,7 +290,9 @@ def test_a_glob_that_means_what_will_be_written_is_refused_the_first_night(glob:
     if glob == "*/stats/*.json":
         write(tmp_path / "ex" / "a" / "stats" / "1.json", otlp("t1", 1e9))
     with raises("output.inside-input"):
-        logs_of(without_slm(input={"preset": "otel"}), f"{tmp_path}/ex/{glob}", open_folder(str(tmp_path / "ex" / "audit")))
+        logs_of(
+            without_slm(input={"preset": "otel"}).input, f"{tmp_path}/ex/{glob}", open_folder(str(tmp_path / "ex" / "audit"))
+        )
     assert not (tmp_path / "ex" / "audit").exists()
 
 
@@ -299,7 +302,7 @@ def test_a_glob_that_means_none_of_it_is_free(glob: str, tmp_path: Path) -> None
         write(tmp_path / "ex" / "d1" / name, otlp("t1", 1e9))
     job = without_slm(input={"preset": "otel"})
     for _ in range(2):
-        logs, _counts = logs_of(job, f"{tmp_path}/ex/{glob}", open_folder(str(tmp_path / "ex" / "audit")))
+        logs, _counts = logs_of(job.input, f"{tmp_path}/ex/{glob}", open_folder(str(tmp_path / "ex" / "audit")))
         assert sum(file.rows or 0 for file in logs.files) == 1
 
 
@@ -308,11 +311,11 @@ def test_nothing_is_whole_yet(tmp_path: Path) -> None:
     job, output = without_slm(input={"preset": "otel"}), open_folder(str(tmp_path / "out"))
     for _ in range(2):
         with raises("traces.none-whole", traces=1):
-            logs_of(job, str(tmp_path / "export"), output)
-    with raises("traces.none-whole"), logs_to_look_at(job, str(tmp_path / "export")):
+            logs_of(job.input, str(tmp_path / "export"), output)
+    with raises("traces.none-whole"), logs_to_look_at(job.input, str(tmp_path / "export")):
         pass  # what it was staged in is gone
     assert [path.name for path in (tmp_path / "out" / TRACES).rglob("*.parquet")] == ["1.parquet"]
-    logs, counts = logs_of(without_slm(input={"preset": "otel", "hold_days": 0}), str(tmp_path / "export"), output)
+    logs, counts = logs_of(without_slm(input={"preset": "otel", "hold_days": 0}).input, str(tmp_path / "export"), output)
     assert counts["traces"] == counts["unfinished"] == 1 and sum(file.rows or 0 for file in logs.files) == 1
 
 
@@ -341,7 +344,7 @@ def test_an_output_with_staged_traces_can_be_moved(tmp_path: Path) -> None:
 
     def night(place: Path) -> tuple[Manifest, list[str]]:
         output = open_folder(str(place))
-        logs, _ = logs_of(job, str(tmp_path / "export"), output)
+        logs, _ = logs_of(job.input, str(tmp_path / "export"), output)
         before = read_manifest(output)
         found = match_input(job, logs, output, before)
         scored = {number: replace(entry, state=SCORED) for number, entry in found.entries.items()}

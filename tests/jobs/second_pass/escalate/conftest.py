@@ -65,7 +65,12 @@ def judge(serve: Serve, tmp_path: Path) -> Judge:
         escalate: dict[str, Any] = {"to": {"name": "judge", "model": "m", "engine": settings}, **more}
         if "share" not in escalate and "threshold" not in escalate:
             escalate["share"] = 0.4
-        return server, write_job(tmp_path / "job.yaml", slms=MEMBERS, threshold={"quantile": 0.3}, escalate=escalate)
+        return server, write_job(
+            tmp_path / "job.yaml",
+            members={"slms": MEMBERS},
+            verdict={"threshold": {"quantile": 0.3}},
+            escalation={**escalate},
+        )
 
     return start
 

@@ -164,7 +164,7 @@ def test_another_threshold_keeps_the_judges_decisions(scored: Path, judge: Judge
     escalate(scored, config)
     requests = len(server.bodies)
     said = outcomes(scored)
-    finalize(scored, job(threshold={"quantile": 0.6}))  # without the section, even
+    finalize(scored, job(verdict={"threshold": {"quantile": 0.6}}))  # without the section, even
     check(scored, by_key(scored))
     after = by_key(scored)
     assert sum(row["decided_by"] == "judge" for row in after.values()) == 72
@@ -229,7 +229,7 @@ def test_odd_partitions(tmp_path: Path, judge: Judge, places: list[str]) -> None
     _, config = judge()
     assert escalate(output, config)["decided"] == 24 * len(places)
     assert Counter(row["decided_by"] for row in read_rows(output))["judge"] == 24 * len(places)
-    finalize(output, job(threshold={"quantile": 0.5}))
+    finalize(output, job(verdict={"threshold": {"quantile": 0.5}}))
     assert Counter(row["decided_by"] for row in read_rows(output))["judge"] == 24 * len(places)
 
 

@@ -56,7 +56,7 @@ def test_other_verdicts_ask_only_what_is_new(flagged: Path, model: Model) -> Non
     server, config = model()
     first = here("explain", flagged, "--config", config)
     assert first.returncode == 0, first.stdout + first.stderr
-    few, more = flags(flagged), job(threshold={"quantile": 0.6})
+    few, more = flags(flagged), job(verdict={"threshold": {"quantile": 0.6}})
     before = outcomes(flagged, "categorized")
     finalize(flagged, more)
     assert flags(flagged) > few
@@ -171,7 +171,7 @@ def test_a_budget_in_money_is_never_overdrawn(flagged: Path, model: Model, dolla
 
 def test_half_a_row_that_is_asked_again_keeps_its_other_half(flagged: Path, model: Model) -> None:
     """A refusal is an answer too: a row that has to be written anew for its neighbour asks nothing of it again."""
-    finalize(flagged, job(threshold={"quantile": 0.9}))
+    finalize(flagged, job(verdict={"threshold": {"quantile": 0.9}}))
     well: list[bool] = []
 
     def reply(body: dict[str, Any]) -> Reply:
@@ -277,7 +277,7 @@ def test_odd_partitions(tmp_path: Path, model: Model, places: list[str]) -> None
 
 
 def test_nothing_is_flagged(flagged: Path, model: Model) -> None:
-    finalize(flagged, job(threshold={"value": -9.0}))
+    finalize(flagged, job(verdict={"threshold": {"value": -9.0}}))
     server, config = model()
     done = here("explain", flagged, "--config", config)
     assert done.returncode == 0 and "0 sentences of 0 responses" in done.stdout and not server.bodies, done.stdout + done.stderr
@@ -289,7 +289,7 @@ def test_attack_a_run_gives_other_verdicts_while_sentences_are_explained(flagged
 
     def reply(body: dict[str, Any]) -> Reply:
         if len(manifest(flagged)["runs"]) == 1:
-            finalize(flagged, job(threshold={"quantile": 0.6}))
+            finalize(flagged, job(verdict={"threshold": {"quantile": 0.6}}))
         return explains(body)
 
     server, config = model(reply, engine={"concurrency": 1})

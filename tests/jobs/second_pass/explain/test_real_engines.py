@@ -38,7 +38,7 @@ def check(output: Path, found: dict[tuple[int, int], dict[str, Any]]) -> None:
 @pytest.mark.usefixtures("vllm_server")  # it starts meanwhile
 def test_a_pool_in_the_ray_job(one_ray: None, flagged: Path, tmp_path: Path) -> None:
     engine = {"kind": "vllm", "max_model_len": 4096}
-    config = write_job(tmp_path / "job.yaml", explain={"engine": engine, "max_tokens": 60})
+    config = write_job(tmp_path / "job.yaml", escalation={"explainer": {"engine": engine, "max_tokens": 60}})
     done = here("explain", flagged, "--config", config, "--sentences", "3")
     assert done.returncode == 0, done.stdout + done.stderr
     found = outcomes(flagged, "categorized")
@@ -51,7 +51,7 @@ def test_a_pool_in_the_ray_job(one_ray: None, flagged: Path, tmp_path: Path) -> 
 def test_vllms_own_server(flagged: Path, tmp_path: Path, vllm_server: tuple[str, Callable[[], None]]) -> None:
     url, wait = vllm_server
     engine = {"kind": "server", "base_url": url}
-    config = write_job(tmp_path / "job.yaml", explain={"model": "slm", "engine": engine, "max_tokens": 60})
+    config = write_job(tmp_path / "job.yaml", escalation={"explainer": {"model": "slm", "engine": engine, "max_tokens": 60}})
     wait()
     done = here("explain", flagged, "--config", config, "--sentences", "3")
     assert done.returncode == 0, done.stdout + done.stderr

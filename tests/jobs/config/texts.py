@@ -1,0 +1,15 @@
+"""Job files as text, for tests of what is refused in them."""
+
+from ragassay.jobs.config.job import Job, make_job
+from ragassay.jobs.config.job_text import parse
+from tests.raises import refuses
+
+
+def job_of(text: str) -> Job:
+    return make_job(parse(text))
+
+
+def assert_refused(text: str, fault: str) -> None:
+    """Assert that a job file is refused with a fault of this code, or at this place."""
+    with refuses(fault):
+        job_of(text)
