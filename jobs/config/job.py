@@ -44,7 +44,7 @@ ANY: Literal["any"] = "any"
 
 def default_members() -> dict[str, Any]:
     """The members of a job that names none, with the weights that measured best: the bundled verifier decides, the detectors
-    without a model add a little and say what is missing (docs/method.md)."""
+    without a model add a little and say what is missing (docs/background/method.md)."""
     detectors = ("entities", "attribution", "novelty")
     return {
         "slms": [{"name": "facts", "adapter": "facts"}],
