@@ -21,7 +21,7 @@ RETIRED = {
     r"comes? back": "return",
     r"so many": "the number, or a limit",
     r"(rows|tokens|responses|labels|scores|answers|prompts|sentences|requests) a [a-z]+": "per",
-    r"(normal|final|token|organ|summar|quant)is(ed?|es|ing|ation)s?|(label|cancel)l\w+|colour\w*|judgement": "American spelling",
+    r"(normal|final|token|organ|summar)is(ed?|es|ing|ation)s?|(label|cancel)l\w+|colour\w*|judgement": "American spelling",
 }  # fmt: skip
 """Pattern -> what to write instead."""
 
