@@ -17,6 +17,9 @@ not. This page shortens the texts; words in braces are fields. Faults of a job f
 `config.invalid`, faults of the columns of logs in the field `faults` of `input.faults`. Each fault has a code:
 `config.unknown-key` for an unknown key, a code below, or a code of pydantic.
 """
+FIELD = re.compile(r"(?<!\{)\{([a-z_.]+)(?:![ra])?(?::[^{}]*)?\}")
+"""A field, with the way in which the text formats it."""
+
 NAMED = "input|output|labels|SLM|member|model|adapter|target|job file|column|label column"
 SUBJECT = re.compile(rf"^(?:(?:{NAMED}) )?\{{[a-z_]+\}}(?:, line \{{line\}})?: ")
 """The thing that a text names first; the rest is a sentence without it."""
@@ -32,7 +35,7 @@ SHORT = {
 ASIDE = re.compile(r" \([^(){}`]{16,}\)")
 """A remark in parentheses, which the page omits."""
 
-BREAK = re.compile(r"(?:; |: (?!(?:true|false|null|none|own|dynamic|share)\b)|\. (?=[A-Z{]))")
+BREAK = re.compile(r"(?:; |: (?!(?:true|false|null|none|own|dynamic|share)\b)|[.?] (?=[A-Z{]))")
 JOINT = re.compile(r", | or | and | such as ")
 LONGEST = 84
 """Characters of a cell, about: a longer text ends at the last clause that fits."""
@@ -57,14 +60,21 @@ def page() -> str:
 
 def cells(text: str) -> tuple[str, str]:
     """Split the text of an error into when it happens and what to do."""
-    text = re.sub(r"(![ra]|:[^{}]*)(?=\})", "", text.partition("\n")[0])
-    text = ASIDE.sub("", SUBJECT.sub("", text))
+    lines = [line.rstrip(":,") for line in text.split("\n") if _has_words(line) and line[0] != " "] or [text]
+    text = FIELD.sub(r"{\1}", ". ".join(lines))
+    rest = SUBJECT.sub("", text)
+    text = ASIDE.sub("", rest if _has_words(rest) else text)
     for words, short in SHORT.items():
         text = text.replace(words, short)
-    clauses = list(_clauses(text))
-    when = clauses[0]
-    actions = [clause for clause in clauses[1:] if not re.fullmatch(r"[{}\w., ()]*\{\w+\}[{}\w., ()]*", clause)]
-    return _short([when]), _short(actions)
+    when, *actions = _clauses(text)
+    if actions and re.fullmatch(r"[\w .]*'?\{\w+\}'?", when):
+        when = f"{when}: {actions.pop(0)}"
+    return _short([when]), _short([action for action in actions if _has_words(action)])
+
+
+def _has_words(text: str) -> bool:
+    """Return whether a text has words next to its fields."""
+    return len(re.findall(r"[a-zA-Z]{2,}", re.sub(r"\{[^{}]*\}", "", text))) > 1
 
 
 def _clauses(text: str) -> Iterator[str]:
@@ -73,7 +83,7 @@ def _clauses(text: str) -> Iterator[str]:
     for mark in BREAK.finditer(text):
         before = text[: mark.start()]
         clause = before[start:]
-        if " " in clause and before.count("`") % 2 == 0 and before.count("{") == before.count("}"):
+        if re.search(r" |\}$", clause) and before.count("`") % 2 == 0 and before.count("{") == before.count("}"):
             yield clause
             start = mark.end()
     yield text[start:].rstrip(".")

@@ -19,8 +19,8 @@ from tests import cli_page, error_codes, rooms
 
 REPO = Path(__file__).parent.parent
 PAGES = [REPO / "README.md", REPO / "CONTRIBUTING.md", *sorted((REPO / "docs").rglob("*.md"))]
-LIMIT = 24
-"""Pages of docs/ at most."""
+PAGES_AT_MOST, BYTES_AT_MOST, GENERATED_AT_MOST = 24, 232_000, 60_000
+"""Pages of docs/, their size, and the size of the two that are generated. Only lower these."""
 
 
 def commands(name: str) -> list[list[str]]:
@@ -89,8 +89,9 @@ def test_the_readme_is_short() -> None:
 
 def test_docs_stay_small() -> None:
     pages = sorted((REPO / "docs").rglob("*.md"))
-    assert len(pages) <= LIMIT
-    assert sum(path.stat().st_size for path in (cli_page.PAGE, error_codes.PAGE)) <= 60_000
+    assert len(pages) <= PAGES_AT_MOST
+    assert sum(path.stat().st_size for path in pages) <= BYTES_AT_MOST
+    assert sum(path.stat().st_size for path in (cli_page.PAGE, error_codes.PAGE)) <= GENERATED_AT_MOST
 
 
 @pytest.mark.parametrize("generator", [cli_page, error_codes], ids=lambda module: module.PAGE.stem)
