@@ -16,6 +16,7 @@ from ragassay.jobs.config.job import Job, load_job
 from ragassay.pipeline.engines.vllm_engine import Vllm
 from ragassay.pipeline.slm.config import Replicas, Slm
 from tests import cli_page, error_codes, rooms
+from tests.benchmarks.results import plot_members
 
 REPO = Path(__file__).parent.parent
 PAGES = [REPO / "README.md", REPO / "CONTRIBUTING.md", *sorted((REPO / "docs").rglob("*.md"))]
@@ -99,5 +100,6 @@ def test_a_generated_page_matches_the_code(generator: ModuleType) -> None:
     assert generator.PAGE.read_text(encoding="utf-8") == generator.page(), "run `make docs`"
 
 
-def test_the_picture_of_imports_matches_the_code() -> None:
-    assert rooms.PICTURE.read_text(encoding="utf-8") == rooms.picture(), "run `make docs`"
+@pytest.mark.parametrize("generator", [rooms, plot_members], ids=lambda module: module.PICTURE.stem)
+def test_a_generated_picture_matches_its_source(generator: ModuleType) -> None:
+    assert generator.PICTURE.read_text(encoding="utf-8") == generator.picture(), "run `make docs`"
