@@ -62,11 +62,12 @@ BENCH ?=
 bench: setup
 	$(BIN)/python -m tests.benchmarks.speed out/bench.md $(BENCH)
 
-# What docs hold that is made from the code.
+# The parts of docs/ that are made from the code or from recorded figures.
 docs: setup
-	$(BIN)/python -m typer ragassay.jobs.cli.main utils docs --name ragassay --output docs/cli.md
-	$(BIN)/python -m tests.rooms
+	$(BIN)/python -m tests.cli_page
 	$(BIN)/python -m tests.error_codes
+	$(BIN)/python -m tests.rooms
+	$(BIN)/python -m tests.benchmarks.results.plot_members
 
 # docs/ as a site, to be opened as a file: site/index.html.
 site: setup

@@ -1,8 +1,8 @@
 """RAGAssay: says of every sentence of every logged RAG answer whether its context supports it. The library's front door.
 
 `ragassay.run` is the command `ragassay run`, `check` judges one answer, `judge` a table in memory, and `stages` are for a Ray
-Data pipeline of one's own (docs/library.md). The folders beside this file are links to those at the top of the repository:
-`schemas` (what data looks like), `pipeline` (what happens to a batch), `jobs` (where and when it runs), `infra`.
+Data pipeline of one's own (docs/reference/python.md). The folders beside this file are links to those at the top of the
+repository: `schemas` (what data looks like), `pipeline` (what happens to a batch), `jobs` (where and when it runs), `infra`.
 """
 
 from collections.abc import Sequence

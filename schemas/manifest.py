@@ -245,7 +245,7 @@ class Run:
         files_skipped: Unreadable files that were left out, with the reason.
         files_touched: Files that were written anew since they were scored, and whose size and footer are the same.
         source: The table that it read; None where it read files, or none.
-        traces: What was counted where an export of traces was read (docs/traces.md); empty where nothing of one was new.
+        traces: What was counted where an export of traces was read (docs/how-to/inputs.md); empty where nothing of one was new.
         share: Share of the rows that it was to score; 1 is all of them.
         left: What its budget left; None where nothing is left.
     """

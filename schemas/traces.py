@@ -34,7 +34,7 @@ class TracesRecord(Record):
         waiting: File below `_traces` with the spans of traces that more may come of; null where there are none.
         open: How many traces those are.
         newest: Latest time of a span, microseconds since 1970, of those that had come by then; 0 where there was none.
-        counts: Of the last run that read something; see docs/traces.md.
+        counts: Of the last run that read something; see docs/how-to/inputs.md.
     """
 
     WHAT = "a record of traces"

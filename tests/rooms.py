@@ -1,40 +1,37 @@
-"""The rooms of the house and which imports from which, as a Mermaid picture: `make docs` puts it into its page."""
+"""Draw which room imports from which: `python -m tests.rooms` writes docs/assets/imports.svg."""
 
-import re
-
+from tests.site_picture import Arrows, svg
 from tests.test_layout import REPO, arrows
 
-PAGE = REPO / "docs" / "imports.md"
+PICTURE = REPO / "docs" / "assets" / "imports.svg"
 SHARED = ("pipeline/errors", "pipeline/arrays", "pipeline/contain", "schemas", "jobs/storage/folder", "jobs/config/job")
-"""Rooms that nearly all others use: left out of the picture."""
+"""Rooms that nearly all others import: left out of the picture."""
+
+STYLE = (
+    "svg { background: #fff; font: 13px sans-serif; } path { fill: none; stroke: #777; } marker path { fill: #777; } "
+    "rect { fill: #f3f4f8; stroke: #777; } text { fill: #222; text-anchor: middle; }"
+)
+
+
+def imports() -> Arrows:
+    """Pairs of rooms: the first imports from the second, and no longer way leads from the first to the second."""
+    graph = {room: targets - set(SHARED) for room, targets in arrows().items() if room not in SHARED}
+    pairs: Arrows = []
+    for room in sorted(graph):
+        indirect = {far for near in graph[room] for far in _reachable(near, graph)}
+        pairs += [(room, target) for target in sorted(graph[room] - indirect)]
+    return pairs
+
+
+def _reachable(room: str, graph: dict[str, set[str]]) -> set[str]:
+    targets = graph.get(room, set())
+    return targets.union(*(_reachable(target, graph) for target in targets))
 
 
 def picture() -> str:
-    """Each arrow goes from a room to one that it imports from, if no longer way leads there."""
-    found = {
-        room: {other for other in others if other not in SHARED} for room, others in arrows().items() if room not in SHARED
-    }
-    lines = ["flowchart TD"]
-    for room in sorted(found):
-        longer = {far for near in found[room] for far in _reached(near, found)}
-        lines += [f"  {_id(room)}[{room}] --> {_id(other)}[{other}]" for other in sorted(found[room] - longer)]
-    return "\n".join(lines)
-
-
-def _reached(room: str, found: dict[str, set[str]]) -> set[str]:
-    others = found.get(room, set())
-    return others.union(*(_reached(other, found) for other in others))
-
-
-def _id(room: str) -> str:
-    return re.sub(r"\W", "_", room)
-
-
-def page() -> str:
-    """The page with the present picture."""
-    text = PAGE.read_text(encoding="utf-8")
-    return re.sub(r"```mermaid\n.*?```", lambda _: f"```mermaid\n{picture()}\n```", text, flags=re.DOTALL)
+    """The picture of today's imports, as SVG."""
+    return svg(imports(), STYLE) + "\n"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    PICTURE.write_text(picture(), encoding="utf-8")

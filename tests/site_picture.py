@@ -30,7 +30,7 @@ def on_page_markdown(markdown: str, **_: object) -> str:
     Returns:
         The page with pictures in place of the charts.
     """
-    return re.sub(r"```mermaid\nflowchart TD\n(.*?)```", lambda found: _svg(arrows(found[1])), markdown, flags=re.DOTALL)
+    return re.sub(r"```mermaid\nflowchart TD\n(.*?)```", lambda found: _figure(arrows(found[1])), markdown, flags=re.DOTALL)
 
 
 def arrows(chart: str) -> Arrows:
@@ -60,17 +60,27 @@ def rows(joined: Arrows) -> list[list[str]]:
     return found
 
 
-def _svg(joined: Arrows) -> str:
-    found = rows(joined)
-    width = 16 + LETTER * max(len(label) for row in found for label in row)
-    widest = max(map(len, found))
+def _figure(joined: Arrows) -> str:
+    return f'<div class="flowchart">{svg(joined)}</div>'
+
+
+def svg(joined: Arrows, style: str = "") -> str:
+    """Draw a chart.
+
+    Args:
+        joined: From whom, to whom; without circles.
+        style: CSS rules inside the picture, for one that stands alone as a file; empty where the page has them.
+    """
+    drawn = rows(joined)
+    width = 16 + LETTER * max(len(label) for row in drawn for label in row)
+    widest = max(map(len, drawn))
     across, down = widest * (width + GAP), LOW_ROW if widest <= NARROW else ROW
     middle = {
         label: ((place + 0.5) * across / len(row), number * down + HEIGHT / 2 + 1)
-        for number, row in enumerate(found)
+        for number, row in enumerate(drawn)
         for place, label in enumerate(row)
     }
-    parts = [HEAD]
+    parts = [f"<style>{style}</style>" if style else "", HEAD]
     for upper, lower in joined:
         (x1, y1), (x2, y2) = middle[upper], middle[lower]
         y1, y2 = y1 + HEIGHT / 2, y2 - HEIGHT / 2
@@ -80,7 +90,6 @@ def _svg(joined: Arrows) -> str:
     for label, (x, y) in middle.items():
         box = f'<rect x="{x - width / 2:.0f}" y="{y - HEIGHT / 2:.0f}" width="{width:.0f}" height="{HEIGHT}" rx="4"/>'
         parts.append(f'{box}<text x="{x:.0f}" y="{y + 4:.0f}">{html.escape(label)}</text>')
-    size = f"0 0 {across:.0f} {(len(found) - 1) * down + HEIGHT + 2}"
-    style = f"max-width: {across:.0f}px"
-    svg = f'<svg viewBox="{size}" style="{style}" role="img" aria-label="A flowchart">{"".join(parts)}</svg>'
-    return f'<div class="flowchart">{svg}</div>'
+    size = f"0 0 {across:.0f} {(len(drawn) - 1) * down + HEIGHT + 2}"
+    attributes = f'viewBox="{size}" style="max-width: {across:.0f}px" role="img" aria-label="A flowchart"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {attributes}>{"".join(parts)}</svg>'

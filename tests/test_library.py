@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parent.parent / "docs" / "library.md"
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "python.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 NEEDS_RAY = [block for block in BLOCKS if "import ray\n" in block]
 HEAVY = {"torch", "ray", "vllm", "transformers", "spacy", "polars", "pandas", "pyarrow", "numpy", "pydantic", "scipy", "rich"}

@@ -12,7 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from tests.site_picture import arrows, rows
+from tests import rooms as imports
+from tests.site_picture import Arrows, arrows, rows
 
 REPO = Path(__file__).parent.parent
 FETCHED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href", "object": "data"}
@@ -74,7 +75,7 @@ def pages(site: Path) -> dict[Path, Page]:
 
 
 def test_every_link_of_the_built_pages_leads_somewhere(site: Path, pages: dict[Path, Page]) -> None:
-    assert {"index.html", "try.html", "nightly.html", "quality.html", "develop.html"} <= {path.name for path in pages}
+    assert {"index.html", "first-audit.html", "nightly.html", "glossary.html", "method.html"} <= {path.name for path in pages}
     for path, page in pages.items():
         for link in page.links | page.fetched:
             parts = urlsplit(link)
@@ -95,7 +96,7 @@ def test_nothing_is_fetched_from_elsewhere(site: Path, pages: dict[Path, Page]) 
 
 def test_the_search_needs_no_server(site: Path, pages: dict[Path, Page]) -> None:
     index = (site / "search" / "search_index.js").read_text(encoding="utf-8")
-    assert index.startswith("var __index = ") and '"location":"try.html' in index.replace(" ", "")
+    assert index.startswith("var __index = ") and '"location":"start/first-audit.html' in index.replace(" ", "")
     assert all(any("iframe-worker" in name for name in page.fetched) for page in pages.values())
 
 
@@ -120,7 +121,7 @@ def test_the_search_finds_in_a_browser_without_a_server(site: Path, tmp_path: Pa
         field.send_keys("Clopper-Pearson")
         WebDriverWait(chrome, 30).until(lambda c: c.find_elements(By.CSS_SELECTOR, ".md-search-result__item"))
         found = [link.get_attribute("href") for link in chrome.find_elements(By.CSS_SELECTOR, "a.md-search-result__link")]
-        assert found and str(found[0]).split("?")[0] == (site / "decisions.html").as_uri()
+        assert (site / "background" / "method.html").as_uri() in {re.split(r"[?#]", str(link))[0] for link in found}
         loaded = chrome.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)")
         assert [name for name in loaded if urlsplit(name).scheme not in ("file", "data")] == []
 
@@ -131,14 +132,22 @@ def test_pages_read_on_the_site_as_in_a_checkout(pages: dict[Path, Page]) -> Non
         assert not left, f"{path.name}: Markdown that was not read as such: {left[:3]}"
 
 
-@pytest.mark.parametrize("name", ["architecture", "imports"])
-def test_each_box_is_drawn_below_all_that_point_to_it(site: Path, name: str) -> None:
-    joined = arrows((REPO / "docs" / f"{name}.md").read_text(encoding="utf-8"))
+def assert_drawn(picture: str, joined: Arrows) -> None:
+    """Check that a picture has every box and arrow, and each box below all that point to it."""
     at = {label: number for number, row in enumerate(rows(joined)) for label in row}
     assert joined and all(at[upper] < at[lower] for upper, lower in joined)
-    page = (site / f"{name}.html").read_text(encoding="utf-8")
-    assert page.count('marker-end="url(#head)"') == len(joined) and "flowchart TD" not in page
-    assert all(f">{label}</text>" in page for label in at)
+    assert picture.count('marker-end="url(#head)"') == len(joined)
+    assert all(f">{label}</text>" in picture for label in at)
+
+
+def test_the_flow_of_a_row_is_drawn(site: Path) -> None:
+    page = (site / "background" / "architecture.html").read_text(encoding="utf-8")
+    assert_drawn(page, arrows((REPO / "docs" / "background" / "architecture.md").read_text(encoding="utf-8")))
+    assert "flowchart TD" not in page
+
+
+def test_the_imports_are_drawn() -> None:
+    assert_drawn(imports.picture(), imports.imports())
 
 
 def test_a_link_that_leads_nowhere_breaks_the_build(tmp_path: Path) -> None:

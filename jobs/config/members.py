@@ -16,7 +16,7 @@ def default_members() -> dict[str, Any]:
     """Return the members of a job that names none, with the weights that measured best.
 
     The bundled verifier decides. The detectors need no model; they add a little and show what the context lacks
-    (docs/method.md).
+    (docs/background/method.md).
     """
     detectors = ("entities", "attribution", "novelty")
     return {

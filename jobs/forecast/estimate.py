@@ -20,7 +20,7 @@ from ragassay.pipeline.reasoning.config import Price
 
 RESAMPLES = 400
 LONG_RUN = 1200.0
-"""Seconds: twice what the gain of compiled engines takes to pay for their start (docs/speed.md)."""
+"""Seconds: twice what the gain of compiled engines takes to pay for their start (docs/background/measurements.md)."""
 SMALL_FILE_ROWS = 1_000
 MANY_FILES = 64
 SKEW = 5.0

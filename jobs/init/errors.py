@@ -11,7 +11,7 @@ FILE_EXISTS = Message(
 NO_COLUMN_FITS = Message(
     "init.no-column-fits",
     "input {uri}: no column fits as {roles}. Its columns:\n{lines}\nIf one of them is what is missing, name it in a job file "
-    "yourself, such as `input: {{columns: {{question: …, context: …, response: …}}}}` (docs/job.yaml). A context is a string "
+    "yourself, such as `input: {{columns: {{question: …, context: …, response: …}}}}` (docs/reference/job.yaml). A context is a string "
     "or a list of strings or of structs with a text, a question and a response are strings; conversations are one column, "
-    "`input: {{columns: {{messages: …}}}}`; an export of traces is read by `input: {{preset: …}}` (docs/traces.md)",
+    "`input: {{columns: {{messages: …}}}}`; an export of traces is read by `input: {{preset: …}}` (docs/how-to/inputs.md)",
 )

@@ -133,7 +133,7 @@ def _describe(found: Findings, machine: Machine) -> Iterator[tuple[str, str]]:
     yield "input", found.size
     yield "looked at", found.sample
     if found.preset:
-        yield "columns", "question, context and response are put together of each trace's spans: docs/traces.md"
+        yield "columns", "question, context and response are put together of each trace's spans: docs/how-to/inputs.md"
     for choice in found.choices:
         yield choice.key, f"{'none' if choice.column is None else show(choice.column)}: {'; '.join(choice.why)}"
         yield from (("in doubt", f"{choice.key}: {doubt}") for doubt in choice.doubts)

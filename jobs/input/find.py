@@ -68,7 +68,8 @@ def find_logs(uri: str, source: InputConfig = InputConfig(), runs: Runs = tuple)
         return table
     suffixes = tuple(kind.suffix for kind in FORMATS)
     kinds = " or ".join(dict.fromkeys(kind.name for kind in FORMATS))
-    advice = f"write logs as {kinds}, and let their names end in {' or '.join(suffixes)}; traces want a preset (docs/traces.md)"
+    names = " or ".join(suffixes)
+    advice = f"write logs as {kinds}, and let their names end in {names}; traces want a preset (docs/how-to/inputs.md)"
     found = find_files(uri, suffixes, advice)
     files = agreed(look_at(found.fs, found.files))
     readable = [f for f in files if f.error is None]

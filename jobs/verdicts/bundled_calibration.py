@@ -2,7 +2,7 @@
 
 Without labels a run can't tell where it stands: its own mean and deviation say nothing of how good it is, least of all those of
 a few rows, and a fifth of it would be flagged whether it is good or bad. `python -m tests.benchmarks.defaults` makes the file;
-docs/method.md tells what it is worth.
+docs/background/method.md tells what it is worth.
 """
 
 from collections.abc import Container, Mapping

@@ -39,7 +39,7 @@ CATEGORIES = (
     _kind("added", "it adds something of which no passage says anything"),
     _kind("not_a_hallucination", "the passages support everything that the sentence says", is_hallucination=False),
 )
-"""Taken if a job names none. Each stands for a way in which answers go wrong, see docs/explain.md."""
+"""Taken if a job names none. Each stands for a way in which answers go wrong, see docs/how-to/larger-model.md."""
 
 OF_DETECTORS = {
     EntityKind.NUMBER: "wrong_value",

@@ -1,7 +1,7 @@
 """What members beside the ensemble would add to the default's: `python -m tests.benchmarks.beside OUTPUT [MEMBER …]`.
 
 OUTPUT is a cascade of the three detectors and of the MEMBERs, all of it escalated to the default verifier, on labelled rows
-(docs/uncertainty.md has the job file). Prints AUROC of the default's rule where a MEMBER has more and more weight beside 27
+(docs/how-to/members.md has the job file). Prints AUROC of the default's rule where a MEMBER has more and more weight beside 27
 of the verifier and 1 of each detector.
 """
 

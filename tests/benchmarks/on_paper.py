@@ -1,7 +1,7 @@
-"""A billion responses on paper: `python -m tests.benchmarks.on_paper` writes the table of docs/scale.md.
+"""A billion responses on paper: `python -m tests.benchmarks.on_paper` writes tests/benchmarks/results/scale.md.
 
 Sizes and requests are measured here and now, on a few files; the rest is arithmetic with the code's own constants. Tokens a
-response are those that docs/speed.md measured.
+response are those in tests/benchmarks/results/speed.md.
 """
 
 import re
@@ -31,7 +31,7 @@ from tests.benchmarks.agreement import HANDBOOK
 from tests.benchmarks.state import entry
 
 REPO = Path(__file__).parents[2]
-PAGE = REPO / "docs" / "scale.md"
+PAGE = REPO / "tests" / "benchmarks" / "results" / "scale.md"
 MARK = "<!-- written by `python -m tests.benchmarks.on_paper` -->"
 RESPONSES = 1_000_000_000
 NIGHTS = 30
@@ -165,8 +165,8 @@ def one_group(file: LogFile) -> LogFile:
 
 
 def tokens() -> dict[str, float]:
-    """Tokens computed a response, as docs/speed.md has them."""
-    text = (REPO / "docs" / "speed.md").read_text()
+    """Tokens computed a response, as tests/benchmarks/results/speed.md has them."""
+    text = (PAGE.parent / "speed.md").read_text()
     found = {name: re.search(pattern, text) for name, pattern in TOKENS.items()}
     return {name: int(hit[1].replace(",", "")) / RESPONSES_OF[name] for name, hit in found.items() if hit}
 
@@ -231,7 +231,7 @@ def table(of: Measured) -> str:
 
 
 def main() -> None:
-    """Write the table behind the mark in docs/scale.md."""
+    """Write the table behind the mark in tests/benchmarks/results/scale.md."""
     head, mark, rest = PAGE.read_text(encoding="utf-8").partition(MARK)
     tail = rest[rest.index("\n## ") :] if "\n## " in rest else "\n"
     PAGE.write_text(f"{head}{mark or MARK}\n\n{table(measure())}\n{tail}", encoding="utf-8")

@@ -1,6 +1,6 @@
 """The picture of a report in the README: the top of the page with its first card, by headless Chromium.
 
-python -m tests.benchmarks.picture out/demo/report.html docs/report.png
+python -m tests.benchmarks.picture out/demo/report.html docs/assets/report.png
 """
 
 import base64

@@ -17,7 +17,7 @@ KINDS: dict[str, type[Kind]] = {
     "rayjob.yaml": RayJob, "raycluster.yaml": RayCluster, "raycronjob.yaml": RayCronJob, "cronjob.yaml": CronJob,
 }  # fmt: skip
 IMAGE = "/opt/ragassay/"
-PAGE = REPO / "docs" / "clusters.md"
+PAGE = REPO / "docs" / "how-to" / "clusters.md"
 
 
 def load(name: str) -> Any:

@@ -1,1 +1,1 @@
-"""What takes long: faults injected many times, real servers, realistic exports; `make soak` writes docs/faults.md."""
+"""Slow tests: faults injected many times, real servers, realistic exports; `make soak` writes the table of faults."""

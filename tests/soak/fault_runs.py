@@ -46,7 +46,7 @@ def without_slm(folder: Path, **settings: Any) -> Path:
 
 @dataclass
 class Tries:
-    """Counts the tries of one class of faults; a line of docs/faults.md.
+    """Counts the tries of one class of faults; a line of tests/benchmarks/results/faults.md.
 
     Attributes:
         name: The class.

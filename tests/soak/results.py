@@ -1,4 +1,4 @@
-"""Results of the soak tests: collected as they come, written as the table of docs/faults.md."""
+"""Results of the soak tests: collected as they come, written as the table of tests/benchmarks/results/faults.md."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 
 REPO = Path(__file__).parents[2]
 RESULTS = REPO / "out" / "soak" / "results.jsonl"
-PAGE = REPO / "docs" / "faults.md"
+PAGE = REPO / "tests" / "benchmarks" / "results" / "faults.md"
 MARK = "<!-- written by `make soak` -->"
 
 
@@ -60,7 +60,7 @@ def tables() -> str:
 
 
 def main() -> None:
-    """Write the tables behind the mark in docs/faults.md."""
+    """Write the tables behind the mark in tests/benchmarks/results/faults.md."""
     head, mark, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
     PAGE.write_text(f"{head}{mark or MARK}\n\n{tables()}", encoding="utf-8")
 

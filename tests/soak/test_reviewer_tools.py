@@ -15,7 +15,7 @@ from tests.soak.results import REPO, Result, record
 pytestmark = pytest.mark.soak
 
 REQUIREMENTS = ("argilla==2.8.0", "label-studio-sdk==2.1.2")
-PAGE = REPO / "docs" / "publish.md"
+PAGE = REPO / "docs" / "how-to" / "publish.md"
 
 LABEL_STUDIO = """
 import json, sys

@@ -4,11 +4,11 @@ from ragassay.pipeline.errors import Message
 
 URL_WITH_QUERY = Message(
     "publish.url-with-query",
-    "the tool's address may hold no query (?) and no fragment (#): keys belong in the environment (docs/publish.md)",
+    "the tool's address may hold no query (?) and no fragment (#): keys belong in the environment (docs/how-to/publish.md)",
 )
 URL_WITH_PASSWORD = Message(
     "publish.url-with-password",
-    "the tool's address may hold no password: keys belong in the environment (docs/publish.md)",
+    "the tool's address may hold no password: keys belong in the environment (docs/how-to/publish.md)",
 )
 NO_URL = Message("publish.no-url", "{url!r} is no address of a tool: give one such as https://host or http://localhost:6006")
 UNREADABLE_URL = Message(

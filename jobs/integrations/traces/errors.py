@@ -5,7 +5,7 @@ from ragassay.pipeline.errors import Message
 NONE_KNOWN = Message(
     "traces.none-known",
     "input {uri}: none of its {records:,} records is a span as preset {preset!r} knows them{names}: name the tool that wrote "
-    "them (docs/traces.md)",
+    "them (docs/how-to/inputs.md)",
 )
 NONE_WHOLE = Message(
     "traces.none-whole",

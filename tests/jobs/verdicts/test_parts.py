@@ -181,7 +181,7 @@ def finalized(folder: Path, job: Job) -> tuple[Run, bytes]:
 def test_attack_the_documented_job_file_gives_the_bytes_of_no_job_file(tmp_path: Path) -> None:
     folder = scored_by_the_default_members(tmp_path / "out")
     run, without = finalized(folder, load_job(None))
-    documented, verbatim = finalized(folder, load_job(str(REPO / "docs" / "job.yaml")))
+    documented, verbatim = finalized(folder, load_job(str(REPO / "docs" / "reference" / "job.yaml")))
     assert verbatim == without
     assert (documented.fit, documented.threshold, documented.origins) == (run.fit, run.threshold, run.origins)
     assert run.origins and run.origins.calibration == "bundled" and run.origins.probability == "bundled calibration"

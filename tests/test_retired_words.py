@@ -1,0 +1,84 @@
+"""Retired words do not come back: one term per thing, and plain technical English."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).parent.parent
+
+RETIRED = {
+    r"told|tells?": "report, print, send, show",
+    r"says?|said": "states, shows, returns",
+    r"mine": "the name of the thing",
+    r"tonight|nights?": "run, partition, day",
+    r"mend(s|ed)?": "fix",
+    r"go(es)? on|went on": "resume, continue",
+    r"br(eaks|oke|oken) off": "was interrupted",
+    r"anew|all the same|as ever": "again; drop it",
+    r"takes? the place of|in (the )?place of": "replaces, instead of",
+    r"beside": "next to, with, in addition to",
+    r"comes? back": "return",
+    r"so many": "the number, or a limit",
+    r"(rows|tokens|responses|labels|scores|answers|prompts|sentences|requests) a [a-z]+": "per",
+    r"(normal|final|token|organ|summar)is(ed?|es|ing|ation)s?|(label|cancel)l\w+|colour\w*|judgement": "American spelling",
+}  # fmt: skip
+"""Pattern -> what to write instead."""
+
+PATTERN = re.compile("|".join(rf"(?<![a-z])(?:{pattern})(?![a-z])" for pattern in RETIRED), re.IGNORECASE)
+
+DATA = (
+    "tests/benchmarks/results/",
+    "tests/corpus/",
+    "tests/golden/expected/",
+    "docs/reference/cli.md",
+    "docs/reference/errors.md",
+)
+"""Recorded data, and pages that are made from the code's texts."""
+
+NOT_YET = (
+    "CONTRIBUTING.md",
+    "README.md",
+    "SECURITY.md",
+    "docs/how-to/",
+    "docs/reference/output.md",
+    "docs/reference/python.md",
+    "docs/start/",
+    "infra/",
+    "jobs/",
+    "pipeline/",
+    "ragassay/",
+    "schemas/",
+    "tests/",
+)
+"""Files and folders that are not rewritten yet. Only remove entries."""
+
+
+def files() -> list[str]:
+    """Paths of code and pages, relative to the repository."""
+    code = [
+        path
+        for folder in ("infra", "jobs", "pipeline", "ragassay", "schemas", "tests")
+        for path in (REPO / folder).rglob("*.py")
+    ]
+    pages = [*REPO.glob("*.md"), *(REPO / "docs").rglob("*.md")]
+    names = (
+        path.relative_to(REPO).as_posix() for path in code + pages if path.name not in ("CHANGELOG.md", Path(__file__).name)
+    )
+    return sorted(name for name in names if not name.startswith((*DATA, "ragassay/jobs", "ragassay/pipeline")))
+
+
+def retired_words(name: str) -> list[str]:
+    """Lines of a file with retired words."""
+    lines = (REPO / name).read_text(encoding="utf-8").splitlines()
+    return [f"{name}:{number}: {hit[0]}" for number, line in enumerate(lines, 1) if (hit := PATTERN.search(line))]
+
+
+@pytest.mark.parametrize("name", [name for name in files() if not name.startswith(NOT_YET)])
+def test_a_file_has_no_retired_words(name: str) -> None:
+    assert retired_words(name) == []
+
+
+@pytest.mark.parametrize("prefix", NOT_YET)
+def test_an_exception_is_still_needed(prefix: str) -> None:
+    assert any(retired_words(name) for name in files() if name.startswith(prefix)), "remove it from NOT_YET"
