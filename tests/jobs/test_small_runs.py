@@ -1,4 +1,4 @@
-"""Whole runs in this process: rows, files and weights that are not as they should be; on Ray where an actor is what is tested."""
+"""Whole runs in this process: odd rows, files and weights. They run on Ray where an actor is what is tested."""
 
 import json
 import shutil
