@@ -1,6 +1,8 @@
 """Fixtures: the embedded model's tokenizer, a tiny model with random weights, and logs written to Parquet."""
 
+import json
 import os
+import shutil
 import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -61,21 +63,31 @@ def tokenizer(embedded: str) -> Any:
     return AutoTokenizer.from_pretrained(embedded)
 
 
+TINY_VOCABULARY = 16_384
+"""Tokens of the tiny model: enough for Yes and No, and few, because a large tokenizer takes long to load."""
+
+
 @pytest.fixture(scope="session")
 def tiny_model(embedded: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A real but tiny Llama with random weights and the embedded model's tokenizer: starts fast, scores differ."""
+    """A real but tiny Llama with random weights, and the embedded model's tokenizer with its first `TINY_VOCABULARY` tokens."""
     import torch
-    from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+    from transformers import LlamaConfig, LlamaForCausalLM
 
     folder = tmp_path_factory.mktemp("models") / "tiny"
     torch.manual_seed(7)
     config = LlamaConfig(
-        vocab_size=49152, hidden_size=128, intermediate_size=256, num_hidden_layers=2, num_attention_heads=2,
+        vocab_size=TINY_VOCABULARY, hidden_size=128, intermediate_size=256, num_hidden_layers=2, num_attention_heads=2,
         num_key_value_heads=1, head_dim=64, max_position_embeddings=2048, initializer_range=0.2, tie_word_embeddings=True,
         bos_token_id=1, eos_token_id=2,
     )  # fmt: skip
     LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(embedded).save_pretrained(folder)
+    for name in ("tokenizer_config.json", "chat_template.jinja"):
+        shutil.copy(Path(embedded) / name, folder)
+    tokenizer = json.loads((Path(embedded) / "tokenizer.json").read_text())
+    vocabulary = {token: number for token, number in tokenizer["model"]["vocab"].items() if number < TINY_VOCABULARY}
+    merges = [pair for pair in tokenizer["model"]["merges"] if "".join(pair) in vocabulary]
+    tokenizer["model"] |= {"vocab": vocabulary, "merges": merges}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
     return str(folder)
 
 

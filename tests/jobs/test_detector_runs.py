@@ -30,7 +30,7 @@ def run(logs: Path, output: Path, job: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("one_ray")
+@pytest.mark.usefixtures("without_ray")
 def test_without_any_slm_night_after_night(tmp_path: Path) -> None:
     logs, output = tmp_path / "logs", tmp_path / "out"
     rows = [*example_rows(30), {**example_rows(1)[0], "response": "It is so."}]
@@ -69,7 +69,7 @@ def test_without_any_slm_night_after_night(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("one_ray")
+@pytest.mark.usefixtures("without_ray")
 def test_a_detector_changes_nobody_elses_values(tmp_path: Path) -> None:
     logs = write_logs(tmp_path / "logs.parquet", example_rows(12))
     outputs = {}

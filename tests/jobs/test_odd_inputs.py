@@ -20,7 +20,7 @@ def place(root: Path, at: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", ALONE, ids=lambda layout: f"{layout.kind}: {layout.name}")
-def test_odd_inputs_are_scored_and_then_skipped(layout: Alone, tmp_path: Path, one_ray: None) -> None:
+def test_odd_inputs_are_scored_and_then_skipped(layout: Alone, tmp_path: Path, without_ray: None) -> None:
     root, output = tmp_path / "logs", tmp_path / "out"
     root.mkdir()
     layout.write(root)

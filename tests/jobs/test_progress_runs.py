@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.addresses import check_addresses, watched
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import manifest, ragassay, write_job
 
@@ -24,13 +25,15 @@ def progress(stderr: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_a_job_tells_how_far_it_is_from_the_first_check_to_the_last_sentence(tmp_path: Path) -> None:
+def test_a_job_reports_its_progress_from_the_first_check_to_the_last_sentence_and_contacts_no_other_machine(
+    tmp_path: Path,
+) -> None:
     rows = [*example_rows(500), *({**row, "context": None} for row in example_rows(20))]
     logs = write_logs(tmp_path / "logs" / "a.parquet", rows, row_group_size=130)
     output = tmp_path / "out"
     detectors = [{"name": "entities", "kind": "entities"}, {"name": "novelty", "kind": "novelty"}]
     config = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": detectors}, runtime={"block_mib": 0.02})
-    done = ragassay("run", logs, output, "--config", config, "--log-format", "json")
+    done = ragassay("run", logs, output, "--config", config, "--log-format", "json", env=watched(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "scoring" not in done.stdout and "520 in = 500 scored + 20 failed" in done.stdout
     lines = progress(done.stderr)
@@ -42,6 +45,8 @@ def test_a_job_tells_how_far_it_is_from_the_first_check_to_the_last_sentence(tmp
     assert counted == sorted(counted) and counted[0] == 0
     assert (detect[-1]["done"], detect[-1]["total"], detect[-1]["about"]) == (sentences, sentences, False)
     assert (lines[-1]["phase"], lines[-1]["done"], lines[-1]["total"]) == ("done", sentences, sentences)
+
+    check_addresses(tmp_path)
 
     again = ragassay("run", logs, output, "--config", config, "--log-format", "json")
     assert {line["phase"] for line in progress(again.stderr)} == {"checking", "counting", "done"}, "nothing is left to score"

@@ -1,4 +1,4 @@
-"""Whole runs in this process, on one Ray: rows, files and weights that are not as they should be."""
+"""Whole runs in this process: odd rows, files and weights. They run on Ray where an actor is what is tested."""
 
 import json
 import shutil
@@ -11,10 +11,11 @@ from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import here, manifest, read_rows, read_table, tiny, write_job
 from tests.raises import fails
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_ray")]
+pytestmark = pytest.mark.slow
 NOVELTY = {"name": "novelty", "kind": "novelty"}
 
 
+@pytest.mark.usefixtures("without_ray")
 def test_rows_that_cannot_be_scored_stay(tiny_model: str, tmp_path: Path) -> None:
     good = example_rows(1)[0]
     rows = {
@@ -56,6 +57,7 @@ def test_rows_that_cannot_be_scored_stay(tiny_model: str, tmp_path: Path) -> Non
     assert sum(len(s["text"]) + 1 for s in out["ok long response"]["sentences"]) == len(rows["ok long response"]["response"])
 
 
+@pytest.mark.usefixtures("without_ray")
 def test_a_crash_after_the_last_commit_scores_nothing_again(tmp_path: Path) -> None:
     logs = write_logs(tmp_path / "logs.parquet", example_rows(40), row_group_size=10)
     config = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": [NOVELTY]})
@@ -75,6 +77,7 @@ def test_a_crash_after_the_last_commit_scores_nothing_again(tmp_path: Path) -> N
     assert len(read_rows(output)) == 40
 
 
+@pytest.mark.usefixtures("without_ray")
 def test_an_unreadable_file_is_scored_once_it_is_mended(tmp_path: Path) -> None:
     write_logs(tmp_path / "logs" / "a.parquet", example_rows(3))
     (tmp_path / "logs" / "b.parquet").write_text("no parquet")
@@ -90,6 +93,7 @@ def test_an_unreadable_file_is_scored_once_it_is_mended(tmp_path: Path) -> None:
     fails(changed, "input.changed-file")
 
 
+@pytest.mark.usefixtures("one_ray")
 def test_weights_that_cannot_be_loaded_are_an_error_of_one_message(tiny_model: str, tmp_path: Path) -> None:
     """What goes wrong in an actor reaches the user as what it is; nothing is scored."""
     model = tmp_path / "model"
@@ -103,6 +107,7 @@ def test_weights_that_cannot_be_loaded_are_an_error_of_one_message(tiny_model: s
     assert manifest(tmp_path / "out")["files"][0]["state"] == "pending"
 
 
+@pytest.mark.usefixtures("one_ray")
 def test_plan_tries_the_engine(tiny_model: str, tmp_path: Path) -> None:
     logs = write_logs(tmp_path / "a.parquet", example_rows(20))
     done = here(

@@ -5,6 +5,8 @@ import os
 import random
 import shutil
 import signal
+import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,19 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
+from tests.addresses import check_addresses, watched
 from tests.conftest import example_rows, write_logs
-from tests.jobs.conftest import committed_rows, here, manifest, read_rows, start, wait_for, write_job
-from tests.jobs.runtime.test_endings import check_signal
+from tests.jobs.conftest import (
+    COMMAND,
+    committed_rows,
+    environment,
+    here,
+    manifest,
+    read_rows,
+    start,
+    wait_for,
+    write_job,
+)
 from tests.raises import fails
 from tests.soak.fault_runs import (
     DAYS,
@@ -196,9 +208,32 @@ def test_the_driver_and_then_vllm_are_killed(tiny_model: str, tmp_path: Path) ->
     tries.done()
 
 
+def stopped(process: subprocess.Popen[str], output: Path, number: signal.Signals) -> str:
+    """Send a signal once rows are committed; gives what was said, which is one line."""
+    end = time.monotonic() + 300
+    while not list(output.glob("raw/*.parquet")):
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.1)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=120)
+    return said
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_run(number: signal.Signals, tmp_path: Path) -> None:
-    check_signal(number, tmp_path)
+    """The same command resumes it, and neither contacts another machine."""
+    logs = write_logs(tmp_path / "logs.parquet", example_rows(600), row_group_size=50)
+    output = tmp_path / "out"
+    detectors = [{"name": "entities", "kind": "entities"}, {"name": "novelty", "kind": "novelty"}]
+    job = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": detectors})
+    env = environment(**watched(tmp_path))
+    arguments = [*COMMAND, "run", str(logs), str(output), "--config", str(job)]
+    process = subprocess.Popen(arguments, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    said = stopped(process, output, number)
+    assert (process.returncode, said) == (128 + number, "stopped; the same command goes on where it stopped\n")
+    done = subprocess.run(arguments, env=env, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0 and "600 in = 600 scored" in done.stdout and "resumed" in done.stdout, done.stderr
+    check_addresses(tmp_path)
     tries = Tries(f"{number.name} to the driver")
-    tries.count({f"logs.parquet#{i}" for i in range(600)}, [row["row_id"] for row in read_rows(tmp_path / "out")], well=True)
+    tries.count({f"logs.parquet#{i}" for i in range(600)}, [row["row_id"] for row in read_rows(output)], well=True)
     tries.done()

@@ -346,7 +346,7 @@ def test_public_logs_under_other_names(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("one_ray")
+@pytest.mark.usefixtures("without_ray")
 def test_a_job_from_an_init_file_runs(tmp_path: Path) -> None:
     names = {"question": 'Query: "text"', "context": "docs #1", "response": "it's.answer"}
     rows = [{**row, "uuid": f"u{i}", "label": "correct" if i % 2 else "wrong"} for i, row in enumerate(renamed(names))]

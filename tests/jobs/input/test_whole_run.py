@@ -42,7 +42,7 @@ def lay_out(logs: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("one_ray")
+@pytest.mark.usefixtures("without_ray")
 def test_odd_layouts_lose_no_row(tmp_path: Path) -> None:
     logs, output = tmp_path / "logs", tmp_path / "out"
     lay_out(logs)

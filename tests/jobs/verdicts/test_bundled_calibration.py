@@ -67,7 +67,7 @@ def _forgotten() -> Iterator[None]:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("one_ray")
+@pytest.mark.usefixtures("without_ray")
 def test_a_job_that_says_nothing_of_its_verdicts_is_judged_by_it(tmp_path: Path, calibrated: Path) -> None:
     detectors = [{"name": name, "kind": name} for name in ("entities", "novelty")]
     members = {"members": {"slms": [], "detectors": detectors, "weights": {"entities": 1, "novelty": 3}}}

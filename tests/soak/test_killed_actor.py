@@ -6,7 +6,6 @@ from typing import Any
 
 import psutil
 import pyarrow.parquet as pq
-import pytest
 
 from tests.chat_server import Reply, Serve, completion
 from tests.conftest import example_rows, write_logs
@@ -15,7 +14,6 @@ from tests.jobs.conftest import manifest, read_rows, start, wait_for, write_job
 ROWS = 60
 
 
-@pytest.mark.slow
 def test_a_killed_actor_is_started_anew_and_its_rows_are_scored_once(serve: Serve, tmp_path: Path) -> None:
     """The server stops answering until the actor that asks it is dead."""
     killed = threading.Event()
