@@ -1,1 +1,1 @@
-"""What commands show: lines, tables, and log text made safe to print."""
+"""Output of commands: lines, tables, and log text that is safe to print."""

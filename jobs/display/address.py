@@ -1,4 +1,4 @@
-"""Addresses as they may be shown and stored: without what a store or a server is opened with."""
+"""Addresses that may be shown and stored: without the credentials that open a store or a server."""
 
 from urllib.parse import urlsplit
 
@@ -10,13 +10,13 @@ __all__ = ["address_of", "is_ambiguous", "path_in_uri", "server_of", "without_se
 
 
 def server_of(url: str) -> str:
-    """Scheme, host and port of a server: what of its address may be shown.
+    """Return the scheme, host and port of a server: the part of its address that may be shown.
 
     Args:
-        url: Its address.
+        url: The address.
 
     Raises:
-        ValueError: It is no address of an HTTP server, or one that can be read in two ways; the message does not hold it.
+        ValueError: The address is not that of an HTTP server, or is ambiguous; the message does not contain it.
     """
     try:
         parts = urlsplit(url.strip())
@@ -24,6 +24,6 @@ def server_of(url: str) -> str:
     except ValueError:
         host, port = None, None
     if not host or parts.scheme not in {"http", "https"} or is_ambiguous(url.strip()):
-        raise PydanticCustomError("config.server-address", "is no address of a server: give one such as http://localhost:5000")
-    shown = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{shown}" + (f":{port}" if port else "")
+        raise PydanticCustomError("config.server-address", "is not the address of a server: set it to one such as http://localhost:5000")
+    name = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{name}" + (f":{port}" if port else "")

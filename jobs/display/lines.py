@@ -1,4 +1,4 @@
-"""What commands print: a name and a text a line."""
+"""Print lines of a name and a text."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from ragassay.jobs.display.address import without_secrets
 
 
 def print_lines(lines: Iterable[tuple[str, str]], console: Console) -> None:
-    """Print lines in two columns, the names bold; texts mean nothing but themselves, and show no secret of a URI."""
+    """Print names and texts in two columns, the names bold. Texts are printed literally, without the secrets of URIs."""
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column()

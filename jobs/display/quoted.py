@@ -1,27 +1,27 @@
-"""Values of logs in errors: short ones as they are, texts by their length alone. No error prints the text of a log."""
+"""Quote values of logs in errors: short values as they are, longer texts only by their length. No error prints log text."""
 
 from collections.abc import Collection
 from typing import Any
 
 MOST_OF_LABEL = 24
-"""Characters that a label has at most; a longer value is a text."""
+"""Maximum characters of a label; a longer value counts as text."""
 
 MOST_OF_ID = 64
-"""Characters of an id that is quoted; a SHA-256 has so many."""
+"""Maximum characters of an id that is quoted: the length of a SHA-256."""
 
 SHOWN = 5
-"""Values that an error quotes at most."""
+"""Maximum values that an error quotes."""
 
 
 def quoted(value: Any, most: int = MOST_OF_LABEL) -> str:
-    """A value of a log as an error may name it.
+    """Describe a value of a log for an error.
 
     Args:
         value: The value.
-        most: Characters up to which a text is quoted.
+        most: Maximum characters of a string that is quoted.
 
     Returns:
-        The value, or what it is and how long.
+        The value, or its type and length.
     """
     if isinstance(value, str):
         return repr(value) if len(value) <= most and "\n" not in value else f"a text of {len(value):,} characters"
@@ -31,14 +31,14 @@ def quoted(value: Any, most: int = MOST_OF_LABEL) -> str:
 
 
 def some_of(values: Collection[str]) -> str:
-    """Values of a text column that are no labels: how many, and a few of them where all are short enough to be meant as such.
+    """Summarize the distinct values of a text column: their number, and some of them if all are short enough to be labels.
 
     Args:
         values: The values, each once.
     """
-    short = sorted(value for value in values if len(value) <= MOST_OF_LABEL and "\n" not in value)
+    labels = sorted(value for value in values if len(value) <= MOST_OF_LABEL and "\n" not in value)
     count = f"{len(values):,} distinct value{'s' if len(values) != 1 else ''}"
-    if len(short) < len(values):  # one text among them makes it a column of texts, whose short ones are texts too
+    if len(labels) < len(values):  # one long text makes this a column of texts, whose short values are texts too
         return f"{count}, texts of up to {max(map(len, values)):,} characters"
-    more = ", …" if len(short) > SHOWN else ""
-    return f"{count}: {', '.join(map(repr, short[:SHOWN]))}{more}"
+    ellipsis = ", …" if len(labels) > SHOWN else ""
+    return f"{count}: {', '.join(map(repr, labels[:SHOWN]))}{ellipsis}"

@@ -1,4 +1,4 @@
-"""Tables as text, cut so that no line of a terminal is too long for them."""
+"""Print tables as text, in parts that fit the width of the terminal."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from rich.text import Text
 
 from ragassay.jobs.display.visible import visible
 
-GAP = 2  # columns of the terminal between two of the table
-NAME = 36  # that the first column may take where the others don't fit beside it
+GAP = 2  # terminal columns between two table columns
+NAME = 36  # maximum width of the first column where the other columns do not fit next to it
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,12 @@ class TextTable:
 
 
 def number(value: float | None, form: str = ".3f") -> str:
-    """A number as a cell; empty where there is none."""
+    """Format a number as a cell; None is an empty cell."""
     return "" if value is None else format(value, form)
 
 
 def print_table(table: TextTable, console: Console) -> None:
-    """Print a table in as many parts as it takes to fit the console's width."""
+    """Print a table in as many parts as needed to fit the width of the console."""
     for part in fitted(table, console.width):
         if part.title:
             console.print(Text(part.title, style="italic"))
@@ -39,64 +39,71 @@ def print_table(table: TextTable, console: Console) -> None:
 
 
 def rich_table(table: TextTable, *, rule: bool) -> Table:
-    """A table that fits, for rich; with or without a rule below its header."""
-    found = Table(
+    """Make a rich table from a table that fits.
+
+    Args:
+        table: The table.
+        rule: Whether a rule follows the header.
+    """
+    result = Table(
         box=SIMPLE_HEAD if rule else None, show_edge=False, pad_edge=False, padding=(0, GAP - rule, 0, 0), header_style="bold"
     )
     for name in table.header:
-        found.add_column(Text(name), no_wrap=True)
+        result.add_column(Text(name), no_wrap=True)
     for row in table.rows:
-        found.add_row(*map(Text, row))  # cells mean nothing but themselves
-    return found
+        result.add_row(*map(Text, row))  # Text prints cells literally
+    return result
 
 
 def fitted(table: TextTable, width: int) -> list[TextTable]:
-    """A table in parts that fit a width: each has the first column, and of the others as many as have room.
+    """Divide a table into parts that fit a width: each has the first column, and as many others as there is room for.
 
     Args:
         table: The table.
         width: Columns of the terminal.
 
     Returns:
-        The parts. A row that has nothing in a part but its name is left out of it; a name too long is cut in its middle.
+        The parts. A part omits rows in which only the first cell has a value. A first cell that is too long is cut in its
+        middle.
     """
     lines = [[one_line(cell) for cell in line] for line in (table.header, *table.rows)]
-    wide = [max(map(cell_len, cells)) for cells in zip(*lines, strict=True)]
-    room = width - sum(GAP + size for size in wide[1:])  # what is left for the names if all stays together
-    name = min(wide[0], room if room >= min(wide[0], NAME) else min(NAME, width // 2))
-    parts = list(_parts([min(size, width - name - GAP) for size in wide], name, width))
+    widths = [max(map(cell_len, cells)) for cells in zip(*lines, strict=True)]
+    room = width - sum(GAP + size for size in widths[1:])  # width for the first column if the table is not divided
+    name_width = min(widths[0], room if room >= min(widths[0], NAME) else min(NAME, width // 2))
+    divided = list(_divide([min(size, width - name_width - GAP) for size in widths], name_width, width))
     title = one_line(table.title)
-    found = []
-    for number, (columns, sizes) in enumerate(parts):
-        cut = [
-            [shortened(cells[column], size) for column, size in zip((0, *columns), (name, *sizes), strict=True)]
+    parts = []
+    for part_number, (columns, sizes) in enumerate(divided):
+        cells_of_lines = [
+            [shortened(cells[column], size) for column, size in zip((0, *columns), (name_width, *sizes), strict=True)]
             for cells in lines
         ]
-        rows = [row for row in cut[1:] if len(parts) == 1 or any(row[1:])]
-        found.append(TextTable(shortened(f"{title}{', continued' if number else ''}", width), cut[0], rows))
-    return found
+        rows = [row for row in cells_of_lines[1:] if len(divided) == 1 or any(row[1:])]
+        part_title = shortened(f"{title}{', continued' if part_number else ''}", width)
+        parts.append(TextTable(part_title, cells_of_lines[0], rows))
+    return parts
 
 
-def _parts(wide: list[int], name: int, width: int) -> Iterator[tuple[list[int], list[int]]]:
-    """Numbers of the columns that stand beside the first one in each part, and how wide they are."""
+def _divide(widths: list[int], name_width: int, width: int) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield the columns of each part, without the first column, and their widths."""
     columns: list[int] = []
-    used = name
-    for column in range(1, len(wide)):
-        if columns and used + GAP + wide[column] > width:
-            yield columns, [wide[i] for i in columns]
-            columns, used = [], name
+    used = name_width
+    for column in range(1, len(widths)):
+        if columns and used + GAP + widths[column] > width:
+            yield columns, [widths[i] for i in columns]
+            columns, used = [], name_width
         columns.append(column)
-        used += GAP + wide[column]
-    yield columns, [wide[i] for i in columns]
+        used += GAP + widths[column]
+    yield columns, [widths[i] for i in columns]
 
 
 def one_line(text: str) -> str:
-    """A text as it will be shown, in one line."""
+    """Return the text in one line, with control characters made visible."""
     return " ".join(visible(text).split())
 
 
 def shortened(text: str, width: int) -> str:
-    """A text of a line that takes no more columns of a terminal than this: its end stays too, which often tells it apart."""
+    """Cut the middle out of a line that is wider than `width` terminal columns. Its end stays: it often identifies the text."""
     if cell_len(text) <= width:
         return text
     tail = _cut(text[::-1], width // 3)[::-1]

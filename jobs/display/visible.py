@@ -1,4 +1,4 @@
-"""Log text made fit to show: control characters, and what turns the direction of writing, as visible code points."""
+"""Make log text safe to show: control characters and marks of the writing direction become visible code points."""
 
 import unicodedata
 from collections.abc import Iterator
@@ -10,30 +10,30 @@ from rich.text import Text
 from ragassay.jobs.display.address import without_secrets
 
 TURNS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that turn the direction of writing: with them a text can be made to read as what it is not."""
+"""Characters that change the direction of writing. They can make a text read as something else."""
 
 
 def visible(text: str) -> str:
-    """Text with control characters, and those that turn the direction of writing, as visible code points.
+    """Replace control characters and direction marks with visible code points.
 
-    Line breaks and tabs stay. What is left is still hostile as HTML: a template has to escape it.
+    Line breaks and tabs stay. The result is not safe as HTML: a template must escape it.
     """
-    return text if text.isascii() and text.isprintable() else "".join(_shown(c) if _odd(c) else c for c in text)
+    return text if text.isascii() and text.isprintable() else "".join(_code_point(c) if _is_unsafe(c) else c for c in text)
 
 
 class CleanText(RenderHook):
-    """Takes the secrets of URIs from every line that a console prints, before it is folded; what is in tables stays."""
+    """Hook that removes the secrets of URIs from every line that a console prints, before wrapping. It does not change tables."""
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        """Clean the texts among them."""
-        return [_clean(one) if isinstance(one, Text) else one for one in renderables]
+        """Clean the texts."""
+        return [_clean(item) if isinstance(item, Text) else item for item in renderables]
 
 
 class VisibleText(RenderHook):
-    """Makes everything that a console prints visible: an escape sequence of a log must not reach a terminal as one."""
+    """Hook that makes control characters visible in all output of a console: a terminal must not execute escape sequences of a log."""
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        """Wrap what is to be printed."""
+        """Wrap the renderables."""
         return [_Visible(renderable) for renderable in renderables]
 
 
@@ -43,22 +43,22 @@ class _Visible:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         for segment in console.render(self._renderable, options):
-            # What moves the cursor of a progress bar is the console's own, and marked as such.
+            # Control segments come from the console itself, such as cursor moves of a progress bar.
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
 
 def _clean(text: Text) -> Text:
-    shown = without_secrets(text.plain)
-    if shown == text.plain:
+    plain = without_secrets(text.plain)
+    if plain == text.plain:
         return text
     clean = text.copy()
-    clean.plain = shown
+    clean.plain = plain
     return clean
 
 
-def _odd(character: str) -> bool:
+def _is_unsafe(character: str) -> bool:
     return character in TURNS or (unicodedata.category(character) in {"Cc", "Cs"} and character not in "\n\t")
 
 
-def _shown(character: str) -> str:
+def _code_point(character: str) -> str:
     return "\n" if character == "\r" else f"[U+{ord(character):04X}]"

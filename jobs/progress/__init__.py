@@ -1,1 +1,1 @@
-"""How far a command is: counted where the work is done, shown as bars, lines or JSON."""
+"""Progress of a command: counted where the work is done; shown as bars, lines or JSON."""

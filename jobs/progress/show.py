@@ -1,4 +1,4 @@
-"""Bars on a terminal, lines elsewhere, or JSON lines on stderr."""
+"""Show progress: as bars on a terminal, as lines elsewhere, or as JSON lines on stderr."""
 
 import json
 import sys
@@ -21,117 +21,123 @@ LOOK_SECONDS = 1.0
 LINE_SECONDS = 15.0
 
 QUIET_SECONDS = 2.0
-"""What takes less is not worth a bar or a line; but who reads JSON learns of every phase."""
+"""Work that takes less time gets no bar and no line. JSON contains every phase."""
 
-Look = Callable[[], Sequence[Bar]]
-Say = Callable[[Sequence[Bar]], None]
+GetBars = Callable[[], Sequence[Bar]]
+PrintBars = Callable[[Sequence[Bar]], None]
 
 
 class LogFormat(StrEnum):
-    """What progress looks like."""
+    """Format of progress."""
 
     TEXT = "text"
     JSON = "json"
 
 
 _format = [LogFormat.TEXT]
-_open: list[Thread] = []
+_open_threads: list[Thread] = []
 
 
 def log_as(wanted: LogFormat) -> None:
-    """From now on show progress so."""
+    """Set the format of progress for this process."""
     _format[0] = wanted
 
 
 @contextmanager
-def shown(look: Look, console: Console) -> Iterator[None]:
-    """Show how far a block of code is, and what it waits for.
+def shown(get_bars: GetBars, console: Console) -> Iterator[None]:
+    """Show the progress of the block, and long waits.
 
     Args:
-        look: Tells how far it is; asked about once a second, and when the block has ended without an error.
-        console: Where to; a terminal gets live bars. JSON goes to stderr in any case.
+        get_bars: Returns the current bars; called about once per second, and after the block if it ends without an error.
+        console: Where to show them; a terminal gets live bars. JSON always goes to stderr.
     """
     as_json = _format[0] is LogFormat.JSON
     ended, started, speeds = Event(), time.monotonic(), Speeds()
 
-    def measured() -> list[Bar]:
-        return [speeds.measure(bar) for bar in look()]
+    def measure() -> list[Bar]:
+        return [speeds.measure(bar) for bar in get_bars()]
 
-    def line(bars: Sequence[Bar]) -> None:
+    def print_as_line(bars: Sequence[Bar]) -> None:
         say_line(bars, time.monotonic() - started, console)
 
-    teller = Teller(say_json if as_json else line, 0.0 if as_json else QUIET_SECONDS)
+    reporter = Teller(say_json if as_json else print_as_line, 0.0 if as_json else QUIET_SECONDS)
     if as_json:
-        with suppress(Exception):  # whatever is wrong with what is shown, the work goes on
-            teller.tell(measured())
-    alive = console.is_terminal and not console.is_dumb_terminal and not as_json
-    with_waits: Look = lambda: [*measured(), *long_waits()]  # noqa: E731
-    work = partial(_live, with_waits, console, ended) if alive else partial(_lines, with_waits, teller, ended)
-    thread = Thread(target=work, daemon=True, name="progress")
+        with suppress(Exception):  # the work must not fail because its progress cannot be shown
+            reporter.tell(measure())
+    is_live = console.is_terminal and not console.is_dumb_terminal and not as_json
+    with_waits: GetBars = lambda: [*measure(), *long_waits()]  # noqa: E731
+    target = partial(_show_live, with_waits, console, ended) if is_live else partial(_show_lines, with_waits, reporter, ended)
+    thread = Thread(target=target, daemon=True, name="progress")
     thread.start()
-    _open.append(thread)
+    _open_threads.append(thread)
     try:
         yield
     finally:
-        _open.remove(thread)
+        _open_threads.remove(thread)
         ended.set()
         thread.join(timeout=10)
     if as_json:
         with suppress(Exception):  # as above
-            say_json(measured())
+            say_json(measure())
 
 
 @contextmanager
 def shown_waits() -> Iterator[None]:
-    """Show on stderr what a block of code waits for, unless it is part of one that is shown."""
-    with nullcontext() if _open else shown(list, Console(stderr=True)):
+    """Show the waits of the block on stderr, unless it is part of a block whose progress is shown."""
+    with nullcontext() if _open_threads else shown(list, Console(stderr=True)):
         yield
 
 
 class Teller:
-    """Tells of bars when a phase changes, and every LINE_SECONDS."""
+    """Reporter of bars: prints them when a phase changes, and every LINE_SECONDS."""
 
-    def __init__(self, say: Say, quiet: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin.
+    def __init__(self, say: PrintBars, quiet: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """Start without output.
 
         Args:
-            say: Says it.
-            quiet: Seconds that pass before anything is said.
-            clock: Seconds.
+            say: Prints the bars.
+            quiet: Seconds without output at the start.
+            clock: Returns the time in seconds.
         """
-        self._say, self._clock = say, clock
-        self._from = clock() + quiet
-        self._said: float | None = None
+        self._print_bars, self._clock = say, clock
+        self._quiet_until = clock() + quiet
+        self._printed_at: float | None = None
         self._phases: list[tuple[str, str]] = []
 
     def tell(self, bars: Sequence[Bar]) -> None:
-        """Say it if it is time to."""
+        """Print the bars if they are due."""
         now = self._clock()
         phases = [(bar.stage, bar.phase) for bar in bars]
-        due = self._said is None or now - self._said >= LINE_SECONDS or phases != self._phases
-        if now >= self._from and due and bars:
-            self._said, self._phases = now, phases
-            self._say(bars)
+        is_due = self._printed_at is None or now - self._printed_at >= LINE_SECONDS or phases != self._phases
+        if now >= self._quiet_until and is_due and bars:
+            self._printed_at, self._phases = now, phases
+            self._print_bars(bars)
 
 
 def say_line(bars: Sequence[Bar], seconds: float, console: Console) -> None:
-    """All bars in one line, and how long they have been there."""
+    """Print all bars in one line.
+
+    Args:
+        bars: The bars.
+        seconds: Time since they are shown.
+        console: Where to print.
+    """
     line = "; ".join(", ".join(filter(None, [bar.title, bar.text])) for bar in bars)
     console.print(f"{line} ({duration(seconds)})", markup=False, highlight=False)
 
 
 def say_json(bars: Sequence[Bar]) -> None:
-    """A JSON object a bar, each on a line of stderr."""
+    """Print one JSON object per bar, each on a line of stderr."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     print("".join(json_line(bar, now) + "\n" for bar in bars), end="", file=sys.stderr, flush=True)
 
 
 def json_line(bar: Bar, now: str) -> str:
-    """A bar as JSON; null is what is not known.
+    """Format a bar as JSON; an unknown value is null.
 
     Args:
         bar: The bar.
-        now: UTC, ISO 8601.
+        now: The time: UTC, ISO 8601.
     """
     return json.dumps(
         {
@@ -141,7 +147,7 @@ def json_line(bar: Bar, now: str) -> str:
             "done": bar.done,
             "total": bar.total,
             "unit": bar.unit,
-            "about": bar.about,
+            "is_estimate": bar.about,
             "tokens_per_second": _rounded(bar.tokens_per_second),
             "seconds_left": _rounded(bar.seconds_left),
         }
@@ -149,7 +155,7 @@ def json_line(bar: Bar, now: str) -> str:
 
 
 def finished(stage: str, done: int, unit: str) -> None:
-    """The last line of a log in JSON: all is done."""
+    """Print the last line of a JSON log: all work is done."""
     if _format[0] is LogFormat.JSON:
         say_json([Bar("done", stage, done, done, unit, seconds_left=0.0)])
 
@@ -158,13 +164,13 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 1)
 
 
-def _lines(look: Look, teller: Teller, ended: Event) -> None:
+def _show_lines(get_bars: GetBars, reporter: Teller, ended: Event) -> None:
     while not ended.wait(LOOK_SECONDS):
-        with suppress(Exception):  # what is counted may be moved while it is looked at; the next look sees it
-            teller.tell(look())
+        with suppress(Exception):  # a file that is counted may move meanwhile; the next call finds it
+            reporter.tell(get_bars())
 
 
-def _live(look: Look, console: Console, ended: Event) -> None:
+def _show_live(get_bars: GetBars, console: Console, ended: Event) -> None:
     if ended.wait(QUIET_SECONDS):
         return
     columns = (
@@ -175,14 +181,14 @@ def _live(look: Look, console: Console, ended: Event) -> None:
     )
     with Progress(*columns, console=console, transient=True, auto_refresh=False) as progress:
         while True:
-            with suppress(Exception):  # as in `_lines`
-                draw(progress, look())
+            with suppress(Exception):  # as in `_show_lines`
+                draw(progress, get_bars())
             if ended.wait(LOOK_SECONDS):
                 return
 
 
 def draw(progress: Progress, bars: Sequence[Bar]) -> None:
-    """Bring live bars up to date: a task a bar, in order; those of waits that have ended are hidden."""
+    """Update live bars: one rich task per bar, in order. Tasks without a bar, such as ended waits, are hidden."""
     for _ in bars[len(progress.tasks) :]:
         progress.add_task("", total=None, text="")
     for task, bar in zip_longest(progress.tasks, bars):

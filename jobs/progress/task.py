@@ -1,4 +1,4 @@
-"""A piece of work with one bar: whoever does it says how much there is, and how much is done, wherever it stands."""
+"""Show a piece of work as one bar. The code that does the work reports its amounts, however deep in the call stack."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from rich.console import Console
 from ragassay.jobs.progress.bar import Bar
 from ragassay.jobs.progress.show import shown
 
-_current: ContextVar[Bar | None] = ContextVar("task", default=None)
+_current_bar: ContextVar[Bar | None] = ContextVar("task", default=None)
 
 
 @contextmanager
@@ -25,16 +25,16 @@ def task(
     tokens: bool = False,
     count: Callable[[], int] | None = None,
 ) -> Iterator[None]:
-    """Show a piece of work while a block of code does it; `expect`, `advance` and `reach` are of it.
+    """Show the block as a task. Inside it, `expect`, `advance` and `reach` change the task's bar.
 
     Args:
-        console: Where to; see `shown`.
-        phase: What is done.
-        stage: With what.
-        total: How much there is; None where that is not known, or will be known (`expect`).
-        unit: What is counted.
-        tokens: Whether that is tokens.
-        count: Counts what is done, where nobody calls `advance`.
+        console: Where to show it, see `show_progress`.
+        phase: What the task does.
+        stage: What it works on.
+        total: Amount to do; None if unknown, or if `expect` sets it later.
+        unit: Unit of the amounts.
+        tokens: Whether the unit is computed tokens.
+        count: Counts the amount done, if no code calls `advance`.
     """
     bar = Bar(phase, stage, 0, total, unit)
 
@@ -44,24 +44,24 @@ def task(
         done = bar.done if bar.total is None else min(bar.done, bar.total)
         return [replace(bar, done=done, tokens=done if tokens else None)]
 
-    before = _current.set(bar)
+    before = _current_bar.set(bar)
     try:
         with shown(look, console):
             yield
             bar.done = max(bar.done, bar.total or 0)
     finally:
-        _current.reset(before)
+        _current_bar.reset(before)
 
 
 @contextmanager
 def waiting(console: Console, what: str) -> Iterator[None]:
-    """Show that the work waits while a block of code does: in the task that is open, or as one of its own.
+    """Show that the block waits: in the open task, or as a task of its own.
 
     Args:
-        console: Where to, if no task is open.
-        what: For what.
+        console: Where to show it if no task is open.
+        what: What the block waits for.
     """
-    bar = _current.get()
+    bar = _current_bar.get()
     if bar is None:
         began = time.monotonic()
         with task(console, "waiting", what, unit="seconds", count=lambda: int(time.monotonic() - began)):
@@ -76,22 +76,22 @@ def waiting(console: Console, what: str) -> Iterator[None]:
 
 
 def expect(amount: int, unit: str) -> None:
-    """There is so much more to do in the task that is open; where none is, or it counts something else, this tells nobody."""
+    """Add to the amount to do in the open task. Without a task, or if the task has another unit, nothing happens."""
     bar = _open_bar(unit)
     bar.total = (bar.total or 0) + amount
 
 
 def advance(amount: int, unit: str) -> None:
-    """So much more is done in the task that is open; see `expect`."""
+    """Add to the amount done in the open task, see `expect`."""
     _open_bar(unit).done += amount
 
 
 def reach(amount: int, unit: str) -> None:
-    """So much is done by now in the task that is open; see `expect`."""
+    """Raise the amount done in the open task to this value, see `expect`."""
     bar = _open_bar(unit)
     bar.done = max(bar.done, amount)
 
 
 def _open_bar(unit: str) -> Bar:
-    bar = _current.get()
-    return bar if bar is not None and bar.unit == unit else Bar("")  # which nobody looks at
+    bar = _current_bar.get()
+    return bar if bar is not None and bar.unit == unit else Bar("")  # a bar that is never shown

@@ -1,4 +1,4 @@
-"""What a command waits for outside of this machine, such as an object store: shown once it takes long."""
+"""Track what a command waits for outside this machine, such as an object store, and show long waits."""
 
 import time
 from collections.abc import Iterator
@@ -7,17 +7,17 @@ from contextlib import contextmanager
 from ragassay.jobs.progress.bar import Bar
 
 WAIT_SECONDS = 10.0
-"""A wait that takes less is not shown."""
+"""Minimum length of a wait that is shown."""
 
 _waits: dict[object, tuple[str, float]] = {}
 
 
 @contextmanager
 def waiting_for(what: str) -> Iterator[None]:
-    """Let progress show what a block of code waits for, if it takes long.
+    """Track a wait while the block runs, so that progress shows it if it takes long.
 
     Args:
-        what: Such as `object store 127.0.0.1:9000`.
+        what: What the block waits for, such as `object store 127.0.0.1:9000`.
     """
     wait = object()
     _waits[wait] = what, time.monotonic()
@@ -28,9 +28,11 @@ def waiting_for(what: str) -> Iterator[None]:
 
 
 def long_waits() -> list[Bar]:
-    """A bar for each thing that is waited for; of several waits for one thing, the longest."""
+    """Return a bar for each long wait. Of several waits for the same thing, the longest counts."""
     now = time.monotonic()
-    since: dict[str, float] = {}
-    for what, start in list(_waits.values()):
-        since[what] = min(start, since.get(what, start))
-    return [Bar("waiting", what, int(now - start), unit="s") for what, start in since.items() if now - start >= WAIT_SECONDS]
+    started: dict[str, float] = {}
+    for target, start in list(_waits.values()):
+        started[target] = min(start, started.get(target, start))
+    return [
+        Bar("waiting", target, int(now - start), unit="s") for target, start in started.items() if now - start >= WAIT_SECONDS
+    ]

@@ -1,1 +1,1 @@
-"""What runs stages in Ray's workers, counts what they do, and looks after them."""
+"""Run stages in Ray workers, count their work and supervise them."""

@@ -1,6 +1,6 @@
-"""What a process prints and logs besides results: tracebacks, warnings and log records, without the secrets of URIs.
+"""Remove the secrets of URIs from what a process prints and logs besides results: tracebacks, warnings and log records.
 
-Errors of ours are clean by themselves (`pipeline.errors`). Here are the choke points for what libraries raise, log and warn of.
+RAGAssay's own errors contain no secrets (`pipeline.errors`). This module handles what libraries raise, log and warn about.
 """
 
 import logging
@@ -23,32 +23,32 @@ Item = TypeVar("Item")
 RAY_DATA_FORMAT = "%(asctime)s\t%(levelname)s %(filename)s:%(lineno)s -- %(message)s"
 
 _MARK = "_ragassay_clean"
-"""Attribute of hooks that are ours, so that a second call changes nothing."""
+"""Attribute of our hooks: a second call finds it and changes nothing."""
 
 
 class RayDataFormatter(logging.Formatter):
-    """Formats records of Ray Data for its log file (`ray_data_logging.yaml`), in drivers and workers."""
+    """Formatter of Ray Data's log file (`ray_data_logging.yaml`), in drivers and workers."""
 
     def __init__(self) -> None:
-        """Use the one format; Ray passes no arguments."""
+        """Set the format; Ray passes no arguments."""
         super().__init__(RAY_DATA_FORMAT)
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format a record, its traceback included."""
+        """Format a record with its traceback."""
         return without_secrets(super().format(record))
 
 
 def clean_process_output() -> None:
-    """Have this process show no secret of a URI in log records, warnings and tracebacks, whoever makes them.
+    """Remove the secrets of URIs from all log records, warnings and tracebacks of this process.
 
-    For processes that are ours: those of the command line, and Ray's workers. Calling it again changes nothing.
+    For processes of the command line and for Ray workers. A second call changes nothing.
     """
-    records = logging.getLogRecordFactory()
-    if not hasattr(records, _MARK):
-        logging.setLogRecordFactory(_marked(lambda *args, **more: clean_record(records(*args, **more))))
-    shown = warnings.formatwarning
-    if not hasattr(shown, _MARK):
-        warnings.formatwarning = _marked(lambda *args, **more: without_secrets(shown(*args, **more)))
+    make_record = logging.getLogRecordFactory()
+    if not hasattr(make_record, _MARK):
+        logging.setLogRecordFactory(_marked(lambda *args, **kwargs: clean_record(make_record(*args, **kwargs))))
+    format_warning = warnings.formatwarning
+    if not hasattr(format_warning, _MARK):
+        warnings.formatwarning = _marked(lambda *args, **kwargs: without_secrets(format_warning(*args, **kwargs)))
     if not hasattr(sys.excepthook, _MARK):
         sys.excepthook = _marked(lambda _, error, __: print_traceback(error))
     if not hasattr(threading.excepthook, _MARK):
@@ -58,28 +58,28 @@ def clean_process_output() -> None:
 
 
 def clean_record(record: logging.LogRecord) -> logging.LogRecord:
-    """Clean the message and the traceback of a log record; one that names no URI stays as it is.
+    """Remove secrets from the message and the traceback of a log record. A record without a URI does not change.
 
     Args:
-        record: The record; it is changed.
+        record: The record; changed in place.
     """
     try:
         message = record.getMessage()
-        is_whole = True
-    except Exception:  # its arguments do not fit its format, which logging would print with both
-        message, is_whole = f"{record.msg} {record.args}", False
-    shown = without_secrets(message)
-    if shown != message or not is_whole:
-        record.msg, record.args = shown, None
+        is_formatted = True
+    except Exception:  # the arguments do not fit the format; logging would print both
+        message, is_formatted = f"{record.msg} {record.args}", False
+    clean_message = without_secrets(message)
+    if clean_message != message or not is_formatted:
+        record.msg, record.args = clean_message, None
     if record.exc_info and record.exc_info[1] is not None:
-        record.exc_text = traceback_text(record.exc_info[1]).rstrip("\n")  # formatters take what stands here
+        record.exc_text = traceback_text(record.exc_info[1]).rstrip("\n")  # formatters use this text if it is set
     if record.stack_info:
         record.stack_info = without_secrets(record.stack_info)
     return record
 
 
 def traceback_text(error: BaseException) -> str:
-    """The traceback of an error and of what it was raised from, as Python prints it; values of variables are never in it."""
+    """Return the traceback of an error and its causes as Python prints it, without secrets. It never contains values of variables."""
     return without_secrets("".join(traceback.format_exception(error)))
 
 
@@ -88,43 +88,43 @@ def print_traceback(error: BaseException, file: TextIO | None = None) -> None:
 
     Args:
         error: The error.
-        file: Where to; stderr if none is given.
+        file: Stream to print to; stderr by default.
     """
     print(traceback_text(error), end="", file=file or sys.stderr, flush=True)
 
 
 def clean_error(error: BaseException) -> None:
-    """Clean the texts that an error of a library holds, and the errors behind it, before it goes to another process.
+    """Remove secrets from the texts of a library's error and of the errors behind it, before it goes to another process.
 
-    What a class computes from other objects stays: where it is shown, it is cleaned again.
+    Text that a class computes from other objects stays; it is cleaned where it is shown.
 
     Args:
-        error: The error; it is changed.
+        error: The error; changed in place.
     """
-    seen: set[int] = set()
-    left: list[BaseException | None] = [error]
-    while left:
-        found = left.pop()
-        if found is None or id(found) in seen:
+    visited: set[int] = set()
+    pending: list[BaseException | None] = [error]
+    while pending:
+        current = pending.pop()
+        if current is None or id(current) in visited:
             continue
-        seen.add(id(found))
-        left += [found.__cause__, found.__context__]
-        if isinstance(found, BaseExceptionGroup):
-            left += found.exceptions
-        with suppress(AttributeError, TypeError):  # a class may make it a property that can't be set
-            found.args = tuple(map(_clean_value, found.args))
-        # Those of OSError are no arguments any more.
-        for name in ("filename", "filename2", "strerror", *vars(found)):
-            # A property that can't be read or set; an array in a list, which gives no truth value where it is compared.
+        visited.add(id(current))
+        pending += [current.__cause__, current.__context__]
+        if isinstance(current, BaseExceptionGroup):
+            pending += current.exceptions
+        with suppress(AttributeError, TypeError):  # a class may define `args` as a read-only property
+            current.args = tuple(map(_clean_value, current.args))
+        # OSError keeps these three outside of `args`.
+        for name in ("filename", "filename2", "strerror", *vars(current)):
+            # The attribute may be a property that cannot be read or set, or a list with an array, whose comparison raises.
             with suppress(AttributeError, TypeError, ValueError):
-                value = getattr(found, name, None)
+                value = getattr(current, name, None)
                 if _clean_value(value) != value:
-                    setattr(found, name, _clean_value(value))
+                    setattr(current, name, _clean_value(value))
 
 
 @contextmanager
 def clean_errors() -> Iterator[None]:
-    """Clean whatever error ends a block; its class and traceback stay."""
+    """Remove secrets from an error that ends the block; its class and traceback stay."""
     try:
         yield
     except Exception as error:
@@ -133,27 +133,19 @@ def clean_errors() -> Iterator[None]:
 
 
 def clean_task(task: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """A function for Ray's workers: whatever it prints, logs or raises there is clean.
-
-    Args:
-        task: The function.
-    """
+    """Wrap a function for Ray workers, so that it prints, logs and raises no secrets."""
 
     @wraps(task)
-    def clean(*args: Parameters.args, **more: Parameters.kwargs) -> Result:
+    def run_clean(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         clean_process_output()
         with clean_errors():
-            return task(*args, **more)
+            return task(*args, **kwargs)
 
-    return clean
+    return run_clean
 
 
 def clean_items(items: Iterable[Item]) -> Iterator[Item]:
-    """The same for what a worker makes item by item.
-
-    Args:
-        items: Gives the items.
-    """
+    """Yield the items of a worker, so that making them prints, logs and raises no secrets."""
     clean_process_output()
     with clean_errors():
         yield from items
@@ -162,10 +154,10 @@ def clean_items(items: Iterable[Item]) -> Iterator[Item]:
 def _clean_value(value: Any) -> Any:
     if isinstance(value, str):
         return without_secrets(value)
-    if type(value) in (list, tuple):  # others may hold more than their items
+    if type(value) in (list, tuple):  # a subclass may have more than its items
         return type(value)(map(_clean_value, value))
     if type(value) is dict:
-        return {_clean_value(key): _clean_value(found) for key, found in value.items()}
+        return {_clean_value(key): _clean_value(item) for key, item in value.items()}
     return value
 
 
@@ -174,19 +166,19 @@ def _marked(hook: Callable[..., Any]) -> Callable[..., Any]:
     return hook
 
 
-def _print_thread_traceback(found: threading.ExceptHookArgs) -> None:
-    if found.exc_value is not None and not isinstance(found.exc_value, SystemExit):
-        name = found.thread.name if found.thread is not None else "unknown"
+def _print_thread_traceback(details: threading.ExceptHookArgs) -> None:
+    if details.exc_value is not None and not isinstance(details.exc_value, SystemExit):
+        name = details.thread.name if details.thread is not None else "unknown"
         print(f"Exception in thread {name}:", file=sys.stderr)
-        print_traceback(_traced(found.exc_value, found.exc_traceback))
+        print_traceback(_with_traceback(details.exc_value, details.exc_traceback))
 
 
-def _print_unraisable(found: Any) -> None:
-    """What Python can't raise, as in `__del__` and at its end; the object's repr is left out, whose text nobody knows."""
-    print(f"{found.err_msg or 'Exception ignored'} in: {type(found.object).__name__}", file=sys.stderr)
-    if found.exc_value is not None:
-        print_traceback(_traced(found.exc_value, found.exc_traceback))
+def _print_unraisable(details: Any) -> None:
+    """Print an error that Python cannot raise, such as one in `__del__`. The repr of the object is omitted: it may be log text."""
+    print(f"{details.err_msg or 'Exception ignored'} in: {type(details.object).__name__}", file=sys.stderr)
+    if details.exc_value is not None:
+        print_traceback(_with_traceback(details.exc_value, details.exc_traceback))
 
 
-def _traced(error: BaseException, trace: TracebackType | None) -> BaseException:
+def _with_traceback(error: BaseException, trace: TracebackType | None) -> BaseException:
     return error.with_traceback(trace)

@@ -1,4 +1,4 @@
-"""Counts of a plan's workers: each worker reports its sums to one Ray actor, the board of the plan; the driver reads it."""
+"""Collect the counts of a plan's workers: each worker reports its sums to one Ray actor, the board; the driver reads the board."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -8,11 +8,11 @@ from secrets import token_hex
 from typing import Any
 
 ANSWER_SECONDS = 5.0
-"""Nobody waits longer for an answer of the board."""
+"""Maximum time to wait for an answer of the board."""
 
 
 class Phase(StrEnum):
-    """What a worker does, in the order in which it goes through them."""
+    """What a worker does, in order of time."""
 
     LOADING = "loading"
     WARMING_UP = "warming up"
@@ -22,13 +22,13 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class Counts:
-    """What was done so far, by one worker or by several.
+    """Work done by one worker or by several.
 
     Attributes:
-        phase: The furthest that one of them is.
-        rows: Rows that the stage has let go,
-        sentences: and their sentences, whether they got a score or not.
-        begun: About how many sentences of the batches under way have their answers.
+        phase: The latest phase that any of the workers has reached.
+        rows: Rows that the stage has finished.
+        sentences: Sentences of these rows, with or without a score.
+        begun: Estimated number of sentences that have their answers, in batches that are not finished.
         tokens: Tokens computed.
     """
 
@@ -40,28 +40,32 @@ class Counts:
 
 
 def add_up(counts: Sequence[Counts]) -> Counts:
-    """Counts of several workers as one; that of the furthest is the phase."""
+    """Sum the counts of several workers. The phase is the latest of their phases."""
     names = [column.name for column in fields(Counts) if column.name != "phase"]
     phase = max((worker.phase for worker in counts), key=list(Phase).index, default=Phase.LOADING)
     return Counts(phase, **{name: sum(getattr(worker, name) for worker in counts) for name in names})
 
 
 class Board:
-    """Holds what the workers of a plan report, as a Ray actor. A worker that dies leaves its last report."""
+    """Ray actor that stores the reports of a plan's workers. The last report of a worker that died remains."""
 
     def __init__(self, stages: int) -> None:
-        """Know nothing yet of so many stages."""
+        """Start without reports.
+
+        Args:
+            stages: Number of stages in the plan.
+        """
         self._workers: list[dict[str, Counts]] = [{} for _ in range(stages)]
         self._actors: dict[str, int] = {}
         self._reasons: dict[str, str] = {}
 
     def report(self, stage: int, worker: str, actor: str | None, counts: Counts) -> None:
-        """Take a worker's sums, which only grow.
+        """Store the sums of a worker, which only grow.
 
         Args:
-            stage: Number of its stage in the plan.
-            worker: The process.
-            actor: Id of the actor in it, which stays the same when Ray restarts it; None for a task.
+            stage: Number of the worker's stage in the plan.
+            worker: Id of the process.
+            actor: Id of the actor in the process, which stays the same when Ray restarts the actor; None for a task.
             counts: The sums.
         """
         self._workers[stage][worker] = counts
@@ -69,22 +73,29 @@ class Board:
             self._actors[actor] = stage
 
     def end(self, actor: str, reason: str) -> None:
-        """Take the reason for which an actor's process ends itself."""
+        """Store the reason why the process of an actor ends itself."""
         self._reasons[actor] = reason
 
     def totals(self) -> list[Counts]:
-        """Sums of each stage, in order."""
+        """Return the sums of each stage, in order."""
         return [add_up(list(workers.values())) for workers in self._workers]
 
     def death(self, text: str) -> tuple[int | None, str | None]:
-        """Stage of the actor that an error of Ray names by its id, and the reason that its last process gave."""
+        """Return the stage of the actor whose id the text of a Ray error contains, and the last reported reason of its end."""
         actor = next((actor for actor in self._actors if actor in text), "")
         return self._actors.get(actor), self._reasons.get(actor)
 
 
 @contextmanager
 def open_board(stages: int) -> Iterator[Any]:
-    """The handle of a board for a plan of so many stages, while a block of code runs it; Ray is running."""
+    """Start a board in the running Ray and stop it after the block.
+
+    Args:
+        stages: Number of stages in the plan.
+
+    Yields:
+        The handle of the board.
+    """
     import ray
     from ray.exceptions import RayError
 
@@ -93,18 +104,18 @@ def open_board(stages: int) -> Iterator[Any]:
     try:
         yield board
     finally:
-        with suppress(RayError):  # Ray has ended before: what ended it is the error to see
+        with suppress(RayError):  # Ray has already ended: the error that ended it is the one to show
             ray.kill(board)
 
 
 def answer_of(call: Any) -> Any:
-    """The board's answer.
+    """Wait for the board's answer.
 
     Args:
-        call: What a method of its handle gave.
+        call: Reference that a method of the board's handle returned.
 
     Raises:
-        RayError: There is none in time.
+        RayError: The board does not answer in time.
     """
     import ray
 

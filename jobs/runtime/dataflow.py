@@ -1,4 +1,4 @@
-"""A plan: rows from a source, through stages, into a sink; what is committed is not done again when it is run anew."""
+"""Run rows from a source through stages into a sink. A second run of the same plan skips the rows that are committed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,26 +14,26 @@ from ragassay.pipeline.slm.config import Replicas
 from ragassay.pipeline.stages.stage import Stage, check_columns
 
 BLOCKS_A_WORKER = 8
-"""Blocks that may be under way, a replica or CPU: enough that nobody waits. Else readers fill half of Ray's memory."""
+"""Maximum blocks in progress per replica or CPU: enough that no worker waits. Without a limit, readers fill half of Ray's memory."""
 
 MIN_IN_FLIGHT_MIB = 256
-"""Blocks of so many MiB may be under way in any case."""
+"""MiB of blocks that may always be in progress."""
 
 NO_PROGRESS_SECONDS = 6 * 3600
-"""Ray Data gives a run up after half an hour without a block; on a laptop one block of long texts can take longer."""
+"""Time without a finished block after which Ray Data fails the run. Its default, half an hour, is too short for long texts on a laptop."""
 
 
 @dataclass(frozen=True)
 class Sink:
-    """Where rows go: partitioned Parquet in a folder of an output.
+    """Destination of rows: partitioned Parquet in a folder of an output.
 
     Attributes:
         output: The output folder.
-        name: The folder in it.
+        name: Name of the folder in the output.
         partition_keys: Columns whose values become hive folders.
-        schema: Of the files.
-        checkpoint: Folder of the output in which Ray Data commits rows, by their `row_key`. The source has to leave out what
-            is committed there, and whoever runs the plan deletes it when all is done.
+        schema: Schema of the files.
+        checkpoint: Folder of the output in which Ray Data commits rows by `row_key`. The source must skip the rows that are
+            committed there. The caller deletes the folder when all rows are done.
     """
 
     output: Folder
@@ -54,17 +54,17 @@ def run_plan(
     """Run rows through stages.
 
     Args:
-        source: A Ray datasource; its attribute `schema` is that of its rows.
-        stages: In order.
-        sink: Where they go.
-        block_mib: Size of a block of rows.
+        source: A Ray datasource with the attribute `schema`, the schema of its rows.
+        stages: The stages, in order.
+        sink: Destination of the rows.
+        block_mib: Size of a block of rows in MiB.
         board: Handle of the board to which the workers report, see `open_board`.
-        deadline: Time (`time.time()`) from which on the first stage with a pool lets no row in. Readers run ahead of the models
-            by hundreds of blocks, which alone would take hours; later stages finish what that stage has begun. Rows that are
-            dropped are not committed: the next run reads them.
+        deadline: Time (`time.time()`) after which the first stage with a pool drops every row. Readers run ahead of the models
+            by hundreds of blocks, which would take hours to score; later stages finish the rows that this stage has passed on.
+            Dropped rows are not committed: the next run reads them.
 
     Raises:
-        RagassayError: A stage raised it, see `ray_session.our_error`; or the stages do not fit together.
+        RagassayError: A stage raised it, see `ray_session.find_own_error`; or the stages do not fit together.
     """
     check_columns(stages, source.schema, sink.schema)
     import ray
@@ -72,14 +72,14 @@ def run_plan(
 
     context = DataContext.get_current()
     cpus = ray.cluster_resources()["CPU"]
-    _settle(context, stages, block_mib, cpus)
-    context.checkpoint_config = _commits(sink)
+    _configure(context, stages, block_mib, cpus)
+    context.checkpoint_config = _checkpoint_config(sink)
     light = light_cpus(cpus - grown_cpus(stages))
     dataset = ray.data.read_datasource(source, num_cpus=light)
     first_pool = next((number for number, stage in enumerate(stages) if stage.replicas is not None), None)
     for number, stage in enumerate(stages):
-        ends = deadline if number == first_pool else None
-        dataset = dataset.map_batches(**map_arguments(stage, light, board, number, ends))
+        stage_deadline = deadline if number == first_pool else None
+        dataset = dataset.map_batches(**map_arguments(stage, light, board, number, stage_deadline))
     try:
         dataset.write_parquet(
             sink.output.path(sink.name),
@@ -98,14 +98,14 @@ def run_plan(
         context.checkpoint_config = None
 
 
-def _settle(context: Any, stages: Sequence[Stage], block_mib: float, cpus: float) -> None:
-    """Ray Data's settings for these stages on so many logical CPUs."""
+def _configure(context: Any, stages: Sequence[Stage], block_mib: float, cpus: float) -> None:
+    """Set Ray Data's options for these stages and this number of logical CPUs."""
     from ray.data import ExecutionResources
 
-    context.raise_original_map_exception = True  # ours come back as what they are, see ray_session.our_error
+    context.raise_original_map_exception = True  # our errors keep their class, see ray_session.find_own_error
     context.execution_no_progress_timeout_s = NO_PROGRESS_SECONDS
     context.target_max_block_size = int(block_mib * (1 << 20))
-    # The last step must find a CPU as well: Ray reserves from the first on, and by default more than light steps need.
+    # Ray reserves CPUs step by step, by default more than light steps need. The last step must get a CPU too.
     context.op_resource_reservation_ratio = max(0.0, min(0.5, 1 - pool_cpus(stages) / cpus))
     workers = sum(stage.replicas.max for stage in stages if stage.replicas) + cpus
     context.execution_options.resource_limits = ExecutionResources.for_limits(
@@ -116,14 +116,14 @@ def _settle(context: Any, stages: Sequence[Stage], block_mib: float, cpus: float
 def map_arguments(
     stage: Stage, light: float = LEAST_LIGHT_CPUS, board: Any = None, number: int = 0, deadline: float | None = None
 ) -> dict[str, Any]:
-    """Arguments of Ray Data's `map_batches` for a stage.
+    """Return the arguments of Ray Data's `map_batches` for a stage.
 
     Args:
         stage: The stage.
         light: Logical CPUs of a task of a light stage.
         board: See `StageActor`.
         number: See `StageActor`.
-        deadline: See `StageActor`; for a stage with a pool.
+        deadline: See `StageActor`; only for a stage with a pool.
     """
     from ray.data import ActorPoolStrategy
 
@@ -135,7 +135,7 @@ def map_arguments(
         min_size=stage.replicas.min,
         max_size=stage.replicas.max,
         max_tasks_in_flight_per_actor=3,
-        max_concurrent_calls_per_actor=2,  # one tokenises while the engine is busy with the other
+        max_concurrent_calls_per_actor=2,  # one call tokenizes while the engine runs the other
         enable_true_multi_threading=True,
     )
     return {
@@ -143,14 +143,14 @@ def map_arguments(
         "fn_constructor_kwargs": {**arguments, "deadline": deadline},
         "compute": pool,
         "max_restarts": stage.replicas.restarts,
-        "max_task_retries": -1,  # a block waits for the next process; how many there may be is said above
+        "max_task_retries": -1,  # a block waits for the next process; max_restarts limits their number
         **whole_blocks,
         **_actor_options(stage, stage.replicas),
     }
 
 
 def _actor_options(stage: Stage, replicas: Replicas) -> dict[str, Any]:
-    """What Ray is told of one replica."""
+    """Return the Ray options of one replica."""
     return {
         "num_cpus": replicas.num_cpus,
         "num_gpus": replicas.num_gpus or None,
@@ -158,8 +158,8 @@ def _actor_options(stage: Stage, replicas: Replicas) -> dict[str, Any]:
     }
 
 
-def _commits(sink: Sink) -> Any:
-    """Ray Data commits rows by `row_key`; what is committed is not loaded by it, since readers leave it out."""
+def _checkpoint_config(sink: Sink) -> Any:
+    """Return a configuration with which Ray Data commits rows by `row_key` but filters none: our readers skip committed rows."""
     from ray.data.checkpoint import CheckpointConfig, CheckpointManager
 
     class NothingToFilter(CheckpointManager):  # type: ignore[misc]
@@ -170,13 +170,13 @@ def _commits(sink: Sink) -> Any:
         id_column="row_key",
         checkpoint_path=sink.output.path(sink.checkpoint),
         override_filesystem=sink.output.fs,
-        delete_checkpoint_on_success=False,  # only the manifest ends a run; see jobs.run
+        delete_checkpoint_on_success=False,  # the run deletes it when the manifest knows its rows, see jobs.run
         checkpoint_manager_cls=NothingToFilter,
     )
 
 
 def start_actor(stage: Stage) -> Any:
-    """One replica of a stage, outside a plan, as a Ray actor without metrics, which are of runs."""
+    """Start one replica of a stage outside a plan, as a Ray actor. It exports no metrics: metrics describe runs."""
     import ray
 
     assert stage.replicas is not None
@@ -184,16 +184,16 @@ def start_actor(stage: Stage) -> Any:
 
 
 def pool_cpus(stages: Sequence[Stage]) -> float:
-    """Logical CPUs that the actor pools take at least."""
+    """Return the logical CPUs of all actor pools at their minimum size."""
     return sum(stage.replicas.min * stage.replicas.num_cpus for stage in stages if stage.replicas)
 
 
 def grown_cpus(stages: Sequence[Stage]) -> float:
-    """Logical CPUs that they take at most."""
+    """Return the logical CPUs of all actor pools at their maximum size."""
     return sum(stage.replicas.max * stage.replicas.num_cpus for stage in stages if stage.replicas)
 
 
 def needed_resources(stages: Sequence[Stage]) -> tuple[float, float]:
-    """Logical CPUs and GPUs without which a plan could wait for itself for ever."""
+    """Return the logical CPUs and GPUs that the stages need; with fewer, a plan could wait for itself forever."""
     gpus = sum(stage.replicas.min * stage.replicas.num_gpus for stage in stages if stage.replicas)
     return pool_cpus(stages) + LIGHT_AT_ONCE * LEAST_LIGHT_CPUS, gpus

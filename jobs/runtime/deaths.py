@@ -1,4 +1,4 @@
-"""What a run says where the process of a worker ended more often than it may."""
+"""Explain why a run failed when the process of a worker ended more often than it may restart."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,25 +12,25 @@ from ragassay.pipeline.stages.stage import Stage
 
 
 def explain_death(error: BaseException, stages: Sequence[Stage], board: Any) -> ModelError | None:
-    """Name the stage of a worker that could not go on, the setting and the reason.
+    """Name the stage of the worker that died, the setting that limits its restarts, and the reason.
 
     Args:
-        error: What ended the plan.
-        stages: The plan's.
+        error: The error that ended the plan.
+        stages: The stages of the plan.
         board: Handle of the plan's board.
 
     Returns:
-        The error to raise; None where no worker's process has ended.
+        The error to raise; None if no worker process has ended.
     """
     from ray.exceptions import OutOfMemoryError, RayActorError, RayError, WorkerCrashedError
 
-    kinds = (OutOfMemoryError, RayActorError, WorkerCrashedError)
-    death = next((cause for cause in behind(error) if isinstance(cause, kinds)), None)
+    death_classes = (OutOfMemoryError, RayActorError, WorkerCrashedError)
+    death = next((cause for cause in behind(error) if isinstance(cause, death_classes)), None)
     if death is None:
         return None
     text = f"{death} {getattr(death, 'actor_id', '')}"
     number, reason = None, None
-    with suppress(RayError):  # the board is gone as well
+    with suppress(RayError):  # the board may have ended too
         number, reason = answer_of(board.death.remote(text))
     reason = reason or _reason_in(text)
     replicas = None if number is None else stages[number].replicas
@@ -41,10 +41,9 @@ def explain_death(error: BaseException, stages: Sequence[Stage], board: Any) -> 
 
 
 def _reason_in(text: str) -> str:
-    """What Ray says of the end of a process, in our words."""
     if "memory monitor" in text or "running low on memory" in text or "OutOfMemory" in text:
         return (
-            "the memory of its machine was used up, and Ray ended it: lower replicas.max, runtime.block_mib, or what its "
-            "engine may hold (max_num_batched_tokens, kv_cache_gib)"
+            "the memory of its machine was used up, and Ray ended it: lower replicas.max, runtime.block_mib, or the memory of "
+            "its engine (max_num_batched_tokens, kv_cache_gib)"
         )
-    return "it crashed or was killed from outside; the log of Ray on its machine may say more"
+    return "it crashed or was killed from outside; the Ray log on its machine may show more"

@@ -1,4 +1,4 @@
-"""How a run may end from outside: by SIGTERM, and by a disk without room."""
+"""Recognize what ends a run from outside: Ctrl-C, SIGTERM and a full disk."""
 
 import errno
 import signal
@@ -11,54 +11,59 @@ from ragassay.jobs import errors
 from ragassay.pipeline.errors import OutputError, RagassayError
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-"""Errors of a disk without room, of a user without any left, and of a file that may not grow."""
+"""Error numbers of a full disk, an exhausted quota and a file that may not grow."""
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, as a scheduler or a container's end sends it: ended as Ctrl-C is, under an exit code of its own."""
+    """SIGTERM from a scheduler or from a container that stops: handled as Ctrl-C, with an exit code of its own."""
 
 
 def interruption(error: BaseException) -> KeyboardInterrupt | None:
-    """Ctrl-C or SIGTERM behind an error: itself, what it was raised from, or what was being handled when it was raised.
+    """Find Ctrl-C or SIGTERM in an error, its causes and its contexts.
 
-    Behind an error of ours that was raised `from None` there is none: it says itself why the run was stopped.
+    An error of RAGAssay that was raised `from None` hides its context: it already explains why the run stopped.
     """
-    seen: set[int] = set()
-    left: list[BaseException | None] = [error]
-    while left:
-        one = left.pop()
-        if isinstance(one, KeyboardInterrupt):
-            return one
-        if one is not None and id(one) not in seen:
-            seen.add(id(one))
-            told = isinstance(one, RagassayError) and one.__suppress_context__
-            left += [one.__cause__, None if told else one.__context__]
+    visited: set[int] = set()
+    pending: list[BaseException | None] = [error]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, KeyboardInterrupt):
+            return current
+        if current is not None and id(current) not in visited:
+            visited.add(id(current))
+            explains_itself = isinstance(current, RagassayError) and current.__suppress_context__
+            pending += [current.__cause__, None if explains_itself else current.__context__]
     return None
 
 
 def end_at_sigterm() -> None:
-    """Have SIGTERM end the command as Ctrl-C does. Ray sets a handler of its own, so this is called again behind it."""
+    """Make SIGTERM end the command as Ctrl-C does. Ray installs its own handler, so call this again after Ray has started."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminate)
 
 
 def is_full(error: OSError) -> bool:
-    """Whether an error says that there is no room to write."""
+    """Return whether the error means that there is no room left to write."""
     return error.errno in FULL
 
 
 def behind(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, and what it was raised from, one after the other; Ray names the cause of a worker in its own way."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    """Yield an error and the errors behind it: Ray's `cause` of a worker error, `__cause__` or `__context__`."""
+    visited: set[int] = set()
+    while error is not None and id(error) not in visited:
+        visited.add(id(error))
         yield error
         error = getattr(error, "cause", None) or error.__cause__ or error.__context__
 
 
 def full_error(error: OSError, output: str | None = None) -> OutputError:
-    """The error for a disk without room, and for the output folder that was being written."""
-    reason = str(error).partition(": 'Failed to apply UDF")[0]  # Ray's advice is of no use here
+    """Make the error for a full disk.
+
+    Args:
+        error: The error of the operating system.
+        output: Output folder that was being written, if known.
+    """
+    reason = str(error).partition(": 'Failed to apply UDF")[0]  # Ray's advice does not apply here
     return OutputError(errors.FULL, output=output, reason=reason, place=f" (OUTPUT is {output})" if output else "")
 
 
@@ -68,7 +73,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def sigterm_restored() -> Iterator[None]:
-    """Give SIGTERM back to whoever had it before the block."""
+    """Restore the SIGTERM handler of the caller after the block."""
     before = signal.getsignal(signal.SIGTERM)
     try:
         yield

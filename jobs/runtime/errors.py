@@ -1,4 +1,4 @@
-"""What errors of this folder say."""
+"""Error messages of this folder."""
 
 from ragassay.pipeline.errors import Message
 
@@ -9,5 +9,5 @@ REPLICA_DIED = Message(
 )
 WORKER_DIED = Message(
     "model.worker-died",
-    "the process of a worker ended again and again: {reason}. Run the same command again: it resumes",
+    "the process of a worker ended repeatedly: {reason}. Run the same command again: it resumes",
 )

@@ -1,4 +1,4 @@
-"""What the workers do, as Ray metrics: Ray exports them in Prometheus' format wherever a cluster collects its metrics."""
+"""Count the work of the workers as Ray metrics, which Ray exports in Prometheus format where a cluster collects its metrics."""
 
 from functools import cache
 from typing import Any
@@ -8,25 +8,25 @@ COUNTERS = {
     "ragassay_tokens_reused": ("slm", "Prompt tokens taken from the prefix cache"),
     "ragassay_engine_busy_seconds": ("slm", "Seconds that engines were busy"),
     "ragassay_engine_idle_seconds": ("slm", "Seconds that engines waited between two calls"),
-    "ragassay_rows": ("stage", "Rows that a stage of a run has let go"),  # Ray calls all stages by the name of their actor
+    "ragassay_rows": ("stage", "Rows that a stage of a run has finished"),  # Ray names every stage after its actor class
 }
 """Name -> tag and description."""
 
 
 def count(name: str, value: float, tag: str) -> None:
-    """Add to one of this process's counters.
+    """Add to a counter of this process.
 
     Args:
-        name: The counter's.
-        value: How much.
+        name: Name of the counter.
+        value: Amount to add.
         tag: Name of the SLM or of the stage.
     """
-    if value > 0:  # Ray refuses to count up by nothing
-        _counter(name).inc(float(value), tags={COUNTERS[name][0]: tag})
+    if value > 0:  # Ray refuses to increase a counter by 0
+        _make_counter(name).inc(float(value), tags={COUNTERS[name][0]: tag})
 
 
 @cache
-def _counter(name: str) -> Any:
+def _make_counter(name: str) -> Any:
     from ray.util.metrics import Counter
 
     tag, description = COUNTERS[name]

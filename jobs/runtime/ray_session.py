@@ -1,4 +1,4 @@
-"""Start or join Ray, and turn what comes back from its workers into our own errors."""
+"""Start Ray or connect to a cluster, and convert errors of its workers into our own errors."""
 
 import logging
 import os
@@ -10,42 +10,42 @@ from pathlib import Path
 
 from ragassay.jobs import errors
 from ragassay.jobs.config.runtime import RuntimeConfig
-from ragassay.jobs.runtime.endings import end_at_sigterm, full_error, is_full
+from ragassay.jobs.runtime.endings import behind, end_at_sigterm, full_error, is_full
 from ragassay.jobs.runtime.ray_start import start_here
 from ragassay.jobs.storage.object_store import gave_way, gave_way_error
 from ragassay.pipeline.errors import ConfigError, RagassayError
 
 WORKERS_A_CPU = 4
-"""Worker processes that Ray keeps while they are idle; each takes seconds of CPU to start."""
+"""Idle worker processes that Ray keeps per CPU; each takes seconds of CPU to start."""
 
 
 @contextmanager
 def ray_session(runtime: RuntimeConfig, needed_cpus: float, needed_gpus: float) -> Iterator[None]:
-    """Have Ray running inside the block; Ray that was running before is left alone.
+    """Run the block with Ray. If Ray already runs, it is used and keeps running.
 
-    On this machine Ray's logical CPUs are at least what the plan needs, so that two pools on two cores never wait for each
-    other. A cluster is asked first whether it has enough.
+    A local Ray gets at least as many logical CPUs as the plan needs, so that two pools on two cores never wait for each other.
+    A cluster must have enough resources.
 
     Args:
-        runtime: Its `ray_address` names a cluster, or nothing.
-        needed_cpus: Logical CPUs without which the plan could not move.
-        needed_gpus: GPUs likewise.
+        runtime: Its `ray_address` names a cluster, or is None.
+        needed_cpus: Logical CPUs that the plan needs.
+        needed_gpus: GPUs that the plan needs.
 
     Raises:
-        ConfigError: The cluster can't be reached or is too small, or this machine has too few GPUs.
-        RagassayError: What was raised in a worker.
+        ConfigError: The cluster is not reachable or too small, or this machine has too few GPUs.
+        RagassayError: A worker raised it.
     """
     set_ray_environment()
     import ray
 
-    # It would have every option of an actor be an argument by name, and has none for `max_restarts`.
+    # Ray asks for actor options by keyword, but has no keyword for `max_restarts`.
     warnings.filterwarnings("ignore", category=DeprecationWarning, message="`ray_remote_args`")
     started = not ray.is_initialized()
     if started:
         _start(runtime.ray_address, needed_cpus)
         end_at_sigterm()
-    # Ray prints a worker's traceback twice before it raises it: leave that to its session log, and to the exception. Only now:
-    # a worker that inherits the variable reads the file again in every task.
+    # Ray prints a worker's traceback twice before it raises the error. This setting sends it only to the session log. It is set
+    # after the start: a worker that inherits the variable reads the file again in every task.
     os.environ.setdefault("RAY_DATA_LOGGING_CONFIG", str(Path(__file__).with_name("ray_data_logging.yaml")))
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
@@ -54,9 +54,9 @@ def ray_session(runtime: RuntimeConfig, needed_cpus: float, needed_gpus: float) 
         _check_resources(needed_cpus, needed_gpus)
         yield
     except Exception as error:
-        ours = our_error(error)
-        if ours is not None:
-            raise ours from error
+        own_error = our_error(error)
+        if own_error is not None:
+            raise own_error from error
         raise
     finally:
         if started:
@@ -64,31 +64,32 @@ def ray_session(runtime: RuntimeConfig, needed_cpus: float, needed_gpus: float) 
 
 
 def set_ray_environment() -> None:
-    """What Ray reads from the environment when it starts; must be called before it is imported."""
+    """Set the environment variables of Ray. Call this before Ray is imported."""
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_DISABLE_IMPORT_WARNING", "1")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # Our tasks take a fraction of a CPU each, and Ray ends idle workers beyond one a CPU: they would start again and again.
+    # Our tasks take a fraction of a CPU, and Ray ends idle workers beyond one per CPU: they would restart all the time.
     os.environ.setdefault("RAY_num_workers_soft_limit", str(WORKERS_A_CPU * max(4, os.cpu_count() or 1)))
     warnings.filterwarnings("ignore", category=FutureWarning, module="ray")
 
 
 def our_error(error: BaseException | None) -> RagassayError | None:
-    """The RagassayError inside what Ray raises for a worker, or one for a full disk or a store; None where there is none."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        if isinstance(error, RagassayError):
-            # Ray raises a class that is ours and its own, plus Ray's advice; `cause` is the one that the worker raised.
-            cause = getattr(error, "cause", error)
-            ours = cause if isinstance(cause, RagassayError) else error
-            return type(ours)(ours.message, **ours.fields)
-        if isinstance(error, OSError) and is_full(error):
-            return full_error(error)
-        if gave_way(error):
-            return gave_way_error(error)
-        seen.add(id(error))
-        error = getattr(error, "cause", None) or error.__cause__ or error.__context__
+    """Find the RagassayError behind an error of Ray. A full disk and a failed object store become one.
+
+    Returns:
+        The error to raise; None if there is none.
+    """
+    for current in behind(error):
+        if isinstance(current, RagassayError):
+            # Ray raises a class derived from ours and its own, with Ray's advice; `cause` is the error that the worker raised.
+            cause = getattr(current, "cause", current)
+            own_error = cause if isinstance(cause, RagassayError) else current
+            return type(own_error)(own_error.message, **own_error.fields)
+        if isinstance(current, OSError) and is_full(current):
+            return full_error(current)
+        if gave_way(current):
+            return gave_way_error(current)
     return None
 
 
@@ -107,12 +108,12 @@ def _start(address: str | None, needed_cpus: float) -> None:
 
 @contextmanager
 def _without_stderr() -> Iterator[None]:
-    """Ray's C++ part announces on stderr that it was told to be quiet; what goes wrong comes as an exception."""
+    """Discard stderr during the block. Ray's C++ code announces its log level there; faults arrive as exceptions."""
     sys.stderr.flush()
     saved = os.dup(2)
     try:
-        with open(os.devnull, "wb") as nowhere:  # noqa: PTH123
-            os.dup2(nowhere.fileno(), 2)
+        with open(os.devnull, "wb") as null:  # noqa: PTH123
+            os.dup2(null.fileno(), 2)
         yield
     finally:
         os.dup2(saved, 2)
@@ -122,10 +123,10 @@ def _without_stderr() -> Iterator[None]:
 def _check_resources(needed_cpus: float, needed_gpus: float) -> None:
     import ray
 
-    have = ray.cluster_resources()
-    needed = {"CPU": needed_cpus, "GPU": needed_gpus}
-    for kind, amount in needed.items():
-        if amount > have.get(kind, 0):
+    resources = ray.cluster_resources()
+    for kind, needed in {"CPU": needed_cpus, "GPU": needed_gpus}.items():
+        available = resources.get(kind, 0)
+        if needed > available:
             raise ConfigError(
-                errors.TOO_FEW_RESOURCES, needed=amount, kind=kind, available=have.get(kind, 0), kind_in_config=kind.lower()
+                errors.TOO_FEW_RESOURCES, needed=needed, kind=kind, available=available, kind_in_config=kind.lower()
             )

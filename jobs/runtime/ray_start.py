@@ -1,4 +1,4 @@
-"""Start Ray's processes on this machine: again where they end as they start, and without its dashboard."""
+"""Start Ray's processes on this machine, without the dashboard. If they end while they start, start them again."""
 
 import logging
 import os
@@ -14,50 +14,52 @@ from ragassay.jobs import errors
 from ragassay.pipeline.errors import ConfigError
 
 START_SECONDS = 300
-"""Until Ray must have started."""
+"""Maximum time for Ray to start."""
 
 STARTS = 5
-"""So often at most, where one of its processes ends within `AT_ONCE` seconds: nothing will be different the next time."""
+"""Maximum failures within `AT_ONCE` seconds: the next start would not be different."""
 
 AT_ONCE = 10
+"""Time in which a process of Ray must end to count as an early failure."""
 
-WORDS = 3  # of its errors that are told then
+WORDS = 3
+"""Error lines of a failed process that the message quotes."""
 
-_ERROR = re.compile(r"^\[.*? [CEF] \d+ \d+\] (.*)")  # a line of its log, without what comes before the message
-_LOGGED = re.compile(r"^\[.*? [IWD] \d+ \d+\] ")
-
-
-class _EndedError(Exception):
-    """One of Ray's main processes is no more before anyone could reach it: which, and what it said last."""
+_ERROR_LINE = re.compile(r"^\[.*? [CEF] \d+ \d+\] (.*)")  # the group is the line without its log prefix
+_INFO_LINE = re.compile(r"^\[.*? [IWD] \d+ \d+\] ")
 
 
-class _LateError(Exception):
-    """It is not there in time."""
+class _ProcessEndedError(Exception):
+    """One of Ray's main processes ended before it could be reached. The message names it and quotes its last errors."""
+
+
+class _StartTimeoutError(Exception):
+    """Ray did not start in time."""
 
 
 def start_here(needed_cpus: float, runtime_env: dict[str, Any] | None = None) -> None:
     """Start Ray on this machine.
 
-    Its raylet ends itself where an agent of its own takes more than a quarter or half of a minute to start, as it may on a busy
-    machine or with a cold disk (ray-project/ray issue 65983); it is started anew then.
+    Ray's raylet ends itself if one of its agents takes more than 15 to 30 seconds to start, which happens on a busy machine or
+    with a cold disk (ray-project/ray issue 65983). Ray is then started again.
 
     Args:
-        needed_cpus: Logical CPUs that it has at least.
-        runtime_env: Ray's, for its workers.
+        needed_cpus: Minimum logical CPUs of Ray.
+        runtime_env: Ray's runtime environment for its workers.
 
     Raises:
-        ConfigError: It did not start within `START_SECONDS`, or ended at once, `STARTS` times.
+        ConfigError: Ray did not start within `START_SECONDS`, or failed early `STARTS` times.
     """
     import ray
 
     until = time.monotonic() + START_SECONDS
-    hopeless, last = 0, ""
+    early_failures, previous_failure = 0, ""
     while True:
         began = time.monotonic()
         try:
-            with _without_dashboard(), _patiently(until):
+            with _without_dashboard(), _patient_start(until):
                 ray.init(
-                    address="local",  # never a cluster that happens to run here, nor what a killed run has left behind
+                    address="local",  # not another cluster on this machine, nor the remains of a killed run
                     num_cpus=max(os.cpu_count() or 1, -int(-needed_cpus // 1)),
                     include_dashboard=False,
                     logging_level=logging.ERROR,
@@ -65,96 +67,97 @@ def start_here(needed_cpus: float, runtime_env: dict[str, Any] | None = None) ->
                     runtime_env=runtime_env,
                 )
             return
-        except _EndedError as error:
-            hopeless += time.monotonic() - began < AT_ONCE
-            if hopeless == STARTS or time.monotonic() > until:
-                raise _no_ray(str(error)) from error
-            last = f", and before that {error}"
+        except _ProcessEndedError as error:
+            early_failures += time.monotonic() - began < AT_ONCE
+            if early_failures == STARTS or time.monotonic() > until:
+                raise _not_started(str(error)) from error
+            previous_failure = f", and before that {error}"
             time.sleep(1)
-        except _LateError as error:
-            raise _no_ray(f"it was not there after {START_SECONDS / 60:g} minutes{last}") from error
+        except _StartTimeoutError as error:
+            reason = f"it had not started after {START_SECONDS / 60:g} minutes{previous_failure}"
+            raise _not_started(reason) from error
 
 
 @contextmanager
-def _patiently(until: float) -> Iterator[None]:
-    """Wait for Ray's processes longer than the half minute that it gives them, and no longer than they live.
+def _patient_start(until: float) -> Iterator[None]:
+    """Wait for Ray's processes longer than Ray's own 30 seconds, and stop waiting when a process has ended.
 
-    Ray 2.60 has no setting for that wait (ray-project/ray issue 46863, closed), and does not see that a raylet has ended, nor
-    say why (issue 65983): both need its own functions. tests/jobs/runtime/test_ray_start.py fails when the wait is no longer
-    fixed.
+    Ray 2.60 has no setting for this wait (ray-project/ray issue 46863, closed). It does not notice that a raylet has ended, nor
+    report why (issue 65983). Both need Ray's internal functions. tests/jobs/runtime/test_ray_start.py fails when the wait is no
+    longer fixed.
 
     Args:
-        until: When they must have come, by the monotonic clock.
+        until: Time of `time.monotonic()` when the processes must have started.
 
     Raises:
-        _LateError: They did not come.
-        _EndedError: The raylet or Ray's store of metadata (GCS) is no more; what was started beside it is ended.
+        _StartTimeoutError: The processes did not start in time.
+        _ProcessEndedError: The raylet or Ray's metadata store (GCS) has ended; the processes that started with it are killed.
     """
     from ray._private import ray_constants, services
     from ray.exceptions import RaySystemError
 
-    needed = {ray_constants.PROCESS_TYPE_GCS_SERVER, ray_constants.PROCESS_TYPE_RAYLET}
-    look, start = services.get_node, services.start_ray_process
+    main_processes = {ray_constants.PROCESS_TYPE_GCS_SERVER, ray_constants.PROCESS_TYPE_RAYLET}
+    get_node, start_process = services.get_node, services.start_ray_process
     started: list[tuple[str, list[str], subprocess.Popen[bytes]]] = []
 
-    def watched(command: list[str], process_type: str, *arguments: Any, **more: Any) -> Any:
-        found = start(command, process_type, *arguments, **more)
-        started.append((process_type, command, found.process))
-        return found
+    def start_and_record(command: list[str], process_type: str, *args: Any, **kwargs: Any) -> Any:
+        info = start_process(command, process_type, *args, **kwargs)
+        started.append((process_type, command, info.process))
+        return info
 
-    def wait(*arguments: Any, **more: Any) -> Any:
+    def wait_for_node(*args: Any, **kwargs: Any) -> Any:
         while True:
-            for kind, command, process in started:
-                if kind in needed and process.poll() is not None:
-                    _end(process for *_, process in started)
-                    raise _EndedError(f"its {kind} ended ({process.returncode}), {_last_words(command)}")
+            for process_type, command, process in started:
+                if process_type in main_processes and process.poll() is not None:
+                    _kill_all(process for *_, process in started)
+                    raise _ProcessEndedError(f"its {process_type} ended ({process.returncode}), {_quote_errors(command)}")
             try:
-                return look(*arguments, **more)
-            except (RuntimeError, RaySystemError) as error:  # it is not known yet
+                return get_node(*args, **kwargs)
+            except (RuntimeError, RaySystemError) as error:  # the node is not registered yet
                 if time.monotonic() > until:
-                    raise _LateError from error
+                    raise _StartTimeoutError from error
             time.sleep(0.1)
 
-    services.get_node, services.start_ray_process = wait, watched
+    services.get_node, services.start_ray_process = wait_for_node, start_and_record
     try:
         yield
     finally:
-        services.get_node, services.start_ray_process = look, start
+        services.get_node, services.start_ray_process = get_node, start_process
 
 
-def _end(processes: Iterable[subprocess.Popen[bytes]]) -> None:
+def _kill_all(processes: Iterable[subprocess.Popen[bytes]]) -> None:
     for process in processes:
         process.kill()
         process.wait()
 
 
-def _last_words(command: Sequence[str]) -> str:
-    """What a process of Ray's wrote last of its errors, and where it stands."""
+def _quote_errors(command: Sequence[str]) -> str:
+    """Quote the last errors in the log of a Ray process, with the path of the log."""
     path = next((part.partition("=")[2] for part in command if re.match("--stderr.filepath=", part)), "")
-    said: list[str] = []
+    lines: list[str] = []
     with suppress(OSError):
-        lines = Path(path).read_text(errors="replace").splitlines()
-        said = [error[1] for error in map(_ERROR.match, lines) if error] or [line for line in lines if not _LOGGED.match(line)]
-    return f"saying in {path}: {' '.join(said[-WORDS:]) or 'nothing'}" if path else "saying nothing"
+        log = Path(path).read_text(errors="replace").splitlines()
+        lines = [match[1] for match in map(_ERROR_LINE.match, log) if match] or [line for line in log if not _INFO_LINE.match(line)]
+    return f"its log {path} ends with: {' '.join(lines[-WORDS:]) or 'nothing'}" if path else "without a log"
 
 
-def _no_ray(why: str) -> ConfigError:
-    return ConfigError(errors.NOT_STARTED, reason=why)
+def _not_started(reason: str) -> ConfigError:
+    return ConfigError(errors.NOT_STARTED, reason=reason)
 
 
 @contextmanager
 def _without_dashboard() -> Iterator[None]:
-    """Start no process of the dashboard: told to leave the dashboard out, Ray starts it all the same, for its usage statistics
-    (ray-project/ray pull request 26042).
+    """Prevent Ray from starting its dashboard process, which it starts even with `include_dashboard=False`.
 
-    Even where those are off it asks the metadata addresses of three clouds where it runs, and nothing may leave this machine.
-    tests/jobs/runtime/test_ray_start.py fails when Ray leaves it out by itself.
+    Ray uses that process for its usage statistics (ray-project/ray pull request 26042). Even if these are off, it asks the metadata
+    addresses of three clouds where it runs, and nothing may leave this machine. tests/jobs/runtime/test_ray_start.py fails when
+    Ray no longer starts it.
     """
     from ray._private import services
 
-    start = services.start_api_server
-    services.start_api_server = lambda *_, **__: (None, None)  # what it gives where it could not be started
+    start_api_server = services.start_api_server
+    services.start_api_server = lambda *_, **__: (None, None)  # Ray's result if the dashboard cannot start
     try:
         yield
     finally:
-        services.start_api_server = start
+        services.start_api_server = start_api_server

@@ -1,4 +1,4 @@
-"""Runs any stage in a worker of Ray: an actor of a pool, or a task."""
+"""Run any stage in a Ray worker: in an actor of a pool, or in a task."""
 
 import time
 from collections.abc import Iterator
@@ -18,59 +18,59 @@ from ragassay.pipeline.stages.stage import Stage, run_contained
 
 
 class StageActor:
-    """Runs one stage: sets it up, counts what it does, contains bad rows, honours a deadline, and lets no secret out.
+    """Runner of one stage: sets it up, counts its work, contains bad rows, honors a deadline and removes secrets from errors.
 
-    In a pool it listens to the stage's model, and in a run it ends its process where that hangs.
+    In a pool it listens to the model of the stage. In a run it ends its process if the stage hangs.
     """
 
     def __init__(
         self, stage: Stage, board: Any = None, number: int = 0, deadline: float | None = None, *, metrics: bool = True
     ) -> None:
-        """Set the stage up, under the watchdog: loading may hang as well.
+        """Set up the stage. The watchdog already runs, because loading can hang too.
 
         Args:
             stage: The stage.
-            board: Handle of the board to which counts go; None outside a run.
+            board: Handle of the board that receives the counts; None outside a run.
             number: Number of the stage in the plan.
-            deadline: Time (`time.time()`) from which on no row is let in: the result is an empty table of the same columns.
+            deadline: Time (`time.time()`) after which no row is processed: the result is an empty table with the same columns.
             metrics: Whether engine calls are counted as Ray metrics.
         """
         clean_process_output()
         self._stage, self._deadline, self._metrics = stage, deadline, metrics
         self._is_run = board is not None
-        self._fault: RagassayError | None = None
+        self._setup_error: RagassayError | None = None
         self._watchdog: Watchdog | None = None
         if stage.replicas is None:
             self._meter = task_meter(board, number)
         else:
             self._meter = Meter(board, number, _actor_id())
             self._meter.enter(Phase.LOADING)
-            self._watchdog = self._watch(stage.replicas.hang_minutes)
+            self._watchdog = self._start_watchdog(stage.replicas.hang_minutes)
             listen(self)
-        with self._working():
+        with self._guarded():
             try:
                 stage.setup()
             except RagassayError as error:
-                # Ray passes on only the text of what a constructor raises; a call's error arrives as what it is.
-                self._fault = error
+                # Of an error in a constructor, Ray passes on only the text. An error in a call keeps its class.
+                self._setup_error = error
         if stage.replicas is not None:
             self._meter.enter(Phase.WAITING)
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Run the stage over a batch of rows.
+        """Run the stage on a batch of rows.
 
         Raises:
-            RagassayError: A model could not be loaded, or can't be used.
+            RagassayError: A model cannot be loaded or used.
         """
-        if self._fault is not None:
-            raise self._fault
+        if self._setup_error is not None:
+            raise self._setup_error
         if self._deadline is not None and time.time() >= self._deadline:
             return table.slice(0, 0)
-        with self._working():
-            done = self._meter.batch(lambda rows: run_contained(self._stage, rows), table)
+        with self._guarded():
+            result = self._meter.batch(lambda rows: run_contained(self._stage, rows), table)
         if self._is_run:
-            count("ragassay_rows", done.num_rows, self._stage.name)
-        return done
+            count("ragassay_rows", result.num_rows, self._stage.name)
+        return result
 
     def loaded(self) -> None:
         """See `pipeline.listener.Listener`."""
@@ -91,15 +91,15 @@ class StageActor:
             for name, value in {**values, "engine_busy_seconds": seconds, "engine_idle_seconds": idle_seconds}.items():
                 count(f"ragassay_{name}", value, self._stage.name)
 
-    def _watch(self, minutes: float | None) -> Watchdog | None:
+    def _start_watchdog(self, minutes: float | None) -> Watchdog | None:
         if minutes is None or not self._is_run:
             return None
-        hung = f"its engine had given no answer for {minutes:g} minutes (replicas.hang_minutes)"
-        return Watchdog(minutes * 60, lambda: self._meter.end(hung))
+        reason = f"its engine had given no answer for {minutes:g} minutes (replicas.hang_minutes)"
+        return Watchdog(minutes * 60, lambda: self._meter.end(reason))
 
     @contextmanager
-    def _working(self) -> Iterator[None]:
-        """While the block runs, the watchdog waits for answers; an error that ends it leaves the process without secrets."""
+    def _guarded(self) -> Iterator[None]:
+        """Run the block under the watchdog, and remove secrets from an error that ends it."""
         with clean_errors(), nullcontext() if self._watchdog is None else self._watchdog.working():
             yield
 
@@ -110,7 +110,7 @@ def run_stage(table: pa.Table, stage: Stage, board: Any = None, number: int = 0)
 
 
 def _actor_id() -> str | None:
-    """Id of the Ray actor in this process; None where there is none."""
+    """Return the id of the Ray actor in this process; None outside an actor."""
     import ray
 
     return ray.get_runtime_context().get_actor_id() if ray.is_initialized() else None

@@ -1,4 +1,4 @@
-"""A process that ends itself where its work stands still: a thread can't be ended, and a hung engine never comes back."""
+"""End this process if its work hangs: a thread cannot be ended, and a hung engine never returns."""
 
 import faulthandler
 import os
@@ -10,80 +10,80 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 GRACE_SECONDS = 10
-"""What a process that hangs has for saying so, before it is killed."""
+"""Time that a hung process has to report why it ends, before it is killed."""
 
 TOLD_SECONDS = 0.5
-"""The clock is told of answers no more often than that."""
+"""Minimum time between two notes of answers to the clock."""
 
 ENDED = 70
-"""Exit code."""
+"""Exit code of a process that ends because its work hangs."""
 
 CLOCK = """
 import os, select, sys
 parent, limit, grace = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
-left = None
+timeout = None
 while True:
-    if select.select([0], [], [], left)[0]:
-        said = os.read(0, 65536)
-        if not said:
+    if select.select([0], [], [], timeout)[0]:
+        notes = os.read(0, 65536)
+        if not notes:
             break
-        left = limit if said.endswith(b"w") else None
+        timeout = limit if notes.endswith(b"w") else None
     elif os.getppid() != parent:
         break
     else:
         os.write(1, b"!")
         os.close(1)
-        heard = select.select([0], [], [], grace)[0]
-        if (not heard or os.read(0, 65536)) and os.getppid() == parent:
+        has_input = select.select([0], [], [], grace)[0]
+        if (not has_input or os.read(0, 65536)) and os.getppid() == parent:
             os.kill(parent, 9)
         break
 """
-"""Runs beside the process that it looks after: it counts on while that one is stopped, or holds Python's lock for ever.
+"""Program of a child process that measures the time. It also works while its parent is stopped or holds Python's lock forever.
 
-It reads `w` (there is work, or an answer came) and `i` (there is none). Where nothing comes for too long while there is work,
-it says so, and after that kills. It ends when its input does, or when that process has: one forked of it may hold the input
-open, and its number may be another's by then.
+It reads `w` (work is in progress, or an answer arrived) and `i` (idle). If nothing arrives in time while work is in progress, it
+writes `!`, and kills the parent after the grace time. It ends when its input ends or its parent has ended. The second check is
+needed: a fork of the parent can keep the input open, and another process can reuse the parent's number.
 """
 
 
 class Watchdog:
-    """Ends this process where work is under way and nothing is heard of it for too long."""
+    """Timer that ends this process if work is in progress and no answer arrives in time."""
 
     def __init__(self, seconds: float, say: Callable[[], None]) -> None:
         """Start the clock.
 
         Args:
-            seconds: How long nothing may be heard.
-            say: Called before the process ends, if it still can.
+            seconds: Maximum time without an answer.
+            say: Called before the process ends, if Python still runs.
         """
-        self._say = say
+        self._on_hang = say
         self._lock = threading.Lock()
-        self._under_way = 0
-        self._told = 0.0
+        self._active_blocks = 0
+        self._noted_at = 0.0
         command = [sys.executable, "-ISc", CLOCK, str(os.getpid()), str(seconds), str(GRACE_SECONDS)]
-        # Not with the libraries that an engine has preloaded.
+        # The clock must not load the libraries that an engine preloads.
         environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
         self._clock = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, env=environment)
-        threading.Thread(target=self._wait, daemon=True).start()
+        threading.Thread(target=self._wait_for_hang, daemon=True).start()
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """While the block runs there is work; several may run at once."""
+        """Watch the block: while it runs, work is in progress. Several blocks may run at the same time."""
         with self._lock:
-            self._under_way += 1
-            self._tell()
+            self._active_blocks += 1
+            self._notify_clock()
         try:
             yield
         finally:
             with self._lock:
-                self._under_way -= 1
-                self._tell()
+                self._active_blocks -= 1
+                self._notify_clock()
 
     def heard(self) -> None:
-        """Something was heard of the work."""
-        if time.monotonic() - self._told > TOLD_SECONDS:
+        """Note that an answer arrived."""
+        if time.monotonic() - self._noted_at > TOLD_SECONDS:
             with self._lock:
-                self._tell()
+                self._notify_clock()
 
     def stop(self) -> None:
         """Stop the clock."""
@@ -92,16 +92,16 @@ class Watchdog:
                 self._clock.stdin.close()
         self._clock.wait(GRACE_SECONDS)
 
-    def _tell(self) -> None:
-        self._told = time.monotonic()
-        with suppress(OSError):  # no clock, no end
+    def _notify_clock(self) -> None:
+        self._noted_at = time.monotonic()
+        with suppress(OSError):  # without a clock the process is never ended
             if self._clock.stdin is not None:
-                self._clock.stdin.write(b"w" if self._under_way else b"i")
+                self._clock.stdin.write(b"w" if self._active_blocks else b"i")
 
-    def _wait(self) -> None:
+    def _wait_for_hang(self) -> None:
         if self._clock.stdout is not None and self._clock.stdout.read(1):
-            with suppress(Exception):  # whatever is wrong with the log or the board, the process must end
-                faulthandler.dump_traceback()  # into Ray's log: where it hangs
+            with suppress(Exception):  # the process must end even if the log or the board fails
+                faulthandler.dump_traceback()  # Ray's log then shows where the work hangs
             with suppress(Exception):
-                self._say()
+                self._on_hang()
             os._exit(ENDED)

@@ -1,4 +1,4 @@
-"""How far a plan over rows is: a bar a stage, by sentences, from what its workers count."""
+"""Show the progress of stages over rows: one bar per stage, counted in sentences, from the reports of the workers."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,32 +15,36 @@ from ragassay.pipeline.stages.stage import Stage
 
 @contextmanager
 def progress(stages: Sequence[Stage], rows: int, committed: int, console: Console) -> Iterator[Any]:
-    """Show how far a block of code is that runs stages; Ray is running.
+    """Show the progress of a block that runs stages. Ray must be running.
 
     Args:
-        stages: In order; the first tells how many sentences a row has.
-        rows: What is to be done, with what an earlier, broken run has done:
-        committed: rows that this one does not do again.
-        console: Where to; see `progress.show`.
+        stages: The stages, in order; the first one determines the number of sentences per row.
+        rows: Rows to do, including the committed ones.
+        committed: Rows that an earlier, interrupted run has committed; this run does not process them.
+        console: Where to show it; see `progress.show`.
 
     Yields:
         Handle of the board to which the workers of the stages report.
     """
-    course = Course(stages, rows, committed)
-    with open_board(len(stages)) as board, shown(lambda: course.bars(answer_of(board.totals.remote())), console):
+    stage_progress = Course(stages, rows, committed)
+
+    def look() -> list[Bar]:
+        return stage_progress.bars(answer_of(board.totals.remote()))
+
+    with open_board(len(stages)) as board, shown(look, console):
         yield board
-        course.ended = True
+        stage_progress.ended = True
 
 
 @dataclass
 class Course:
-    """What is known of a run under way.
+    """Progress of the stages of a run.
 
     Attributes:
-        stages: In order.
-        rows: All that are to be done.
-        committed: Those among them that were done before.
-        ended: Whether every row is done, whatever was counted: a worker that died took its last count along.
+        stages: The stages, in order.
+        rows: Rows to do, including the committed ones.
+        committed: Rows that an earlier run has committed.
+        ended: Whether every row is done, whatever the counts are: a worker that died did not report its last count.
     """
 
     stages: Sequence[Stage]
@@ -50,35 +54,40 @@ class Course:
     _done: dict[str, int] = field(default_factory=dict)
 
     def bars(self, counts: Sequence[Counts]) -> list[Bar]:
-        """A bar for every stage with a unit.
+        """Make a bar for every stage that has a unit.
 
-        The number of all sentences is estimated from the rows that have been split so far. Rows that are done again, since a
-        worker died, are counted again: so nothing exceeds its whole, and no bar goes back.
+        The total number of sentences is estimated from the rows that are already split. Rows that are processed again because a
+        worker died are counted again. Therefore a bar is limited to its total and never goes back.
 
         Args:
-            counts: Of every stage.
+            counts: Counts of every stage, in order.
         """
         split = counts[0]
-        known = split.rows >= self.rows - self.committed
-        a_row = split.sentences / split.rows if split.rows else 0.0
-        total = round(a_row * self.rows) if split.rows or known else None
-        before = round(a_row * self.committed)
-        about = not self.ended and (not known or self.committed > 0)
+        is_split = split.rows >= self.rows - self.committed
+        sentences_per_row = split.sentences / split.rows if split.rows else 0.0
+        total = round(sentences_per_row * self.rows) if split.rows or is_split else None
+        before = round(sentences_per_row * self.committed)
+        is_estimate = not self.ended and (not is_split or self.committed > 0)
         pairs = zip(self.stages, counts, strict=True)
-        return [self._bar(stage, of_stage, total, before, about=about) for stage, of_stage in pairs if stage.unit]
+        return [
+            self._make_bar(stage, stage_counts, total, before, is_estimate=is_estimate)
+            for stage, stage_counts in pairs
+            if stage.unit
+        ]
 
-    def _bar(self, stage: Stage, counts: Counts, total: int | None, before: int, *, about: bool) -> Bar:
-        here = counts.sentences + counts.begun
-        done = max(self._done.get(stage.name, 0), before + here if total is None else min(before + here, total))
+    def _make_bar(self, stage: Stage, counts: Counts, total: int | None, before: int, *, is_estimate: bool) -> Bar:
+        done_here = counts.sentences + counts.begun
+        done = max(self._done.get(stage.name, 0), before + done_here if total is None else min(before + done_here, total))
         total = max(total, done) if total is not None else total
         if self.ended:
             done = total = total or done
         self._done[stage.name] = done
-        return Bar(phase_of(stage, counts).value, stage.name, done, total, stage.unit or "", about, here, counts.tokens)
+        phase = phase_of(stage, counts).value
+        return Bar(phase, stage.name, done, total, stage.unit or "", is_estimate, done_here, counts.tokens)
 
 
 def phase_of(stage: Stage, counts: Counts) -> Phase:
-    """What a stage does, or waits for: a function has nothing to load."""
+    """Return the phase of a stage. A stage without replicas loads nothing: until its first row it waits."""
     if counts.phase is Phase.LOADING and stage.replicas is None:
         return Phase.WAITING
     return counts.phase
