@@ -1,1 +1,1 @@
-"""Plan 1, `score`: logs -> sentences -> members' values -> raw Parquet, resumable."""
+"""The step `score`: logs -> sentences -> values of the members -> raw Parquet. It resumes after an interruption."""

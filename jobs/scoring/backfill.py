@@ -17,7 +17,7 @@ from ragassay.schemas.manifest import SCORED, InputFile, Left
 
 
 class Order(StrEnum):
-    """Which files come first."""
+    """Order in which files are scored."""
 
     PATH = "path"
     NEWEST = "newest"
@@ -26,14 +26,14 @@ class Order(StrEnum):
 
 @dataclass(frozen=True)
 class Backfill:
-    """What of an input a run is to score.
+    """The part of an input that a run scores.
 
     Attributes:
-        conditions: What its partitions must fulfil; without any it is the whole input.
-        order: Which files come first: by partition, or by path as ever.
-        rows: Rows that a run scores at most; None for all.
-        hours: Hours after its start in which a run begins no more rows; None for no end.
-        share: Share of the rows, chosen by a hash of their ids; above 0, and 1 for all.
+        conditions: Conditions on the partitions; without any, the whole input.
+        order: Order of the files: by path, or by partition.
+        rows: Maximum number of rows to score; None for all.
+        hours: Hours after the start of the run at which it starts no more rows; None for no end.
+        share: Share of the rows to score, > 0, chosen by a hash of their ids; 1 for all rows.
     """
 
     conditions: tuple[Condition, ...] = ()
@@ -43,11 +43,11 @@ class Backfill:
     share: float = 1.0
 
     def wants(self, file: LogFile) -> bool:
-        """Whether a file lies in a partition that is meant."""
+        """Return whether the file's partition meets the conditions."""
         return matches(self.conditions, dict(file.partition))
 
     def in_order(self, files: Iterable[LogFile]) -> list[LogFile]:
-        """Files in the order in which they are taken."""
+        """Sort files into the order in which they are scored."""
         if self.order is Order.PATH:
             return list(files)
         by_path = sorted(files, key=lambda file: file.path)
@@ -59,14 +59,14 @@ WHOLE_INPUT = Backfill()
 
 @dataclass(frozen=True)
 class Taken:
-    """The files that a run takes.
+    """Files selected for one run.
 
     Attributes:
-        files: In order.
-        stops: Path of a file that is larger than the budget -> first row, from 0, that is deferred.
-        deferred: Files of the same partitions that are left for later runs, in order.
-        shares: Path -> share of its rows that is to be scored.
-        samples: Path -> numbers in the file of the rows that are to be scored, where that is not all.
+        files: Files to score, in order.
+        stops: Path of a file that exceeds the budget -> first row (from 0) that is deferred to a later run.
+        deferred: Files of the same partitions that are deferred to later runs, in order.
+        shares: Path -> share of the file's rows to score.
+        samples: Path -> numbers (in the file) of the rows to score, if these are not all rows.
     """
 
     files: list[LogFile]
@@ -79,24 +79,24 @@ class Taken:
 def take_files(
     backfill: Backfill, logs: Logs, output: Folder, id_column: str | None, entries: Mapping[str, tuple[int, InputFile]]
 ) -> Taken:
-    """Take the files that a run is to score.
+    """Select the files that a run scores.
 
-    The share of a file of which rows are scored only rises: a larger one scores the rest, a smaller one leaves what there is.
+    The share of a file only grows: a larger share scores the missing rows, a smaller one removes nothing.
 
     Args:
-        backfill: What is wanted.
+        backfill: The part of the input to score.
         logs: The input.
         output: The output folder.
-        id_column: Column of the ids, if the logs have it.
-        entries: Path of a file that the manifest knows -> its number and entry.
+        id_column: Column of the row ids; None if the logs have none.
+        entries: Path of a file that the manifest contains -> its number and entry.
     """
-    keys = committed_rows(output)
+    committed_keys = committed_rows(output)
     files: list[LogFile] = []
     shares: dict[str, float] = {}
     by_path = {file.path: file for file in logs.files}
 
     @cache
-    def rows_of(path: str, share: float) -> RowSet:
+    def find_sample(path: str, share: float) -> RowSet:
         return row_set(chosen_keys(logs.fs, by_path[path], 0, id_column, share))
 
     for file in filter(backfill.wants, logs.files):
@@ -104,82 +104,88 @@ def take_files(
         if entry is not None and entry.state == SCORED and entry.share >= backfill.share:
             continue
         files.append(file)
-        begun = entry is not None and (entry.state == SCORED or bool(_begun(keys, number, file)))
-        shares[file.path] = max(entry.share, backfill.share) if entry is not None and begun else backfill.share
+        is_begun = entry is not None and (entry.state == SCORED or bool(_rows_of_file(committed_keys, number, file)))
+        shares[file.path] = max(entry.share, backfill.share) if entry is not None and is_begun else backfill.share
 
-    def committed(file: LogFile) -> RowSet:
+    def find_scored_rows(file: LogFile) -> RowSet:
         number, entry = entries.get(file.path, (0, None))
         if entry is None:
             return RowSet()
-        return rows_of(file.path, entry.share) if entry.state == SCORED else _begun(keys, number, file)
+        if entry.state == SCORED:
+            return find_sample(file.path, entry.share)
+        return _rows_of_file(committed_keys, number, file)
 
-    def chosen(file: LogFile) -> RowSet | None:
+    def find_chosen_rows(file: LogFile) -> RowSet | None:
         share = shares[file.path]
-        return rows_of(file.path, share) if share < 1 else None
+        return find_sample(file.path, share) if share < 1 else None
 
-    taken = take(backfill, files, committed, chosen)
-    samples = {file.path: rows for file in taken.files if (rows := chosen(file)) is not None}
-    return replace(taken, shares=shares, samples=samples)
+    selection = take(backfill, files, find_scored_rows, find_chosen_rows)
+    samples = {file.path: rows for file in selection.files if (rows := find_chosen_rows(file)) is not None}
+    return replace(selection, shares=shares, samples=samples)
 
 
 def take(
     backfill: Backfill,
     files: Sequence[LogFile],
-    committed: Callable[[LogFile], RowSet],
-    chosen: Callable[[LogFile], RowSet | None],
+    find_scored_rows: Callable[[LogFile], RowSet],
+    find_chosen_rows: Callable[[LogFile], RowSet | None],
 ) -> Taken:
-    """Take whole files in order until the rows of the budget are reached; of a first one that is larger, a part.
+    """Select whole files in order until the row budget is used up. A first file that exceeds the budget is cut.
 
-    Files without rows cost nothing, and come first, in order.
+    Files without rows cost nothing; they come first, in order.
 
     Args:
         backfill: Order and budget.
-        files: Files that are not scored yet.
-        committed: Gives the numbers in a file of its rows that are scored already; asked only where there is a budget.
-        chosen: Gives the numbers in a file of the rows that are to be scored; None for all.
+        files: Files that are not completely scored.
+        find_scored_rows: Returns the numbers (in the file) of the rows that are scored; called only if there is a budget.
+        find_chosen_rows: Returns the numbers (in the file) of the rows to score; None for all rows.
     """
     ordered = backfill.in_order(files)
     if backfill.rows is None:
         return Taken(ordered)
-    free = [file for file in ordered if not file.rows]  # none of them waits: that would be for nothing
+    empty_files = [file for file in ordered if not file.rows]
     ordered = [file for file in ordered if file.rows]
-    left = backfill.rows
-    for place, file in enumerate(ordered):
-        wanted = _open(file.rows or 0, committed(file), chosen(file))
-        if len(wanted) > left:
-            if place:
-                return Taken([*free, *ordered[:place]], {}, ordered[place:])
-            return Taken([*free, file], {file.path: wanted[left]}, ordered[1:])
-        left -= len(wanted)
-        if left <= 0:
-            return Taken([*free, *ordered[: place + 1]], {}, ordered[place + 1 :])
-    return Taken([*free, *ordered])
+    budget = backfill.rows
+    for index, file in enumerate(ordered):
+        open_rows = _open_rows(file.rows or 0, find_scored_rows(file), find_chosen_rows(file))
+        if len(open_rows) > budget:
+            if index:
+                return Taken([*empty_files, *ordered[:index]], {}, ordered[index:])
+            return Taken([*empty_files, file], {file.path: open_rows[budget]}, ordered[1:])
+        budget -= len(open_rows)
+        if budget <= 0:
+            return Taken([*empty_files, *ordered[: index + 1]], {}, ordered[index + 1 :])
+    return Taken([*empty_files, *ordered])
 
 
-def _begun(keys: RowSet, number: int, file: LogFile) -> RowSet:
-    """Numbers in a file of its rows that are committed."""
+def _rows_of_file(keys: RowSet, number: int, file: LogFile) -> RowSet:
+    """Return the numbers (in the file) of the file's rows whose keys are in the set."""
     first = number << 32
     return within(keys, first, first + (file.rows or 0)).shift(-first)
 
 
-def _open(rows: int, done: RowSet, chosen: RowSet | None) -> RowSet:
-    """Numbers, in a file of so many rows, of those that are to be scored and are not."""
-    wanted = RowSet(range(rows))
-    return (wanted if chosen is None else wanted & chosen) - done
+def _open_rows(rows: int, scored: RowSet, chosen: RowSet | None) -> RowSet:
+    """Return the numbers of the rows to score that are not scored, in a file of `rows` rows."""
+    to_score = RowSet(range(rows))
+    return (to_score if chosen is None else to_score & chosen) - scored
 
 
-def left_of(files: Sequence[LogFile], committed: Mapping[str, int], share: float, done_now: int) -> Left | None:
-    """What is left of files that are not scored.
+def left_of(files: Sequence[LogFile], committed: Mapping[str, int], share: float, scored_rows: int) -> Left | None:
+    """Count what a run defers to later runs.
 
     Args:
-        files: They.
-        committed: Path -> rows of it that are scored already.
-        share: Share of the rows that are to be scored.
-        done_now: Rows that this run scored.
+        files: The deferred files.
+        committed: Path -> rows of the file that are scored.
+        share: Share of the rows to score.
+        scored_rows: Rows that this run scored.
+
+    Returns:
+        The counts; None if no file is deferred.
     """
     if not files:
         return None
     done = sum(committed.get(file.path, 0) for file in files)
     rows = max(0, round(share * sum(file.rows or 0 for file in files)) - done)
-    places = {file.partition_path for file in files}
-    return Left(rows, len(files), len(places), done, max(1, math.ceil(rows / done_now)) if done_now else None)
+    partitions = {file.partition_path for file in files}
+    more_runs = max(1, math.ceil(rows / scored_rows)) if scored_rows else None
+    return Left(rows, len(files), len(partitions), done, more_runs)

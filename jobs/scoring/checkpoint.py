@@ -1,4 +1,4 @@
-"""What Ray Data has committed of a run that is under way or broke off, by the keys of its rows."""
+"""Read the checkpoint: the keys of the rows that Ray Data has committed in a run that is in progress or was interrupted."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,13 +19,14 @@ from ragassay.jobs.storage.folder import READERS, Folder, read_table, writing
 from ragassay.pipeline.arrays import Ints
 
 CHECKPOINT = "_checkpoint"
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
-AT_ONCE = 256  # files whose keys are in memory together
+AT_ONCE = 256
+"""Maximum number of files whose keys are in memory at the same time."""
 
 
 class CommittedRows:
-    """Counts the rows in the checkpoint files that Ray has committed; each file is read once."""
+    """Counter of the rows in the checkpoint that belong to some input files. Each checkpoint file is read once."""
 
     def __init__(self, output: Folder, files: Iterable[int]) -> None:
         """Start counting.
@@ -39,9 +40,9 @@ class CommittedRows:
         self._rows: dict[str, int] = {}
 
     def __call__(self) -> int:
-        """Rows committed by now."""
+        """Return the number of rows that are committed now."""
         new = [path for path in committed_files(self._output, CHECKPOINT) if path not in self._rows]
-        self._rows.update(zip(new, _look(self._output, new, self._count), strict=True))
+        self._rows.update(zip(new, _map_keys(self._output, new, self._count), strict=True))
         return sum(self._rows.values())
 
     def _count(self, keys: Ints) -> int:
@@ -49,70 +50,75 @@ class CommittedRows:
 
 
 def committed_rows(output: Folder) -> RowSet:
-    """All rows in the checkpoint."""
+    """Read the keys of all rows in the checkpoint."""
     committed = RowSet()
-    for keys in _look(output, committed_files(output, CHECKPOINT), lambda keys: keys):
+    for keys in _map_keys(output, committed_files(output, CHECKPOINT), lambda keys: keys):
         add_keys(committed, keys)
     committed.run_optimize()
     return committed
 
 
 def begun_files(output: Folder) -> set[int]:
-    """Numbers of the input files of which the checkpoint holds rows."""
+    """Find the numbers of the input files that have rows in the checkpoint."""
     return files_of(committed_rows(output))
 
 
 def reopen_files(output: Folder, partitions: Mapping[str, Collection[int]]) -> None:
-    """Commit the rows of scored files again, so that a run which is to score more of them knows them.
+    """Commit the rows of scored files again, so that a run that scores more rows of these files skips them.
 
     Args:
         output: The output folder.
-        partitions: Hive path -> numbers of the files in it.
+        partitions: Hive path -> numbers of the files in the partition.
     """
     if not partitions:
         return
-    raw = {hive_path(place): paths for place, paths in raw_files(output, "raw").items()}
+    raw = {hive_path(partition): paths for partition, paths in raw_files(output, "raw").items()}
     for partition, numbers in partitions.items():
         _reopen(output, np.array(list(numbers), dtype=np.int64), raw.get(partition, []))
 
 
 def _reopen(output: Folder, numbers: Ints, raw: Sequence[str]) -> None:
-    rows = np.concatenate([np.empty(0, np.int64), *_look(output, raw, lambda keys: keys[np.isin(keys >> 32, numbers)])])
+    rows = np.concatenate([np.empty(0, np.int64), *_map_keys(output, raw, lambda keys: keys[np.isin(keys >> 32, numbers)])])
     with writing(output.fs, output.path(f"{CHECKPOINT}/reopened-{numbers.min()}{COMMITTED}")) as stream:
         pq.write_table(pa.table({"row_key": pa.array(rows, pa.int64())}), stream)
 
 
 def unfinished_files(output: Folder, files: Mapping[int, LogFile], chosen: Mapping[int, RowSet]) -> set[int]:
-    """Which files have rows that are to be scored and are not committed.
+    """Find the files that have rows to score that are not committed.
 
     Args:
         output: The output folder.
         files: Number in the manifest -> input file.
-        chosen: Number -> its chosen rows, where only these are to be scored.
+        chosen: Number -> keys of the file's rows to score, if these are not all rows.
     """
-    done = committed_rows(output)
-    return {number for number, file in files.items() if not _is_done(done, number << 32, file.rows or 0, chosen.get(number))}
+    committed = committed_rows(output)
+    return {
+        number
+        for number, file in files.items()
+        if not _is_committed(committed, number << 32, file.rows or 0, chosen.get(number))
+    }
 
 
-def _is_done(done: RowSet, first: int, rows: int, chosen: RowSet | None) -> bool:
-    """Whether of some rows, the first of which has this `row_key`, all are done that are to be."""
+def _is_committed(committed: RowSet, first: int, rows: int, chosen: RowSet | None) -> bool:
+    """Return whether all rows to score are committed, of `rows` rows whose first `row_key` is `first`."""
     if chosen is None:
-        return done.range_cardinality(first, first + rows) == rows
-    return within(chosen, first, first + rows) <= done
+        return committed.range_cardinality(first, first + rows) == rows
+    return within(chosen, first, first + rows) <= committed
 
 
 def drop_finished(output: Folder, unfinished: Collection[int]) -> None:
-    """Delete what the checkpoint knows of files that are scored; of none else, all of it.
+    """Delete the checkpoint files that contain no row of an unfinished file.
 
     Args:
         output: The output folder.
-        unfinished: Numbers of the files that are not scored.
+        unfinished: Numbers of the input files that are not scored.
     """
     kept = 0
-    wanted = np.array(list(unfinished), dtype=np.int64)
+    numbers = np.array(list(unfinished), dtype=np.int64)
     paths = committed_files(output, CHECKPOINT)
-    for path, needed in zip(paths, _look(output, paths, lambda keys: bool(np.isin(keys >> 32, wanted).any())), strict=True):
-        if needed:
+    are_needed = _map_keys(output, paths, lambda keys: bool(np.isin(keys >> 32, numbers).any()))
+    for path, is_needed in zip(paths, are_needed, strict=True):
+        if is_needed:
             kept += 1
         else:
             output.fs.delete_file(path)
@@ -123,61 +129,64 @@ def drop_finished(output: Folder, unfinished: Collection[int]) -> None:
 def open_groups(
     output: Folder, fs: pafs.FileSystem, files: Mapping[int, LogFile], chosen: Mapping[int, RowSet] | None = None
 ) -> dict[int, dict[int, RowSet]]:
-    """Row groups of input files that hold rows which are not committed; the others need not be read again.
+    """Find the row groups of input files that contain rows to score. The other row groups need not be read.
 
     Args:
         output: The output folder.
-        fs: The input's file system.
+        fs: File system of the input.
         files: Number in the manifest -> input file.
-        chosen: Number -> its chosen rows, where only these are to be scored.
+        chosen: Number -> keys of the file's rows to score, if these are not all rows.
 
     Returns:
-        Number -> its open row groups, in order -> those of their rows that are committed.
+        Number -> open row groups, in order -> keys of their committed rows.
     """
     committed = committed_rows(output)
     return {
-        number: _open_groups(fs, file, number << 32, committed, (chosen or {}).get(number)) for number, file in files.items()
+        number: _find_open_groups(fs, file, number << 32, committed, (chosen or {}).get(number))
+        for number, file in files.items()
     }
 
 
 def without_committed(tables: Iterable[pa.Table], committed: RowSet) -> Iterator[pa.Table]:
-    """Log rows that are not committed.
+    """Remove committed rows from tables of log rows.
 
     Args:
-        tables: Log rows.
-        committed: Those that are.
+        tables: The tables.
+        committed: Keys of the committed rows.
 
     Yields:
-        The tables less those rows; none is empty.
+        The tables without these rows; no empty table.
     """
     for table in tables:
-        left = table.filter(~holds(committed, table["row_key"].to_numpy()))
-        if left.num_rows:
-            yield left
+        open_rows = table.filter(~holds(committed, table["row_key"].to_numpy()))
+        if open_rows.num_rows:
+            yield open_rows
 
 
-def _open_groups(fs: pafs.FileSystem, file: LogFile, first: int, committed: RowSet, chosen: RowSet | None) -> dict[int, RowSet]:
-    """Open row groups of one file, whose first row has this `row_key`, and what is committed of them."""
-    done = committed.range_cardinality(first, first + (file.rows or 0))
-    if not done and chosen is None:
+def _find_open_groups(
+    fs: pafs.FileSystem, file: LogFile, first: int, committed: RowSet, chosen: RowSet | None
+) -> dict[int, RowSet]:
+    """Find the open row groups of a file whose first `row_key` is `first`, with the keys of their committed rows."""
+    committed_count = committed.range_cardinality(first, first + (file.rows or 0))
+    if not committed_count and chosen is None:
         return dict.fromkeys(range(file.row_groups), RowSet())
-    if done == file.rows:
+    if committed_count == file.rows:
         return {}
     ends = list(accumulate(group_sizes(fs, file), initial=first))
     return {
         group: within(committed, start, stop)
         for group, (start, stop) in enumerate(pairwise(ends))
-        if not _is_done(committed, start, stop - start, chosen)
+        if not _is_committed(committed, start, stop - start, chosen)
     }
 
 
-def _look(output: Folder, paths: Sequence[str], look: Callable[[Ints], Found]) -> Iterator[Found]:
-    """What a function makes of the keys in each of some files. Many files are read at a time, and few are in memory."""
+def _map_keys(output: Folder, paths: Sequence[str], function: Callable[[Ints], Result]) -> Iterator[Result]:
+    """Apply a function to the keys of each file, in order. Files are read in parallel, in groups that limit the memory."""
 
-    def found(path: str) -> Found:
+    def apply(path: str) -> Result:
         keys: pa.ChunkedArray = read_table(output.fs, path, ["row_key"])["row_key"]
-        return look(np.asarray(keys.to_numpy(), dtype=np.int64))
+        return function(np.asarray(keys.to_numpy(), dtype=np.int64))
 
     with ThreadPoolExecutor(READERS) as readers:
-        for at in range(0, len(paths), AT_ONCE):
-            yield from readers.map(found, paths[at : at + AT_ONCE])
+        for start in range(0, len(paths), AT_ONCE):
+            yield from readers.map(apply, paths[start : start + AT_ONCE])

@@ -1,4 +1,4 @@
-"""Put rows over the same context next to each other before they are cut into blocks, without moving text between tasks."""
+"""Order rows so that rows with the same context follow each other, before they are cut into blocks. No text moves between tasks."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,28 +8,28 @@ from ragassay.jobs.input import READ_ROWS
 
 
 def cluster_by_context(tables: Iterable[pa.Table], mib: float) -> Iterator[pa.Table]:
-    """Gather rows into stretches of about a size, and put each in the order of its contexts and questions.
+    """Collect rows up to a size, and sort each such stretch by context and question.
 
     Args:
         tables: Rows of the schema `logs`, in file order.
-        mib: Size of a stretch in MiB: what a read task holds in memory, and how far rows move.
+        mib: Size of a stretch in MiB: the memory of a read task, and the maximum distance that a row moves.
 
     Yields:
         The same rows, in small tables.
     """
-    held: list[pa.Table] = []
+    stretch: list[pa.Table] = []
     size = 0
     for table in tables:
-        held.append(table)
+        stretch.append(table)
         size += table.nbytes
         if size >= mib * (1 << 20):
-            yield from _in_order(held)
-            held, size = [], 0
-    if held:
-        yield from _in_order(held)
+            yield from _sort_by_context(stretch)
+            stretch, size = [], 0
+    if stretch:
+        yield from _sort_by_context(stretch)
 
 
-def _in_order(tables: list[pa.Table]) -> Iterator[pa.Table]:
+def _sort_by_context(tables: list[pa.Table]) -> Iterator[pa.Table]:
     whole = pa.concat_tables(tables)
     keys = [
         ([passage or "" for passage in row["context"] or []], row["question"] or "")

@@ -1,4 +1,4 @@
-"""What plan 1 reads: the rows of the input that are not committed yet, as a Ray datasource."""
+"""Read the rows of the input that are not committed, as a Ray datasource."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,38 +19,38 @@ from ragassay.pipeline.text.redact import redacted, redaction_of
 from ragassay.schemas.columns import logs_schema
 
 MAX_TASKS = 64
-"""Read tasks of one file: enough to read a huge one in parallel."""
+"""Maximum read tasks per file: enough to read a huge file in parallel."""
 
 
 def open_rows(job: Job, selection: Selection, groups: Mapping[int, Mapping[int, RowSet]]) -> Any:
-    """A Ray datasource over the selected rows that are not committed.
+    """Make a Ray datasource over the selected rows that are not committed.
 
     Args:
         job: The job.
-        selection: The files, and which of their rows.
-        groups: As `open_groups` gives them; a read task takes neighbouring ones of one file.
+        selection: The files and rows to score.
+        groups: Open row groups, as `find_open_groups` returns them. A read task reads neighboring groups of one file.
     """
     import ray
     from ray.data.block import BlockMetadata
     from ray.data.datasource import Datasource, ReadTask
 
     redaction = redaction_of(job.input.redact)
-    # A read task carries what it names, and `selection` names all files.
+    # Ray sends a read task with everything that it refers to; `selection` refers to all files.
     files, deadline, fs, passthrough = selection.files, selection.deadline, selection.logs.fs, selection.logs.passthrough
     parts = [
         (number, part, _put(RowSet().union(*(groups[number][group] for group in part))))
         for number in groups
-        for part in _parts(list(groups[number]))
+        for part in _divide(list(groups[number]))
     ]
 
     def read_task(number: int, part: Sequence[int], committed: Any, limit: int | None) -> Any:
         file = files[number]
-        stop, share = selection.stops.get(number), selection.shares.get(number, 1.0)
+        cut_at, share = selection.stops.get(number), selection.shares.get(number, 1.0)
 
         def read() -> Iterator[pa.Table]:
             tables = read_logs(fs, file, number, part, job.input.columns, passthrough, job.input.skips_bad_files)
-            if stop is not None:
-                tables = _before(tables, number << 32 | stop)
+            if cut_at is not None:
+                tables = _before(tables, number << 32 | cut_at)
             if committed is not None:
                 tables = without_committed(tables, ray.get(committed))
             if share < 1:
@@ -79,7 +79,7 @@ def open_rows(job: Job, selection: Selection, groups: Mapping[int, Mapping[int, 
 
 
 def until(tables: Iterable[pa.Table], deadline: float) -> Iterator[pa.Table]:
-    """Tables that come before a point in time (`time.time()`)."""
+    """Yield tables until a time (`time.time()`)."""
     for table in tables:
         if time.time() >= deadline:
             return
@@ -87,7 +87,7 @@ def until(tables: Iterable[pa.Table], deadline: float) -> Iterator[pa.Table]:
 
 
 def _before(tables: Iterable[pa.Table], end: int) -> Iterator[pa.Table]:
-    """Log rows, in the order of their `row_key`s, before one of these."""
+    """Yield the log rows with `row_key < end`. The rows must be in the order of their keys."""
     for table in tables:
         keys = table["row_key"].to_numpy()
         if keys[-1] < end:
@@ -99,13 +99,13 @@ def _before(tables: Iterable[pa.Table], end: int) -> Iterator[pa.Table]:
 
 
 def _put(committed: RowSet) -> Any:
-    """A reference to a set in Ray's object store, since a read task has no room for much; None for an empty one."""
+    """Put a set into Ray's object store, because read tasks must be small. None for an empty set."""
     import ray
 
     return ray.put(committed) if committed else None
 
 
-def _parts(groups: Sequence[int]) -> list[Sequence[int]]:
-    """Row groups of a file, a part for each read task."""
+def _divide(groups: Sequence[int]) -> list[Sequence[int]]:
+    """Divide the row groups of a file among its read tasks."""
     step = max(1, -(-len(groups) // MAX_TASKS))
-    return [groups[at : at + step] for at in range(0, len(groups), step)]
+    return [groups[start : start + step] for start in range(0, len(groups), step)]

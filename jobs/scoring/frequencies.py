@@ -1,7 +1,7 @@
-"""Document frequencies of an output folder: counted once, on its first run's contexts, and the same for every later night.
+"""Document frequencies of an output folder: counted once, on the contexts of its first run, and used by every later run.
 
-A detector's value of a row must not depend on what else was logged that night, nor on where a broken run went on: so they are
-counted before the first row is scored, kept in `frequencies.parquet`, and never counted again.
+The value of a detector for a row must not depend on the other rows of the run, nor on where an interrupted run resumed. Therefore
+frequencies are counted before the first row is scored, kept in `frequencies.parquet`, and never counted again.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -29,60 +29,59 @@ from ragassay.schemas.columns import passthrough_name
 
 FREQUENCIES = "frequencies.parquet"
 SAMPLE_ROWS = 20_000
-"""Rows whose contexts are counted, spread over the files of the first run."""
+"""Rows whose contexts are counted, distributed over the files of the first run."""
 
-MERGED_AT_ONCE = 64
-"""Counts that one task adds up: each takes 2 MiB."""
+MERGE_SIZE = 64
+"""Maximum counts that one task merges; each takes 2 MiB."""
 
 
 def ensure_frequencies(job: Job, logs: Logs, files: Mapping[int, LogFile], output: Folder) -> Callable[[], Frequencies]:
-    """The output folder's document frequencies; if it has none, they are counted from now on, beside what the caller does.
+    """Make sure that the output folder has document frequencies. If it has none, Ray tasks count them while the caller continues.
 
     Args:
         job: The job.
         logs: The input.
-        files: Number in the manifest -> file that is about to be scored.
+        files: Number of a file -> the file, for all files of the input.
         output: The output folder.
 
     Returns:
-        What waits for them, in a Ray task or here; they stand in the folder then.
+        Function that waits for the frequencies and returns them. It works in the driver and in a Ray task.
     """
     import ray
 
-    known = read_frequencies(output)
-    if known is not None:
-        return _getter(ray.put(known))
-    share = max(1, SAMPLE_ROWS // max(1, len(files)))
+    existing = read_frequencies(output)
+    if existing is not None:
+        return _make_getter(ray.put(existing))
+    rows_per_file = max(1, SAMPLE_ROWS // max(1, len(files)))
     remote = ray.remote(num_cpus=LEAST_LIGHT_CPUS)
-    in_file, merged = remote(clean_task(file_frequencies)), remote(clean_task(_merged))
-    redaction = redaction_of(job.input.redact)  # here, since it looks in the working folder
-    counted = [in_file.remote(logs.fs, file, number, job, share, redaction) for number, file in files.items()]
-    while len(counted) > MERGED_AT_ONCE:
-        counted = [merged.remote(*counted[at : at + MERGED_AT_ONCE]) for at in range(0, len(counted), MERGED_AT_ONCE)]
-    return _getter(remote(clean_task(_keep)).remote(output, *counted))
+    count_file, merge_counts = remote(clean_task(file_frequencies)), remote(clean_task(_merge_counts))
+    redaction = redaction_of(job.input.redact)  # here, because it reads the working folder
+    counts = [count_file.remote(logs.fs, file, number, job, rows_per_file, redaction) for number, file in files.items()]
+    while len(counts) > MERGE_SIZE:
+        counts = [merge_counts.remote(*counts[start : start + MERGE_SIZE]) for start in range(0, len(counts), MERGE_SIZE)]
+    return _make_getter(remote(clean_task(_merge_and_write)).remote(output, *counts))
 
 
-def _getter(reference: Any) -> Callable[[], Frequencies]:
+def _make_getter(reference: Any) -> Callable[[], Frequencies]:
     def get() -> Frequencies:
         import ray
 
-        found: Frequencies = ray.get(reference)
-        return found
+        frequencies: Frequencies = ray.get(reference)
+        return frequencies
 
     return get
 
 
-def _merged(*counted: Frequencies) -> Frequencies:
-    return merge(counted)
+def _merge_counts(*counts: Frequencies) -> Frequencies:
+    return merge(counts)
 
 
-def _keep(output: Folder, *counted: Frequencies) -> Frequencies:
-    """Merge what was counted, and write it."""
-    total = merge(counted)
-    if not total.documents:  # of a first night without any context: the next one's count
+def _merge_and_write(output: Folder, *counts: Frequencies) -> Frequencies:
+    total = merge(counts)
+    if not total.documents:  # a first run without any context writes nothing: the next run counts
         return total
-    full = np.flatnonzero(total.counts)
-    table = pa.table({"bucket": full, "documents": total.counts[full]}).replace_schema_metadata(
+    buckets = np.flatnonzero(total.counts)
+    table = pa.table({"bucket": buckets, "documents": total.counts[buckets]}).replace_schema_metadata(
         {"documents": str(total.documents)}
     )
     with writing(output.fs, output.path(FREQUENCIES)) as stream:
@@ -91,7 +90,7 @@ def _keep(output: Folder, *counted: Frequencies) -> Frequencies:
 
 
 def read_frequencies(output: Folder) -> Frequencies | None:
-    """The frequencies that an output folder holds; None where there are none."""
+    """Read the document frequencies of an output folder; None if it has none."""
     path = output.path(FREQUENCIES)
     if output.fs.get_file_info(path).type != pafs.FileType.File:
         return None
@@ -104,20 +103,20 @@ def read_frequencies(output: Folder) -> Frequencies | None:
 def file_frequencies(
     fs: pafs.FileSystem, file: LogFile, number: int, job: Job, rows: int, redaction: Redaction | None = None
 ) -> Frequencies:
-    """Document frequencies of the passages in a file's first rows; a passage is a document, however often it was retrieved."""
+    """Count the document frequencies in the first rows of a file. A passage is one document, however often it was retrieved."""
     column = job.splitting.language_column
-    carried = pa.schema([(passthrough_name(column), pa.string())] if column else [])
-    tables = read_logs(fs, file, number, range(file.row_groups), job.input.columns, carried, job.input.skips_bad_files)
+    passthrough = pa.schema([(passthrough_name(column), pa.string())] if column else [])
+    tables = read_logs(fs, file, number, range(file.row_groups), job.input.columns, passthrough, job.input.skips_bad_files)
     return table_frequencies((redacted(table, redaction) for table in tables), job.splitting, rows)
 
 
 def table_frequencies(tables: Iterable[pa.Table], splitter: SplittingConfig, rows: int | None = None) -> Frequencies:
-    """Document frequencies of the different passages of rows, each by the language of its row.
+    """Count the document frequencies of the distinct passages of rows, each in the language of its row.
 
     Args:
         tables: Rows of the schema `logs`.
-        splitter: Says which language they have.
-        rows: Rows that count, from the first; None counts all.
+        splitter: Settings that determine the language of a row.
+        rows: Number of rows that count, from the first; None for all.
     """
     column = None if splitter.language_column is None else passthrough_name(splitter.language_column)
     contexts = (
@@ -125,16 +124,15 @@ def table_frequencies(tables: Iterable[pa.Table], splitter: SplittingConfig, row
         for table in tables
         for language, context in zip(row_languages(table, splitter.language, column), table["context"].to_pylist(), strict=True)
     )
-    found: dict[str, list[list[str | None] | None]] = {}
+    by_language: dict[str, list[list[str | None] | None]] = {}
     for language, context in islice(contexts, rows):
-        found.setdefault(language, []).append(context)
-    return merge([context_frequencies(mine, language) for language, mine in found.items()])
+        by_language.setdefault(language, []).append(context)
+    return merge([context_frequencies(group, language) for language, group in by_language.items()])
 
 
 def context_frequencies(contexts: Iterable[list[str | None] | None], language: str) -> Frequencies:
-    """Document frequencies of the different passages of contexts."""
+    """Count the document frequencies of the distinct passages of contexts."""
     passages = {passage for context in contexts for passage in context or [] if passage}
-
-    terms = partial(content_terms, language=language)
-    # One whose words can't be told counts as empty: the detectors say so of its rows.
-    return count(contain_one(terms, passage, lambda _: []) for passage in sorted(passages))
+    find_terms = partial(content_terms, language=language)
+    # A passage whose words cannot be determined counts as empty; the detectors report its rows.
+    return count(contain_one(find_terms, passage, lambda _: []) for passage in sorted(passages))

@@ -1,4 +1,4 @@
-"""Plan 1, `score`: logs -> sentences -> one pool of actors a SLM -> detectors -> raw Parquet, resumable."""
+"""Score files: logs -> sentences -> one pool of actors per SLM -> detectors -> raw Parquet."""
 
 from rich.console import Console
 
@@ -16,24 +16,24 @@ from ragassay.schemas.columns import raw_schema
 
 
 def score_files(job: Job, selection: Selection, output: Folder, committed: int, console: Console) -> None:
-    """Score files and write their rows to `raw/`, one row a response, partitioned as the input.
+    """Score files and write their rows to `raw/`: one row per response, partitioned as the input.
 
-    Rows that an earlier, broken run has committed are not scored again.
+    Rows that an earlier, interrupted run has committed are not scored again.
 
     Args:
         job: The job.
-        selection: The files to score, and which of their rows.
+        selection: The files and rows to score.
         output: The output folder.
-        committed: How many rows an earlier run has committed.
-        console: Where progress goes.
+        committed: Number of rows that an earlier run has committed.
+        console: Where to show progress.
     """
     logs = selection.logs
-    with task(console, "reading", "contexts"):  # of the whole input, so that a budget changes no value
+    with task(console, "reading", "contexts"):  # from the whole input, so that a budget changes no value
         frequencies = ensure_frequencies(job, logs, dict(enumerate(logs.files)), output) if job.members.detectors else None
     output.fs.create_dir(output.path("raw"), recursive=True)
     groups = open_groups(output, logs.fs, selection.with_rows, selection.samples)
     if any(groups.values()):
         sink = Sink(output, "raw", logs.partition_keys, raw_schema(carried_columns(job.output, logs)), CHECKPOINT)
-        steps = [*stages(job, frequencies), *drop_stages(job.output, logs)]
-        with progress(steps, selection.rows, committed, console) as board:
-            run_plan(open_rows(job, selection, groups), steps, sink, job.runtime.block_mib, board, selection.deadline)
+        run_stages = [*stages(job, frequencies), *drop_stages(job.output, logs)]
+        with progress(run_stages, selection.rows, committed, console) as board:
+            run_plan(open_rows(job, selection, groups), run_stages, sink, job.runtime.block_mib, board, selection.deadline)

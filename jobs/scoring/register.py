@@ -1,4 +1,4 @@
-"""An input beside the manifest of an output folder: what is new, what is known, and what must not be mixed."""
+"""Compare an input with the manifest of an output folder: find new and known files, and refuse inputs that do not fit."""
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
 from ragassay.jobs.output.scored_dataset import open_raw
 from ragassay.jobs.output.sealed import sealed_among
 from ragassay.jobs.scoring import errors
-from ragassay.jobs.scoring.backfill import WHOLE_INPUT, Backfill, take_files
+from ragassay.jobs.scoring.backfill import WHOLE_INPUT, Backfill, Taken, take_files
 from ragassay.jobs.scoring.checkpoint import CHECKPOINT, CommittedRows
 from ragassay.jobs.scoring.selection import Selection
 from ragassay.jobs.scoring.stages import carried_columns
@@ -41,63 +41,71 @@ from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.served import asker_of
 from ragassay.pipeline.text.split import load_splitter
-from ragassay.pipeline.uncertainty.config import ReadingModel
+from ragassay.pipeline.uncertainty.config import ReadingModel, Uncertainty
 from ragassay.pipeline.uncertainty.prompt import answer_encoder
 from ragassay.schemas.columns import passthrough_name
 from ragassay.schemas.manifest import LEFT, PENDING, SCORED, UNREADABLE, InputFile, Manifest
 
 
 def check_input(job: Job, logs: Logs) -> None:
-    """Refuse an input that can't be read as it stands.
+    """Refuse an input that cannot be scored.
 
     Raises:
-        InputError: Files can't be read, there are no rows, or columns are missing or of wrong types.
+        InputError: Files cannot be read, there are no rows, or columns are missing or have wrong types.
     """
     if logs.unreadable and not job.input.skips_bad_files:
-        raise unreadable_error([f.uri for f in logs.unreadable], logs.unreadable[0].error or "")
+        raise unreadable_error([file.uri for file in logs.unreadable], logs.unreadable[0].error or "")
     if logs.source is not None and logs.source.since is not None and not (logs.files or logs.unreadable):
         logs.partition_keys = list(logs.source.partitioned_by)
-        return  # nothing came in
+        return  # the table has no new rows
     if not logs.files and logs.unreadable:
         raise InputError(errors.NO_READABLE_FILE, uri=logs.uri, files=len(logs.unreadable))
-    if sum(f.rows or 0 for f in logs.files) == 0:
+    if sum(file.rows or 0 for file in logs.files) == 0:
         raise InputError(errors.NO_ROWS, uri=logs.uri)
     check_logs(logs, job.input.columns, job.members.need_question)
     carried_columns(job.output, logs)
-    _check_languages(job.splitting.language_column, logs)
+    _check_language_column(job.splitting.language_column, logs)
     for member in (member for member in job.members.uncertainty if member.score.of_samples):
-        place = logs.passthrough.get_field_index(member.samples)
-        kind = logs.passthrough.field(place).type if place >= 0 else None
-        if kind is None or not (pa.types.is_null(kind) or (is_list(kind) and is_text(kind.value_type))):
-            found = "there is none" if place < 0 else f"it holds {kind}"
-            raise InputError(
-                errors.NO_SAMPLES,
-                uri=logs.uri,
-                score=member.score.value,
-                member=member.name,
-                column=member.samples,
-                found=found,
-            )
+        _check_samples_column(member, logs)
 
 
-def _check_languages(column: str | None, logs: Logs) -> None:
-    place = 0 if column is None else logs.passthrough.get_field_index(passthrough_name(column))
-    if place < 0:
+def _check_samples_column(member: Uncertainty, logs: Logs) -> None:
+    index = logs.passthrough.get_field_index(member.samples)
+    column_type = logs.passthrough.field(index).type if index >= 0 else None
+    if column_type is not None and (
+        pa.types.is_null(column_type) or (is_list(column_type) and is_text(column_type.value_type))
+    ):
+        return
+    raise InputError(
+        errors.NO_SAMPLES,
+        uri=logs.uri,
+        score=member.score.value,
+        member=member.name,
+        column=member.samples,
+        problem="there is no such column" if index < 0 else f"its type is {column_type}",
+    )
+
+
+def _check_language_column(column: str | None, logs: Logs) -> None:
+    if column is None:
+        return
+    index = logs.passthrough.get_field_index(passthrough_name(column))
+    if index < 0:
         raise InputError(
             errors.NO_LANGUAGE_COLUMN, uri=logs.uri, column=column, columns=", ".join(logs.passthrough.names) or "none"
         )
-    kind = None if column is None else plain_type(logs.passthrough.field(place).type)
-    if kind not in (None, pa.null(), pa.string(), pa.large_string()):
-        raise InputError(errors.LANGUAGE_COLUMN_TYPE, uri=logs.uri, column=column, type=kind)
+    column_type = plain_type(logs.passthrough.field(index).type)
+    if column_type not in (pa.null(), pa.string(), pa.large_string()):
+        raise InputError(errors.LANGUAGE_COLUMN_TYPE, uri=logs.uri, column=column, type=column_type)
 
 
 def check_models(job: Job) -> None:
-    """Find every model that the job names, and load what is small of it, so that a wrong name fails here and not in a worker.
+    """Find every model of the job and load its small parts, so that a wrong name fails here and not in a worker.
 
-    Weights that need it are made ready, once: dequantised, or merged with their adapter.
+    Prepares weights once where needed: dequantizes them, or merges them with their adapter.
 
     Raises:
-        RagassayError: One can't be found or used.
+        RagassayError: A model cannot be found or used.
     """
     load_splitter(job.splitting.pipeline, job.splitting.language)
     for slm in job.scoring_slms:
@@ -110,7 +118,7 @@ def check_models(job: Job) -> None:
 
 
 def check_slm(slm: Slm) -> None:
-    """Find the model of one SLM, and make its weights ready. See `check_models`."""
+    """Find the model of one SLM and prepare its weights. See `check_models`."""
     if slm.engine.SERVED:
         ask(asker_of(slm), ["Answer Yes or No."])  # a wrong address, key or name fails here
         return
@@ -119,7 +127,7 @@ def check_slm(slm: Slm) -> None:
 
 
 def _encode_question(slm: Slm) -> None:
-    PromptBuilder(slm, load_tokenizer(slm)).encode([("q", ["c"], ["s"])])  # finds its label tokens too
+    PromptBuilder(slm, load_tokenizer(slm)).encode([("q", ["c"], ["s"])])  # this also finds the label tokens
 
 
 def _encode_answer(model: ReadingModel) -> None:
@@ -128,16 +136,16 @@ def _encode_answer(model: ReadingModel) -> None:
 
 @dataclass(frozen=True)
 class Registration:
-    """An input beside the manifest of an output folder: what is new of it, and what is to be scored.
+    """Result of the comparison of an input with the manifest of an output folder.
 
     Attributes:
-        fingerprint: What its scores depend on.
-        entries: Entries of the manifest that are new or other than they were, by number.
-        unsealed: Those of which the manifest has sealed the entry.
-        reopened: Hive path -> numbers of scored files in it of which more rows are to be scored.
-        selection: The files to score, and which of their rows.
-        touched: Files that were written anew since they were scored, and whose size and footer are the same.
-        skipped: Unreadable files, with the reason.
+        fingerprint: Fingerprint of the scores.
+        entries: New and changed entries of the manifest, by number.
+        unsealed: New and changed entries that the manifest has sealed, by number.
+        reopened: Hive path -> numbers of scored files in the partition of which more rows will be scored.
+        selection: The files and rows to score.
+        touched: Files that were rewritten since they were scored, with the same size and footer.
+        skipped: Address of an unreadable file -> reason.
     """
 
     fingerprint: dict[str, Any]
@@ -149,70 +157,114 @@ class Registration:
     skipped: dict[str, str]
 
 
+@dataclass(frozen=True)
+class _KnownFiles:
+    """Files of the input, compared with the manifest.
+
+    Attributes:
+        numbers: Path of a known file -> its number.
+        fresh: Files that the manifest does not contain.
+        changed: Known files whose entry must be replaced: they were unreadable, or have changed before they were scored.
+    """
+
+    numbers: dict[str, int]
+    fresh: list[LogFile]
+    changed: list[LogFile]
+
+
 def match_input(job: Job, logs: Logs, output: Folder, manifest: Manifest, backfill: Backfill = WHOLE_INPUT) -> Registration:
-    """Compare an input with the manifest of an output folder. Nothing is written, and no engine is needed.
+    """Compare an input with the manifest of an output folder. Writes nothing and needs no engine.
 
     Raises:
-        RagassayError: The input can't be read or scored, or does not fit what the output holds.
+        RagassayError: The input cannot be read or scored, or does not fit the output.
     """
-    print_now = fingerprint(job)
-    has_scores = manifest.sealed.files or any(f.state == SCORED for f in manifest.files.values())
+    current_fingerprint = fingerprint(job)
+    has_scores = manifest.sealed.files or any(file.state == SCORED for file in manifest.files.values())
     if has_scores or CommittedRows(output, manifest.files)():
-        check_fingerprint(manifest.fingerprint, print_now, output.uri)
+        check_fingerprint(manifest.fingerprint, current_fingerprint, output.uri)
     check_keys(backfill.conditions, logs.partition_keys, logs.uri)
     entries = {**manifest.files, **sealed_among(output, manifest, [*logs.files, *logs.unreadable])}
-    known, fresh, mended = _compare(logs, output, entries)
-    refuse_unfinished(output, manifest, {entries[known[f.path]].path for f in logs.files if f.path in known})
-    meant = {file.path for file in [*logs.files, *logs.unreadable] if backfill.wants(file)}
-    _refuse_none_meant(backfill, logs, meant)
-    by_path = {path: (number, entries[number]) for path, number in known.items()}
+    known = _compare(logs, output, entries)
+    numbers = known.numbers
+    refuse_unfinished(output, manifest, {entries[numbers[file.path]].path for file in logs.files if file.path in numbers})
+    included = {file.path for file in [*logs.files, *logs.unreadable] if backfill.wants(file)}
+    _refuse_no_partition(backfill, logs, included)
+    by_path = {path: (number, entries[number]) for path, number in numbers.items()}
     taken = take_files(backfill, logs, output, job.input.columns.row_id, by_path)
-    for file in (file for file in [*taken.files, *taken.deferred] if file.path in known):
-        _refuse_other_path(output, entries[known[file.path]], file)
+    for file in (file for file in [*taken.files, *taken.deferred] if file.path in numbers):
+        _refuse_other_path(output, entries[numbers[file.path]], file)
     check_types(logs, taken.files, logs.passthrough)
     _refuse_other_types(output, logs, carried_columns(job.output, logs), taken.files)
-    anew = {file.path for file in mended}
-    names = meant & {file.path for file in [*taken.files, *logs.unreadable]}
-    stale = anew - names  # entered anew when their turn comes
-    fresh, mended = ([file for file in files if file.path in names] for files in (fresh, mended))
-    touched = _touched(output, entries, {known[f.path]: f for f in logs.files if f.path in known and f.path not in anew})
-    new = dict(enumerate(map(_entry, fresh), manifest.registered))
-    known |= {entry.path: number for number, entry in new.items()}
-    new |= {known[file.path]: _entry(file) for file in mended}
-    for file in (file for file in logs.files if file.path in known.keys() - stale):
-        number = known[file.path]
-        old = new.get(number) or entries[number]
-        if (old.digest, old.mtime) != (file.digest, file.mtime):  # so that it is reported once
-            new[number] = replace(old, digest=file.digest, mtime=file.mtime)
-    for file in taken.files:  # `sampled_out` is of what `scored/` has until it is done
-        number = known[file.path]
-        new[number] = replace(new.get(number) or entries[number], state=PENDING, share=taken.shares[file.path])
-    unsealed = {number: new.pop(number) for number in list(new) if number in entries and number not in manifest.files}
+    new_entries = _make_entries(logs, entries, known, manifest.registered, included, taken)
+    numbers = numbers | {entry.path: number for number, entry in new_entries.items()}
+    is_sealed = {number for number in new_entries if number in entries and number not in manifest.files}
     selection = Selection(
         logs,
-        files={known[file.path]: file for file in taken.files},
-        stops={known[path]: stop for path, stop in taken.stops.items()},
-        shares={known[file.path]: taken.shares[file.path] for file in taken.files},
-        samples={known[path]: rows.shift(known[path] << 32) for path, rows in taken.samples.items()},
+        files={numbers[file.path]: file for file in taken.files},
+        stops={numbers[path]: row for path, row in taken.stops.items()},
+        shares={numbers[file.path]: taken.shares[file.path] for file in taken.files},
+        samples={numbers[path]: rows.shift(numbers[path] << 32) for path, rows in taken.samples.items()},
         deferred=taken.deferred,
-        outside=[file for file in logs.files if file.path not in meant],
+        outside=[file for file in logs.files if file.path not in included],
     )
+    changed_paths = {file.path for file in known.changed}
+    unchanged = {
+        numbers[file.path]: file
+        for file in logs.files
+        if file.path in known.numbers and file.path not in changed_paths
+    }
     return Registration(
-        fingerprint=print_now,
-        entries=new,
-        unsealed=unsealed,
-        reopened=_reopened({number: entries[number] for number in selection.files if number in entries}),
+        fingerprint=current_fingerprint,
+        entries={number: entry for number, entry in new_entries.items() if number not in is_sealed},
+        unsealed={number: entry for number, entry in new_entries.items() if number in is_sealed},
+        reopened=_find_reopened({number: entries[number] for number in selection.files if number in entries}),
         selection=selection,
-        touched=touched,
-        skipped={f.uri: f.error or "" for f in logs.unreadable if f.path in meant},
+        touched=_find_rewritten(output, entries, unchanged),
+        skipped={file.uri: file.error or "" for file in logs.unreadable if file.path in included},
     )
+
+
+def _make_entries(
+    logs: Logs,
+    entries: Mapping[int, InputFile],
+    known: _KnownFiles,
+    next_number: int,
+    included: Collection[str],
+    taken: Taken,
+) -> dict[int, InputFile]:
+    """Make the new and changed entries of the manifest.
+
+    Args:
+        logs: The input.
+        entries: Existing entries, by number.
+        known: The files of the input, compared with the entries.
+        next_number: Number of the next new file.
+        included: Paths of the files in partitions that meet the conditions.
+        taken: The files to score.
+    """
+    registered_now = included & {file.path for file in [*taken.files, *logs.unreadable]}
+    # The entry of a changed file is replaced only when a run selects the file.
+    postponed = {file.path for file in known.changed} - registered_now
+    fresh = [file for file in known.fresh if file.path in registered_now]
+    new = dict(enumerate(map(_make_entry, fresh), next_number))
+    numbers = known.numbers | {entry.path: number for number, entry in new.items()}
+    new |= {numbers[file.path]: _make_entry(file) for file in known.changed if file.path in registered_now}
+    for file in (file for file in logs.files if file.path in numbers.keys() - postponed):
+        number = numbers[file.path]
+        old = new.get(number) or entries[number]
+        if (old.digest, old.mtime) != (file.digest, file.mtime):  # a rewritten file is reported only once
+            new[number] = replace(old, digest=file.digest, mtime=file.mtime)
+    for file in taken.files:  # `sampled_out` describes `scored/` until the file is scored again
+        number = numbers[file.path]
+        new[number] = replace(new.get(number) or entries[number], state=PENDING, share=taken.shares[file.path])
+    return new
 
 
 def check_selection(job: Job, selection: Selection) -> None:
-    """Check what takes longer: the ids of all rows that are to be scored, and the models.
+    """Run the slower checks: the ids of all selected rows, and the models.
 
     Raises:
-        RagassayError: Ids are missing or occur twice; a model can't be found or used.
+        RagassayError: Ids are missing or not unique; a model cannot be found or used.
     """
     files = list(selection.files.values())
     check_row_ids(selection.logs, files, job.input.columns, keep_bad=job.input.skips_bad_files)
@@ -220,7 +272,7 @@ def check_selection(job: Job, selection: Selection) -> None:
         check_models(job)
 
 
-def _reopened(entries: Mapping[int, InputFile]) -> dict[str, list[int]]:
+def _find_reopened(entries: Mapping[int, InputFile]) -> dict[str, list[int]]:
     numbers: dict[str, list[int]] = {}
     for number, entry in entries.items():
         if entry.state == SCORED:
@@ -228,86 +280,84 @@ def _reopened(entries: Mapping[int, InputFile]) -> dict[str, list[int]]:
     return numbers
 
 
-def _compare(
-    logs: Logs, output: Folder, entries: Mapping[int, InputFile]
-) -> tuple[dict[str, int], list[LogFile], list[LogFile]]:
-    """Tell the input's files that are known from new ones, and from those that changed.
+def _compare(logs: Logs, output: Folder, entries: Mapping[int, InputFile]) -> _KnownFiles:
+    """Divide the files of the input into known, new and changed ones.
 
     Args:
         logs: The input.
         output: The output folder.
-        entries: What is known of them, and may be of others, by number.
-
-    Returns:
-        Numbers of the known files by path, new files, and files whose entry is to be written anew.
+        entries: Existing entries, by number; they may include files that are not in the input.
 
     Raises:
-        OutputError: A file of which there are scores has changed, or one that is not scored yet has another path now.
+        OutputError: A file that has scores has changed, or a file that is not scored has a new path.
     """
-    by_path = {f.path: number for number, f in entries.items()}
-    by_place = cache(lambda: {same_place(f.uri): n for n, f in entries.items()})  # slow: only where a path is new
-    known: dict[str, int] = {}
-    fresh, mended = [], []
+    by_path = {entry.path: number for number, entry in entries.items()}
+    # Resolving links is slow and only needed for a path that is not known.
+    by_location = cache(lambda: {same_place(entry.uri): number for number, entry in entries.items()})
+    known = _KnownFiles({}, [], [])
     for file in [*logs.files, *logs.unreadable]:
-        number = by_path[file.path] if file.path in by_path else by_place().get(same_place(file.uri))
+        number = by_path[file.path] if file.path in by_path else by_location().get(same_place(file.uri))
         if number is None:
-            fresh.append(file)
+            known.fresh.append(file)
             continue
-        old = entries[number]
-        if old.state in (PENDING, LEFT):
-            _refuse_other_path(output, old, file)
-        known[file.path] = number
-        if old.state == UNREADABLE:
-            mended.append(file)
-        elif not _is_same(old, file):
-            if old.state == SCORED or CommittedRows(output, [number])():
+        entry = entries[number]
+        if entry.state in (PENDING, LEFT):
+            _refuse_other_path(output, entry, file)
+        known.numbers[file.path] = number
+        if entry.state == UNREADABLE:
+            known.changed.append(file)
+        elif not _is_same(entry, file):
+            if entry.state == SCORED or CommittedRows(output, [number])():
                 raise OutputError(
                     errors.CHANGED_FILE,
                     uri=file.uri,
                     size=file.size,
-                    was=old.uri,
-                    was_size=old.size,
+                    was=entry.uri,
+                    was_size=entry.size,
                     output=output.uri,
-                    though=", though as large" if file.size == old.size else "",
+                    note=", although its size is the same" if file.size == entry.size else "",
                 )
-            mended.append(file)
-    return known, fresh, mended
+            known.changed.append(file)
+    return known
 
 
-def _refuse_none_meant(backfill: Backfill, logs: Logs, meant: Collection[str]) -> None:
-    """Refuse conditions that no partition fulfils; of a table, of which only what came in since is read, none may be new."""
-    there = {file.partition_path for file in [*logs.files, *logs.unreadable]}
-    if backfill.conditions and not meant and there and (logs.source is None or logs.source.since is None):
-        raise InputError(errors.NO_PARTITION, uri=logs.uri, reason=none_matches(backfill.conditions, there))
+def _refuse_no_partition(backfill: Backfill, logs: Logs, included: Collection[str]) -> None:
+    """Refuse conditions that no partition meets. An incremental read of a table may contain no such partition."""
+    partitions = {file.partition_path for file in [*logs.files, *logs.unreadable]}
+    is_incremental = logs.source is not None and logs.source.since is not None
+    if backfill.conditions and not included and partitions and not is_incremental:
+        raise InputError(errors.NO_PARTITION, uri=logs.uri, reason=none_matches(backfill.conditions, partitions))
 
 
-def _refuse_other_path(output: Folder, old: InputFile, file: LogFile) -> None:
-    """A file's path is in the ids of its rows, and so in which of them a sample takes: what scores on must have the same.
+def _refuse_other_path(output: Folder, entry: InputFile, file: LogFile) -> None:
+    """Refuse a known file under another path: the ids of its rows contain the path, and a sample depends on the ids.
 
     Raises:
-        OutputError: It was another one.
+        OutputError: The path is another one.
     """
-    if old.path != file.path and old.state != UNREADABLE:
-        raise OutputError(errors.OTHER_PATH, uri=file.uri, output=output.uri, was=old.path, path=file.path)
+    if entry.path != file.path and entry.state != UNREADABLE:
+        raise OutputError(errors.OTHER_PATH, uri=file.uri, output=output.uri, was=entry.path, path=file.path)
 
 
-def _is_same(old: InputFile, file: LogFile) -> bool:
-    """Whether a file is the one that was registered; an entry without a digest tells its size only."""
-    if old.size != file.size or (old.uri != file.uri and same_place(old.uri) != same_place(file.uri)):
+def _is_same(entry: InputFile, file: LogFile) -> bool:
+    """Return whether a file is the registered one. Without a digest in the entry, only the sizes are compared."""
+    if entry.size != file.size or (entry.uri != file.uri and same_place(entry.uri) != same_place(file.uri)):
         return False
-    return old.digest is None or file.digest is None or old.digest == file.digest
+    return entry.digest is None or file.digest is None or entry.digest == file.digest
 
 
-def _touched(output: Folder, entries: Mapping[int, InputFile], files: Mapping[int, LogFile]) -> list[str]:
-    """Files of which there are scores, and whose time has changed and nothing else: copies, or rows changed in place."""
-    known = ((number, entries[number], file) for number, file in files.items())
-    other = [(number, old, file) for number, old, file in known if old.mtime and file.mtime and old.mtime != file.mtime]
-    pending = [number for number, old, _ in other if old.state in (PENDING, LEFT)]
-    begun = bool(pending) and CommittedRows(output, pending)() > 0
-    return [file.uri for _, old, file in other if old.state == SCORED or begun]
+def _find_rewritten(output: Folder, entries: Mapping[int, InputFile], files: Mapping[int, LogFile]) -> list[str]:
+    """Find files with scores whose modification time alone has changed: they were copied, or rows were changed in place."""
+    pairs = [(number, entries[number], file) for number, file in files.items()]
+    modified = [
+        (number, entry, file) for number, entry, file in pairs if entry.mtime and file.mtime and entry.mtime != file.mtime
+    ]
+    unscored = [number for number, entry, _ in modified if entry.state in (PENDING, LEFT)]
+    is_begun = bool(unscored) and CommittedRows(output, unscored)() > 0
+    return [file.uri for _, entry, file in modified if entry.state == SCORED or is_begun]
 
 
-def _entry(file: LogFile) -> InputFile:
+def _make_entry(file: LogFile) -> InputFile:
     state = UNREADABLE if file.error else PENDING
     return InputFile(
         file.path, file.uri, file.size, file.rows, file.partition_path, state, file.error, file.digest, mtime=file.mtime
@@ -315,64 +365,69 @@ def _entry(file: LogFile) -> InputFile:
 
 
 def refuse_unfinished(output: Folder, manifest: Manifest, paths: Collection[str]) -> None:
-    """A broken run's rows stand in `raw/`, and only its checkpoint knows which: it has to be ended before anything else.
+    """Refuse to continue while `raw/` contains rows of an interrupted run over other files: only its checkpoint knows them.
 
-    One that has committed nothing, and has no commit half done, left nothing there.
+    A run that has committed nothing, and has no half-finished commit, is not refused.
+
+    Args:
+        output: The output folder.
+        manifest: Manifest of the output folder.
+        paths: Paths of the files that this run may finish.
 
     Raises:
-        OutputError: There is one, over other files than these.
+        OutputError: There is such a run.
     """
-    left = [n for n, f in manifest.files.items() if f.state == PENDING and f.path not in paths]
-    rows = CommittedRows(output, left)() if left else 0
-    if rows or (left and has_pending(output, CHECKPOINT)):
-        more = f" and {len(left) - 1} more files" if len(left) > 1 else ""
-        raise OutputError(errors.UNFINISHED_RUN, output=output.uri, file=manifest.files[left[0]].uri, more=more, rows=rows)
+    unfinished = [
+        number for number, entry in manifest.files.items() if entry.state == PENDING and entry.path not in paths
+    ]
+    rows = CommittedRows(output, unfinished)() if unfinished else 0
+    if rows or (unfinished and has_pending(output, CHECKPOINT)):
+        more = f" and {len(unfinished) - 1} more files" if len(unfinished) > 1 else ""
+        first = manifest.files[unfinished[0]].uri
+        raise OutputError(errors.UNFINISHED_RUN, output=output.uri, file=first, more=more, rows=rows)
 
 
 def waiting_partitions(manifest: Manifest, begun: Container[int], deferred: Iterable[LogFile] = ()) -> set[str]:
-    """Hive paths of partitions that are not whole: a budget ran out over a file of theirs, or others of them wait for a run.
+    """Return the hive paths of incomplete partitions: a budget ended within one of their files, or some files are deferred.
 
     Args:
-        manifest: Of the output folder.
-        begun: Numbers of the files of which the checkpoint holds rows.
-        deferred: Files that wait for a run.
+        manifest: Manifest of the output folder.
+        begun: Numbers of the files that have rows in the checkpoint.
+        deferred: Files that are deferred to a later run.
     """
-    waiting = {f.partition for n, f in manifest.files.items() if f.state in (PENDING, LEFT) and n in begun}
-    return waiting | {f.partition_path for f in deferred}
+    waiting = {entry.partition for n, entry in manifest.files.items() if entry.state in (PENDING, LEFT) and n in begun}
+    return waiting | {file.partition_path for file in deferred}
 
 
-def _refuse_other_types(output: Folder, logs: Logs, carried: pa.Schema, files: Sequence[LogFile]) -> None:
-    """Columns that don't fit those of earlier nights in the same partition are refused before anything is scored.
+def _refuse_other_types(output: Folder, logs: Logs, passthrough: pa.Schema, files: Sequence[LogFile]) -> None:
+    """Refuse columns whose types do not fit those of earlier runs in the same partition.
 
     Raises:
-        OutputError, InputError: There is one.
+        OutputError, InputError: There is such a column.
     """
-    extra = pa.schema([f for f in carried if f.name not in logs.partition_keys])
+    new_columns = pa.schema([field for field in passthrough if field.name not in logs.partition_keys])
     by_partition: dict[str, list[LogFile]] = {}
     for file in files:
         by_partition.setdefault(file.partition_path, []).append(file)
-    for place, raw in open_raw(output).partitions.items():
-        tonight = by_partition.get(hive_path(place))
-        if tonight is None:
+    for partition, raw in open_raw(output).partitions.items():
+        new_files = by_partition.get(hive_path(partition))
+        if new_files is None:
             continue
-        schemas = raw_schemas(raw)
-        both = merged_passthrough([*schemas.values(), extra])
-        check_types(logs, tonight, both)
-        for stored, schema in schemas.items():
+        stored_schemas = raw_schemas(raw)
+        merged = merged_passthrough([*stored_schemas.values(), new_columns])
+        check_types(logs, new_files, merged)
+        for stored, schema in stored_schemas.items():
             for field in schema:
-                kind = both.field(field.name).type
-                if not column_fits(output.fs, parquet_file(stored.path), field, kind):
-                    mine = (
-                        f"{extra.field(field.name).type} in the logs"
-                        if field.name in extra.names
-                        else "of other types elsewhere"
-                    )
+                merged_type = merged.field(field.name).type
+                if not column_fits(output.fs, parquet_file(stored.path), field, merged_type):
+                    is_in_logs = field.name in new_columns.names
+                    other = f"{new_columns.field(field.name).type} in the logs" if is_in_logs else "of other types elsewhere"
                     raise OutputError(
                         errors.COLUMN_TOO_NARROW,
                         column=field.name,
                         type=field.type,
-                        partition=hive_path(place),
+                        partition=hive_path(partition),
                         output=output.uri,
-                        other=mine,
-                        wider=kind,
+                        other=other,
+                        wider=merged_type,
                     )

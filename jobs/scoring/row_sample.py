@@ -1,4 +1,4 @@
-"""`--sample`: a share of the rows, chosen by a hash of their ids: the same on every machine, in every run and order."""
+"""Sample rows by a hash of their ids: the sample is the same on every machine, in every run and order."""
 
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
@@ -21,11 +21,11 @@ _ID_ROWS = 1 << 14
 
 
 def is_chosen(row_ids: Iterable[str | None], share: float) -> Bools:
-    """Whether rows belong to the sample; those of a smaller share belong to every larger one.
+    """Return for each row whether it belongs to the sample. A sample contains every smaller sample.
 
     Args:
-        row_ids: The rows' ids.
-        share: 0 to 1.
+        row_ids: Ids of the rows.
+        share: Share of the rows, 0 to 1.
     """
     limit = round(share * (1 << 64))
     return np.array(
@@ -35,34 +35,34 @@ def is_chosen(row_ids: Iterable[str | None], share: float) -> Bools:
 
 
 def sampled(tables: Iterable[pa.Table], share: float) -> Iterator[pa.Table]:
-    """The chosen ones of log rows; what can't be read has no id to go by, and stays.
+    """Filter log rows to the sample. Unreadable rows have no id and stay.
 
     Args:
         tables: Log rows.
-        share: 0 to 1.
+        share: Share of the rows, 0 to 1.
 
     Yields:
-        None of them empty.
+        The filtered tables; no empty table.
     """
     for table in tables:
-        kept = is_chosen(table["row_id"].to_pylist(), share)
-        kept |= pc.equal(table["status"], Status.UNREADABLE.value).to_numpy()
-        if kept.any():
-            yield table.filter(pa.array(kept))
+        is_kept = is_chosen(table["row_id"].to_pylist(), share)
+        is_kept |= pc.equal(table["status"], Status.UNREADABLE.value).to_numpy()
+        if is_kept.any():
+            yield table.filter(pa.array(is_kept))
 
 
 def chosen_keys(fs: pafs.FileSystem, file: LogFile, number: int, id_column: str | None, share: float) -> Ints:
-    """`row_key`s of a file's chosen rows, in order; rows whose ids can't be read are all chosen.
+    """Find the `row_key`s of the rows of a file that belong to the sample, in order. Rows with unreadable ids all belong to it.
 
     Args:
-        fs: The input's file system.
+        fs: File system of the input.
         file: The file.
-        number: Its number in the manifest.
-        id_column: Its column of ids, if it has that; else ids are made of file and row.
-        share: 0 to 1.
+        number: Number of the file in the manifest.
+        id_column: Column of the row ids; if the file lacks it, ids consist of path and row number.
+        share: Share of the rows, 0 to 1.
 
     Raises:
-        InputError: The object store gave way.
+        InputError: The object store failed.
     """
     if id_column is None or file.schema is None or id_column not in file.schema.names:
         ids = (f"{file.path}#{row}" for row in range(file.rows or 0))
@@ -76,8 +76,8 @@ def chosen_keys(fs: pafs.FileSystem, file: LogFile, number: int, id_column: str 
                     parts.append(is_chosen(id_texts(batch[id_column])[0].to_pylist(), share))
                     row += batch.num_rows
             except (OSError, pa.ArrowException) as error:
-                if gave_way(error):  # that is no fault of the rows
+                if gave_way(error):  # a fault of the store, not of the rows
                     raise gave_way_error(error, file.uri) from error
                 parts.append(np.ones(end - row, dtype=bool))
-    kept = np.concatenate([np.zeros(0, dtype=bool), *parts])
-    return np.flatnonzero(kept).astype(np.int64) + (number << 32)
+    is_kept = np.concatenate([np.zeros(0, dtype=bool), *parts])
+    return np.flatnonzero(is_kept).astype(np.int64) + (number << 32)

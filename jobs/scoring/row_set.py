@@ -1,4 +1,4 @@
-"""Sets of rows by their `row_key`s, as Roaring bitmaps: memory grows with the runs of rows, to about a bit per row at most."""
+"""Sets of rows by `row_key`, as Roaring bitmaps. Their memory grows with the number of row ranges, to at most about one bit per row."""
 
 from array import array
 
@@ -11,7 +11,7 @@ __all__ = ["RowSet", "add_keys", "files_of", "holds", "keys_of", "row_set", "wit
 
 
 def row_set(keys: Ints) -> RowSet:
-    """A set of `row_key`s, which may come in any order and more than once."""
+    """Make a set of `row_key`s, which may be in any order and repeated."""
     rows = RowSet()
     add_keys(rows, keys)
     rows.run_optimize()
@@ -19,27 +19,27 @@ def row_set(keys: Ints) -> RowSet:
 
 
 def add_keys(rows: RowSet, keys: Ints) -> None:
-    """Add `row_key`s to a set. It takes time by their number alone, where a union goes through both sets."""
-    rows.update(array("Q", keys.astype(np.int64, copy=False).tobytes()))  # ten times as fast as from the array itself
+    """Add `row_key`s to a set. The time depends on the number of keys only; a union also depends on the size of the set."""
+    rows.update(array("Q", keys.astype(np.int64, copy=False).tobytes()))  # ten times faster than from the numpy array
 
 
 def keys_of(rows: RowSet) -> Ints:
-    """The `row_key`s of a set, in order."""
+    """Return the `row_key`s of a set, in order."""
     return np.array(rows.to_array(), np.int64)
 
 
 def within(rows: RowSet, start: int, stop: int) -> RowSet:
-    """Those of the rows with `start <= row_key < stop`, which are of one file: a longer range takes memory by its length."""
+    """Return the rows with `start <= row_key < stop`. Use ranges within one file: memory grows with the length of the range."""
     return rows & RowSet(range(start, stop))
 
 
 def holds(rows: RowSet, keys: Ints) -> Bools:
-    """Which of these `row_key`s a set holds."""
+    """Return for each `row_key` whether the set contains it."""
     return np.isin(keys, keys_of(rows & row_set(keys)))
 
 
 def files_of(rows: RowSet) -> set[int]:
-    """Numbers of the files of which a set holds rows."""
+    """Return the numbers of the files that have rows in the set."""
     files: set[int] = set()
     start = 0
     while (key := next(rows.iter_equal_or_larger(start), None)) is not None:

@@ -1,4 +1,4 @@
-"""The rows of an input that a run scores, within its budget."""
+"""The rows of an input that one run scores."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,17 +9,17 @@ from ragassay.jobs.scoring.row_set import RowSet
 
 @dataclass(frozen=True)
 class Selection:
-    """The rows of an input that a run scores.
+    """Rows selected for one run.
 
     Attributes:
         logs: The input.
         files: Number in the manifest -> file to score, in order.
-        stops: Number of a file that is larger than the budget -> first row, from 0, that is deferred.
-        shares: Number -> share of its rows that is scored; all of them where it is not named.
-        samples: Number -> the rows (`row_key`) that are scored, where that is not all.
-        deferred: Files that are left for later runs.
-        outside: Files in partitions that the run was not asked for.
-        deadline: Time (`time.time()`) after which no more rows are begun; None for no end.
+        stops: Number of a file that exceeds the budget -> first row (from 0) that is deferred to a later run.
+        shares: Number -> share of the file's rows to score; 1 if it is missing.
+        samples: Number -> keys of the rows to score, if these are not all rows.
+        deferred: Files that are deferred to later runs.
+        outside: Files in partitions that the conditions exclude.
+        deadline: Time (`time.time()`) after which no more rows are started; None for no end.
     """
 
     logs: Logs
@@ -37,15 +37,15 @@ class Selection:
         return {number: file for number, file in self.files.items() if file.rows}
 
     def rows_of(self, number: int) -> int:
-        """Rows of a file that are to be in the output when all of it is scored."""
+        """Count the rows of a file that the output contains when the file is scored."""
         return len(self.samples[number]) if number in self.samples else self.files[number].rows or 0
 
     @property
     def rows(self) -> int:
-        """`rows_of` all files."""
+        """Rows of all files that the output contains when they are scored."""
         return sum(map(self.rows_of, self.files))
 
     @property
     def may_end_early(self) -> bool:
-        """Whether a budget may end the run before all of the files are scored."""
+        """Whether a budget can end the run before all files are scored."""
         return bool(self.stops) or self.deadline is not None

@@ -1,4 +1,4 @@
-"""The stages of a job, in the order of a row's way. A new one is a file in `pipeline/stages` and a line here."""
+"""The stages of a job, in the order in which a row passes them. A new stage is a file in `pipeline/stages` and a line here."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -27,13 +27,13 @@ from ragassay.schemas.columns import passthrough_name
 
 
 def stages(job: Job, frequencies: Callable[[], Frequencies] | None = None) -> list[Stage]:
-    """The stages between reading and writing.
+    """Make the stages between reading and writing.
 
     Args:
         job: The job.
-        frequencies: Gives the document frequencies of its contexts, which the detectors need when they run.
+        frequencies: Returns the document frequencies of the contexts; the detectors call it when they run.
     """
-    # The detectors stand behind the SLMs: a busy CPU must never keep an engine waiting for rows.
+    # Detectors come after the SLMs: an engine must not wait for rows because the CPU is busy.
     return [
         split_stage(job),
         *rerank_stages(job),
@@ -44,13 +44,16 @@ def stages(job: Job, frequencies: Callable[[], Frequencies] | None = None) -> li
 
 
 def split_stage(job: Job) -> Split:
-    """Responses to sentences, and each row's language; `splitting.languages` of the job is settled, see `verdicts.languages`."""
+    """Make the stage that splits responses into sentences and finds the language of each row.
+
+    `splitting.languages` of the job must be settled, see `verdicts.languages`.
+    """
     languages = None if job.splitting.languages == ANY else job.splitting.languages
     return Split(_splitter(job.splitting), job.members.need_question, _language_column(job.splitting), languages)
 
 
 def rerank_stages(job: Job) -> list[Stage]:
-    """The order of the passages, if the job wants one."""
+    """Make the stage that orders the passages; no stage if the job has no reranker."""
     rerank = job.members.rerank
     if rerank is None:
         return []
@@ -58,12 +61,18 @@ def rerank_stages(job: Job) -> list[Stage]:
 
 
 def slm_stages(job: Job) -> list[Stage]:
-    """Each SLM's log-probabilities."""
+    """Make one stage per SLM, which computes log-probabilities."""
     return [slm_stage(job, slm, job.members.local_pools.values()) for slm in job.members.slms]
 
 
 def slm_stage(job: Job, slm: Slm, pools: Iterable[Replicas]) -> Stage:
-    """One SLM's log-probabilities; `pools` are those that run at once, see `threads_of`."""
+    """Make the stage of one SLM.
+
+    Args:
+        job: The job.
+        slm: The SLM.
+        pools: Pools of all models that run at the same time, see `count_threads`.
+    """
     if slm.engine.SERVED:
         return ServedScorer(slm)
     rerank = job.members.rerank
@@ -71,14 +80,14 @@ def slm_stage(job: Job, slm: Slm, pools: Iterable[Replicas]) -> Stage:
 
 
 def uncertainty_stages(job: Job) -> list[Stage]:
-    """The scores of uncertainty, a stage for those that are read together."""
+    """Make one stage per group of uncertainty scores that share a model pass."""
     pools, splitter = job.members.local_pools.values(), _splitter(job.splitting)
     groups = job.members.reading_groups
     return [UncertaintyScorer(group, splitter, threads_of(group[0].engine, pools)) for group in groups]
 
 
 def detect_stage(job: Job, frequencies: Callable[[], Frequencies] | None) -> Detect:
-    """The detectors' values and evidence; engines start and score while the frequencies are counted."""
+    """Make the stage of the detectors: values and evidence. Engines start and score while the frequencies are counted."""
     return Detect(
         job.members.detectors, job.splitting.language, frequencies, os.cpu_count() or 1, _language_column(job.splitting)
     )
@@ -89,21 +98,21 @@ def _splitter(splitting: SplittingConfig) -> tuple[str, str]:
 
 
 def _language_column(splitting: SplittingConfig) -> str | None:
-    """Where rows say their language, under the name by which it is carried along."""
+    """Return the pass-through name of the column with the language of each row."""
     return None if splitting.language_column is None else passthrough_name(splitting.language_column)
 
 
 def drop_stages(output: OutputConfig, logs: Logs) -> list[Stage]:
-    """No text of users behind it, if the job wants none in OUTPUT."""
+    """Make the stage that removes the text of users; no stage if the job keeps text in OUTPUT."""
     if output.drop_text is None:
         return []
-    carried = set(carried_columns(output, logs).names)
-    dropped = tuple(name for name in logs.passthrough.names if name not in carried)
+    written = set(carried_columns(output, logs).names)
+    dropped = tuple(name for name in logs.passthrough.names if name not in written)
     return [DropText(dropped, PASSAGE_IDS in output.drop_text.keep)]
 
 
 def carried_columns(output: OutputConfig, logs: Logs) -> pa.Schema:
-    """The user's own columns that are written: where text is dropped, hive keys, what holds none, and what the job keeps.
+    """Select the pass-through columns to write. If text is dropped: hive keys, columns without text and columns that the job keeps.
 
     Raises:
         InputError: The job keeps a column that the logs do not have.
@@ -112,7 +121,7 @@ def carried_columns(output: OutputConfig, logs: Logs) -> pa.Schema:
         return logs.passthrough
     kept = {*output.drop_text.keep, *logs.partition_keys}
     unknown = sorted(kept - {PASSAGE_IDS, *logs.passthrough.names})
-    if unknown and logs.files:  # without any, nothing has columns
-        there = f"; they are {', '.join(logs.passthrough.names)}" if logs.passthrough.names else ": there are none"
-        raise InputError(errors.UNKNOWN_KEPT_COLUMN, uri=logs.uri, columns=", ".join(unknown), known=there)
+    if unknown and logs.files:  # without files there are no columns
+        known = f"; they are {', '.join(logs.passthrough.names)}" if logs.passthrough.names else ": there are none"
+        raise InputError(errors.UNKNOWN_KEPT_COLUMN, uri=logs.uri, columns=", ".join(unknown), known=known)
     return pa.schema([field for field in logs.passthrough if field.name in kept or not may_hold_text(field.type)])
