@@ -1,1 +1,1 @@
-"""Plan 2: moments -> mu and sigma -> verdicts -> scored Parquet. Needs no model."""
+"""The steps `fit` and `decide`: statistics -> mu and sigma -> verdicts -> scored Parquet. They need no model."""

@@ -1,8 +1,8 @@
-"""The calibration that comes with the package: what the default members' scores mean, by labelled sets of many origins.
+"""The bundled calibrations: they give the scores of the default members a meaning, measured on labeled sets of many origins.
 
-Without labels a run can't tell where it stands: its own mean and deviation say nothing of how good it is, least of all those of
-a few rows, and a fifth of it would be flagged whether it is good or bad. `python -m tests.benchmarks.defaults` makes the file;
-docs/background/method.md tells what it is worth.
+Without labels, the mean and deviation of a run do not show how good its responses are, least of all in a run of few rows, and a
+quantile flags the same share of good and bad runs. `python -m tests.benchmarks.defaults` makes the file;
+docs/background/method.md shows its quality.
 """
 
 from collections.abc import Container, Mapping
@@ -17,19 +17,23 @@ from ragassay.schemas.calibration import Calibration
 FILE = Path(__file__).parent / "bundled_calibration.json"
 DETECTORS_FILE = Path(__file__).parent / "bundled_detectors.json"
 
-_NOT_THE_SCORE = ("dtype", "engine", "name", "revision", "quantization", "max_model_len", "whole_response")
+_IRRELEVANT_SETTINGS = ("dtype", "engine", "name", "revision", "quantization", "max_model_len", "whole_response")
+"""Settings of an SLM that its values do not depend on, or only within rounding."""
 
 
 @lru_cache(maxsize=1)
 def bundled_calibration() -> Calibration:
-    """The calibration."""
+    """Load the calibration of the default members."""
     return Calibration.from_json(FILE.read_text(encoding="utf-8"))
 
 
 @lru_cache(maxsize=1)
 def bundled_detectors() -> Calibration:
-    """That of the three detectors alone, for rows that are judged one by one: each by the word frequencies of its own context
-    (`python -m tests.benchmarks.alone` makes the file). A run has a quantile of its own instead."""
+    """Load the calibration of the three detectors alone, for rows that are judged one by one.
+
+    It was measured with word frequencies of the row's own context. A run of the three detectors uses a quantile instead.
+    `python -m tests.benchmarks.alone` makes the file.
+    """
     return Calibration.from_json(DETECTORS_FILE.read_text(encoding="utf-8"))
 
 
@@ -39,41 +43,41 @@ def is_fitted_for(calibration: Calibration, members: MembersConfig, fingerprint:
     Args:
         calibration: The calibration.
         members: The members of a job.
-        fingerprint: Of the job's scores.
+        fingerprint: Fingerprint of the job's scores.
     """
     ensemble = members.ensemble_values
     if {name: member.value for name, member in calibration.members.items()} != ensemble:
         return False
     weights = members.ensemble_weights or dict.fromkeys(ensemble, 1 / len(ensemble))
-    same = all(isclose(member.weight, weights[name], rel_tol=1e-6) for name, member in calibration.members.items())
-    return same and values_depend_on(calibration.fingerprint, ensemble) == values_depend_on(fingerprint, ensemble)
+    has_same_weights = all(isclose(member.weight, weights[name], rel_tol=1e-6) for name, member in calibration.members.items())
+    return has_same_weights and values_depend_on(calibration.fingerprint, ensemble) == values_depend_on(fingerprint, ensemble)
 
 
 def is_of_members(calibration: Calibration, values: Mapping[str, str], fingerprint: Mapping[str, Any]) -> bool:
-    """Return whether members are those of a bundled calibration, whatever their weights and however responses are split.
+    """Return whether members are those of a bundled calibration. Their weights and the splitter may differ.
 
     Args:
         calibration: The calibration.
-        values: Member of the ensemble -> which of its numbers is used.
-        fingerprint: Of the scores.
+        values: Member of the ensemble -> the number that is used.
+        fingerprint: Fingerprint of the scores.
     """
     if {name: member.value for name, member in calibration.members.items()} != dict(values):
         return False
     if not {"slms", "detectors", "splitter", "method"} <= fingerprint.keys():
         return False
-    then, now = values_depend_on(calibration.fingerprint, values), values_depend_on(fingerprint, values)
-    return all(then[part] == now[part] for part in ("slms", "detectors"))
+    fitted, current = values_depend_on(calibration.fingerprint, values), values_depend_on(fingerprint, values)
+    return all(fitted[part] == current[part] for part in ("slms", "detectors"))
 
 
 def values_depend_on(fingerprint: Mapping[str, Any], ensemble: Container[str]) -> dict[str, Any]:
-    """What the values of an ensemble's members depend on, but for how and where they are computed.
+    """Select the settings that the values of an ensemble's members depend on.
 
     Args:
-        fingerprint: Of the scores.
-        ensemble: Names of its members.
+        fingerprint: Fingerprint of the scores.
+        ensemble: Names of the members of the ensemble.
     """
     slms = {
-        name: {key: value for key, value in slm.items() if key not in _NOT_THE_SCORE}
+        name: {key: value for key, value in slm.items() if key not in _IRRELEVANT_SETTINGS}
         for name, slm in fingerprint["slms"].items()
     }
     splitter = {key: fingerprint["splitter"][key] for key in ("name", "language")}

@@ -1,4 +1,4 @@
-"""Tonight against history: what an output folder's statistics say has moved."""
+"""Compare the statistics of the latest partitions with their history."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -14,85 +14,94 @@ from ragassay.schemas.stats import PartitionStats
 def check_drift(
     config: VerdictConfig, manifest: Manifest, stats: Mapping[str, PartitionStats], tonight: Collection[str] | None = None
 ) -> DriftCheck:
-    """Compare tonight's partitions with the history before them.
+    """Compare the latest partitions with the history before them.
 
     Args:
-        config: Its `history` and `drift` set how far back and how much.
-        manifest: Of the output folder: verdicts a partition.
-        stats: Statistics a partition, by its path on disk.
-        tonight: Paths on disk of tonight's partitions; None takes the last.
+        config: Its `history` sets the length of the history, its `drift` the limits.
+        manifest: Manifest of the output folder, with the verdicts of each partition.
+        stats: Path of a partition on disk -> its statistics.
+        tonight: Paths of the latest partitions on disk; None for those with the last value of the first hive key.
     """
     if tonight is None:
-        nights = sorted((place.partition("/")[0] for place in stats), key=natural)
-        tonight = [place for place in stats if place.partition("/")[0] == nights[-1]]
+        first_keys = sorted((path.partition("/")[0] for path in stats), key=natural)
+        tonight = [path for path in stats if path.partition("/")[0] == first_keys[-1]]
     before = history(stats, tonight, config.history.partitions)
-    now, then = ([stats[place] for place in places] for places in (tonight, before))
-    sizes = sum(part.sentences for part in now), sum(part.sentences for part in then)
-    names = [hive_path(p) for p in sorted(tonight)], [hive_path(p) for p in before]
+    current, earlier = ([stats[path] for path in paths] for paths in (tonight, before))
+    sentences = sum(part.sentences for part in current), sum(part.sentences for part in earlier)
+    names = [hive_path(path) for path in sorted(tonight)], [hive_path(path) for path in before]
     if not before:
-        return DriftCheck(*names, sizes, [], "there is no partition before tonight's to compare with")
-    rates = [_error_rate({place: stats[place] for place in places}, manifest) for places in (tonight, before)]
+        return DriftCheck(*names, sentences, [], "there is no earlier partition to compare with")
     limits = config.drift
-    if min(sizes) < limits.min_sentences:
+    error_rates = [_error_rate({path: stats[path] for path in paths}, manifest) for paths in (tonight, before)]
+    errors = _compare_errors(limits, error_rates)
+    if min(sentences) < limits.min_sentences:
         setting = f"verdict.drift.min_sentences: {limits.min_sentences}"
-        note = f"{min(sizes)} sentences are too few to tell drift from chance ({setting})"
-        errors = _errors(limits, rates)  # a night without a scored row has no sentence, and that is the drift
-        return DriftCheck(*names, sizes, [errors] if errors.drifted else [], None if errors.drifted else note)
-    shifts = [*_members(limits, now, then), _errors(limits, rates), _lengths(limits, now, then)]
-    flagged = [_flagged(manifest.finalized[place] for place in places if place in manifest.finalized) for places in names]
-    if flagged[0] is not None and flagged[1] is not None:
-        shifts.append(_shift("flagged", flagged[0], flagged[1], limits.flagged))
-    return DriftCheck(*names, sizes, shifts, None)
+        note = f"{min(sentences)} sentences are too few to distinguish drift from chance ({setting})"
+        # A run in which every row failed has no sentence: then the errors are the drift.
+        return DriftCheck(*names, sentences, [errors] if errors.drifted else [], None if errors.drifted else note)
+    shifts = [*_compare_members(limits, current, earlier), errors, _compare_lengths(limits, current, earlier)]
+    flagged_now, flagged_before = (
+        _flagged_share(manifest.finalized[name] for name in group if name in manifest.finalized) for group in names
+    )
+    if flagged_now is not None and flagged_before is not None:
+        shifts.append(_compare("flagged", flagged_now, flagged_before, limits.flagged))
+    return DriftCheck(*names, sentences, shifts, None)
 
 
-def _members(limits: Drift, now: list[PartitionStats], then: list[PartitionStats]) -> list[Shift]:
+def _compare_members(limits: Drift, current: list[PartitionStats], earlier: list[PartitionStats]) -> list[Shift]:
     shifts = []
-    for name in now[0].members:
-        tonight, before = (merge(part.members[name] for part in parts if name in part.members) for parts in (now, then))
-        if tonight.count and before.count:
-            for what, distance, limit in (
-                ("psi", population_stability(tonight, before), limits.psi),
-                ("ks", kolmogorov_smirnov(tonight, before), limits.ks),
+    for name in current[0].members:
+        moments, earlier_moments = (
+            merge(part.members[name] for part in parts if name in part.members) for parts in (current, earlier)
+        )
+        if moments.count and earlier_moments.count:
+            for metric, distance, limit in (
+                ("psi", population_stability(moments, earlier_moments), limits.psi),
+                ("ks", kolmogorov_smirnov(moments, earlier_moments), limits.ks),
             ):
-                shifts.append(Shift(what, name, None, None, distance, limit, distance > limit))
-        mass, old_mass = (merge(part.label_mass[name] for part in parts if name in part.label_mass) for parts in (now, then))
-        if mass.count and old_mass.count:
-            shifts.append(_shift("label_mass", mass.mean, old_mass.mean, limits.label_mass, member=name))
+                shifts.append(Shift(metric, name, None, None, distance, limit, distance > limit))
+        mass, earlier_mass = (
+            merge(part.label_mass[name] for part in parts if name in part.label_mass) for parts in (current, earlier)
+        )
+        if mass.count and earlier_mass.count:
+            shifts.append(_compare("label_mass", mass.mean, earlier_mass.mean, limits.label_mass, member=name))
     return shifts
 
 
 def _error_rate(parts: Mapping[str, PartitionStats], manifest: Manifest) -> float:
-    """Share of the rows without a score: as `scored/` has them, and where a partition has no verdicts, as `raw/` has."""
+    """Return the share of rows without a score: in `scored/`, or in `raw/` for a partition without verdicts."""
     rows = scored = 0
-    for place, part in parts.items():
-        verdicts = manifest.finalized.get(hive_path(place))
+    for path, part in parts.items():
+        verdicts = manifest.finalized.get(hive_path(path))
         rows += sum(part.rows.values())
         scored += part.rows.get(Status.OK.value, 0) if verdicts is None else verdicts.scored
     return 1 - scored / rows if rows else 0.0
 
 
-def _errors(limits: Drift, rates: list[float]) -> Shift:
-    """Tonight's rate of errors against the history's; only a rise is drift."""
+def _compare_errors(limits: Drift, rates: list[float]) -> Shift:
+    """Compare the error rate with that of the history. Only a rise is drift."""
     rise = rates[0] - rates[1]
     return Shift("error_rate", None, rates[0], rates[1], rise, limits.error_rate, rise > limits.error_rate)
 
 
-def _lengths(limits: Drift, now: list[PartitionStats], then: list[PartitionStats]) -> Shift:
-    """Sentences a scored response."""
+def _compare_lengths(limits: Drift, current: list[PartitionStats], earlier: list[PartitionStats]) -> Shift:
+    """Compare the sentences per scored response."""
     lengths = []
-    for parts in (now, then):
+    for parts in (current, earlier):
         scored = sum(part.rows.get(Status.OK.value, 0) for part in parts)
         lengths.append(sum(part.sentences for part in parts) / scored)
-    return _shift("sentences", lengths[0], lengths[1], limits.sentences, scale=lengths[1])
+    return _compare("sentences", lengths[0], lengths[1], limits.sentences, scale=lengths[1])
 
 
-def _shift(what: str, now: float, then: float, limit: float, *, scale: float = 1.0, member: str | None = None) -> Shift:
-    distance = abs(now - then) / scale
-    return Shift(what, member, now, then, distance, limit, distance > limit)
+def _compare(
+    metric: str, current: float, earlier: float, limit: float, *, scale: float = 1.0, member: str | None = None
+) -> Shift:
+    distance = abs(current - earlier) / scale
+    return Shift(metric, member, current, earlier, distance, limit, distance > limit)
 
 
-def _flagged(parts: Iterable[Verdicts]) -> float | None:
-    """Share of the scored responses that were flagged."""
-    found = list(parts)
-    scored = sum(part.scored for part in found)
-    return sum(part.flagged for part in found) / scored if scored else None
+def _flagged_share(verdicts: Iterable[Verdicts]) -> float | None:
+    """Return the share of scored responses that are flagged; None without a scored response."""
+    parts = list(verdicts)
+    scored = sum(part.scored for part in parts)
+    return sum(part.flagged for part in parts) / scored if scored else None

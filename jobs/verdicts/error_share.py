@@ -1,4 +1,4 @@
-"""A bug must not look like a quiet night: rows on which this program failed are counted, and too many end the run."""
+"""Limit the share of rows on which this program failed, so that a bug does not look like a normal run."""
 
 from collections import Counter
 from fractions import Fraction
@@ -11,25 +11,26 @@ from ragassay.schemas.manifest import Run
 
 
 def worst_share(*statuses: Counter[str]) -> dict[str, int]:
-    """Rows with the status `error`, and all rows, of those counts of rows by status that has the largest share of errors.
+    """Find the group of rows with the largest share of rows with status `error`.
 
     Args:
-        statuses: Counts; the first counts among equals.
+        statuses: Rows by status, for each group. Of equal shares, the first wins.
 
     Returns:
-        {errors, rows}; empty where there are no rows at all.
+        {errors, rows} of the group; empty if no group has rows.
     """
-    counted = [{"errors": found[Status.ERROR.value], "rows": found.total()} for found in statuses if found.total()]
-    return max(counted, key=lambda found: Fraction(found["errors"], found["rows"]), default={})
+    groups = [{"errors": counts[Status.ERROR.value], "rows": counts.total()} for counts in statuses if counts.total()]
+    return max(groups, key=lambda group: Fraction(group["errors"], group["rows"]), default={})
 
 
 def refuse_too_many_errors(runtime: RuntimeConfig, run: Run, output_uri: str) -> None:
-    """End a run with an error where this program failed on too many rows: of those that it wrote, or, where it wrote none, of
-    those that the last run before it wrote. So a scheduler that tries again is told again.
+    """Fail a run if this program failed on too many of the rows that the run wrote.
+
+    If the run wrote no row, the rows of the last run before it count, so that the error repeats when a scheduler tries again.
 
     Raises:
         RowsError: More than `max_error_share` of the rows have the status `error`.
     """
     errors, rows = run.errors.get("errors", 0), run.errors.get("rows", 0)
-    if errors > Fraction(repr(float(runtime.max_error_share))) * rows:  # as it is written: 0.29 of 100 are 29
+    if errors > Fraction(repr(float(runtime.max_error_share))) * rows:  # the decimal value of the setting: 0.29 of 100 rows is 29
         raise RowsError(codes.TOO_MANY_ERRORS, errors=errors, rows=rows, output=output_uri, most=runtime.max_error_share)

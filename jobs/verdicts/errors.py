@@ -1,43 +1,43 @@
-"""What errors of this folder say."""
+"""Error messages of this folder."""
 
 from ragassay.pipeline.errors import Message
 
 TOO_MANY_ERRORS = Message(
     "rows.too-many-errors",
     "{errors:,} of the {rows:,} rows that were last written to {output} ended with status error, more than "
-    "runtime.max_error_share {most:g} allows. Nothing is lost; the column `error` names the place of each error. Report the "
-    "errors; then run a version that fixes them into another OUTPUT (if all of them are of finalize, `ragassay finalize` with "
-    "that version is enough). A larger runtime.max_error_share accepts such runs",
+    "runtime.max_error_share {most:g} allows. Nothing is lost; the column `error` shows where each error occurred. Report the "
+    "errors. Then run a version that fixes them with another OUTPUT (if all of them occurred in finalize, `ragassay finalize` "
+    "with that version is enough). A larger runtime.max_error_share accepts them",
 )
 NO_SCORED_ROWS = Message(
     "fit.no-scored-rows",
-    "output {output} holds no scored rows: run `ragassay score INPUT {output}` first",
+    "output {output} contains no scored rows: run `ragassay score INPUT {output}` first",
 )
 UNREADABLE_STATISTICS = Message("fit.unreadable-statistics", "frozen statistics {path}: {reason}")
 WRONG_STATISTICS = Message(
     "fit.wrong-statistics",
-    "frozen statistics {path} must hold mu, sigma, count and low of {members}, or be a manifest.json: {type} {reason}",
+    "frozen statistics {path} must contain mu, sigma, count and low of {members}, or be a manifest.json: {type} {reason}",
 )
 FROZEN_SIGMA = Message(
     "fit.frozen-sigma",
     "frozen statistics {path}: SLM {member!r} has mu {mu} and sigma {sigma}; sigma must be > 0",
 )
-FROZEN_VALUE = Message("fit.frozen-value", "frozen statistics {path}: those of SLM {member!r} are of {value}, not {wanted}")
+FROZEN_VALUE = Message("fit.frozen-value", "frozen statistics {path}: the value of SLM {member!r} is {value}, not {wanted}")
 MORE_LANGUAGES = Message(
     "fit.more-languages",
-    "splitting.languages: {languages}, but {rows} rows of the output were not scored, as the languages were {before}: score "
-    "the logs into another OUTPUT, or take the setting back",
+    "splitting.languages: {languages}, but {rows} rows of the output were not scored because the languages were {before}. Score "
+    "the logs into another OUTPUT, or undo the setting",
 )
 MEAN_OF_NO_POSITIVE_SCORES = Message(
     "config.mean-of-no-positive-scores",
-    "verdict.rule: both flags sentences by a fraction of the threshold, which needs positive scores, and the {mean} mean of "
-    "scores under positive: {positive} has none: make positive cdf, clip or shift, or set verdict.rule to aggregate",
+    "verdict.rule: both flags sentences by a fraction of the threshold, which needs positive scores. The {mean} mean under "
+    "positive: {positive} may be negative. Set positive to cdf, clip or shift, or verdict.rule to aggregate",
 )
 AGGREGATE = Message("config.aggregate", "verdict.aggregate: {reason}")
 NOTHING_TO_JUDGE_BY = Message(
     "fit.nothing-to-judge-by",
-    "one answer has no moments or quantile of its own, and the bundled ones are of the default members alone, under a job "
-    "that leaves normalize, threshold and weights as they are: name an output of this job (--like OUTPUT), a calibration "
+    "a single answer has no moments and no quantile, and the bundled ones apply only to the default members with the default "
+    "normalize, threshold and weights. Name an output of this job (--like OUTPUT), a calibration "
     "(--calibration FILE), or set both verdict.normalize.source: frozen and verdict.threshold.value",
 )
 PARTITION_UNBALANCED = Message(
@@ -46,6 +46,6 @@ PARTITION_UNBALANCED = Message(
 )
 OTHER_SCALE = Message(
     "config.threshold-of-other-scores",
-    "verdict.aggregate: the threshold of the {calibration} is not for scores made with {settings}: give a threshold too, such "
-    "as `verdict: {{threshold: {{quantile: 0.2}}}}`, leave {keys} out, or write `verdict: {{calibration: {none}}}`",
+    "verdict.aggregate: the threshold of the {calibration} does not apply to scores made with {settings}. Set a threshold too, "
+    "such as `verdict: {{threshold: {{quantile: 0.2}}}}`, omit {keys}, or set `verdict: {{calibration: {none}}}`",
 )

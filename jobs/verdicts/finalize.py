@@ -1,4 +1,4 @@
-"""Plan 2, `finalize`: raw rows -> normalise -> ensemble -> aggregate -> threshold -> scored rows. Needs no model."""
+"""Finalize partitions: raw rows -> normalize -> combine -> aggregate -> threshold -> scored rows. Needs no model."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -31,11 +31,11 @@ from ragassay.schemas.stats import Moments
 
 @dataclass
 class Finalized:
-    """What `finalize_partition` wrote.
+    """Counts of the rows that `finalize_partition` wrote.
 
     Attributes:
         flagged: Number of an input file -> its rows with the verdict hallucinated.
-        statuses: Number of an input file -> its rows by status, as `scored/` has them.
+        statuses: Number of an input file -> its rows by status in `scored/`.
         sentences: Number of an input file -> sentences of its scored rows.
     """
 
@@ -45,11 +45,11 @@ class Finalized:
 
     @property
     def rows(self) -> int:
-        """All rows."""
+        """Number of rows."""
         return sum(map(Counter.total, self.statuses.values()))
 
     def add(self, scored: pa.RecordBatch) -> None:
-        """Count rows of `scored/`."""
+        """Add rows of `scored/` to the counts."""
         numbers = pc.shift_right(scored["row_key"], 32)
         self.flagged.update(numbers.filter(pc.equal(scored["verdict"], HALLUCINATED)).to_pylist())
         sentences = pc.fill_null(pc.list_value_length(scored["sentences"]), 0)
@@ -60,12 +60,12 @@ class Finalized:
 
 
 def score_moments(rows: ScoredDataset, settings: VerdictSettings) -> Moments:
-    """Moments of a partition's response scores."""
+    """Compute the moments of the response scores of a partition."""
     return merge(moments_of(scores[~np.isnan(scores)]) for scores in response_scores(_numbers(rows), settings))
 
 
 def score_cells(rows: ScoredDataset, settings: VerdictSettings, low: int, high: int) -> Cells:
-    """A partition's response scores within a range of keys, for a threshold that is a quantile; see `exact_quantile`."""
+    """Count the response scores of a partition within a range of keys, for a quantile threshold; see `exact_quantile`."""
     cells = cells_of(np.array([]), low, high)
     for scores in response_scores(_numbers(rows), settings):
         cells = add_cells([cells, cells_of(scores, low, high)])
@@ -77,41 +77,41 @@ def _numbers(rows: ScoredDataset) -> Iterator[pa.RecordBatch]:
 
 
 def response_scores(rows: Iterable[pa.RecordBatch], settings: VerdictSettings) -> Iterator[Floats]:
-    """Response scores of rows of `raw/`, batch by batch; NaN where there is none.
+    """Compute the response scores of rows of `raw/`, batch by batch; NaN for a row without a score.
 
     Args:
         rows: Batches with the columns NUMBERS.
-        settings: How scores are made.
+        settings: Settings of the verdicts.
     """
     for batch in rows:
-        for found in readable_scores(batch, settings.values):
-            yield apply_rule(settings.rule, *found).response
+        for scores, counts in readable_scores(batch, settings.values):
+            yield apply_rule(settings.rule, scores, counts).response
 
 
 def finalize_partition(raw: ScoredDataset, target: str, settings: VerdictSettings, judged: Judged = NOBODY) -> Finalized:
     """Write one partition of `scored/`, whole or not at all.
 
     Args:
-        raw: Its scores.
+        raw: Scores of the partition.
         target: Path of the Parquet file to write.
-        settings: How.
-        judged: What the judge of a cascade has decided of its rows.
+        settings: Settings of the verdicts.
+        judged: Decisions of a cascade's judge on the partition.
 
     Returns:
-        How its rows ended.
+        Counts of the written rows.
     """
     passthrough = merged_passthrough(raw_schemas(raw).values())
     schema = scored_schema(passthrough)
-    done, decisions = Finalized(), judged.read(raw.fs)
-    named = with_verdicts_id(schema, settings.run_id)
-    with writing(raw.fs, target) as stream, pq.ParquetWriter(stream, named, compression="zstd") as writer:
-        rows = in_input_order(raw, partial(_with_columns, passthrough=passthrough))
-        for table in _row_groups(_scored(rows, schema, settings, decisions), done):
+    counts, decisions = Finalized(), judged.read(raw.fs)
+    file_schema = with_verdicts_id(schema, settings.run_id)
+    with writing(raw.fs, target) as stream, pq.ParquetWriter(stream, file_schema, compression="zstd") as writer:
+        rows = in_input_order(raw, partial(_add_columns, passthrough=passthrough))
+        for table in _group_rows(_finalize_batches(rows, schema, settings, decisions), counts):
             writer.write_table(table)
-    return done
+    return counts
 
 
-def _scored(
+def _finalize_batches(
     raw: Iterable[pa.RecordBatch], schema: pa.Schema, settings: VerdictSettings, decisions: Decisions | None
 ) -> Iterator[pa.RecordBatch]:
     for batch in raw:
@@ -119,25 +119,25 @@ def _scored(
         yield scored if decisions is None else with_judge(scored, decisions)
 
 
-def _row_groups(scored: Iterable[pa.RecordBatch], done: Finalized) -> Iterator[pa.Table]:
-    """Scored rows in groups of BATCH_ROWS or a little more: a raw file may hold but a few rows. All are counted in `done`."""
-    ready: list[pa.RecordBatch] = []
+def _group_rows(scored: Iterable[pa.RecordBatch], counts: Finalized) -> Iterator[pa.Table]:
+    """Combine scored rows into tables of at least BATCH_ROWS, because raw files may be small. Count the rows in `counts`."""
+    group: list[pa.RecordBatch] = []
     for batch in scored:
-        ready.append(batch)
-        done.add(batch)
-        if sum(part.num_rows for part in ready) >= BATCH_ROWS:
-            yield pa.Table.from_batches(ready)
-            ready = []
-    if ready:
-        yield pa.Table.from_batches(ready)
+        group.append(batch)
+        counts.add(batch)
+        if sum(part.num_rows for part in group) >= BATCH_ROWS:
+            yield pa.Table.from_batches(group)
+            group = []
+    if group:
+        yield pa.Table.from_batches(group)
 
 
-def _with_columns(batch: pa.RecordBatch, passthrough: pa.Schema) -> pa.RecordBatch:
-    """A batch with all columns that any raw file of its partition carries: other nights may have had more, or other types."""
-    for wanted in passthrough:
-        place = batch.schema.get_field_index(wanted.name)
-        if place < 0:
-            batch = batch.append_column(wanted, pa.nulls(batch.num_rows, wanted.type))
-        elif batch.schema.field(place).type != wanted.type:
-            batch = batch.set_column(place, wanted, plain(batch.column(place)).cast(wanted.type))
+def _add_columns(batch: pa.RecordBatch, passthrough: pa.Schema) -> pa.RecordBatch:
+    """Give a batch the pass-through columns and types of its partition: raw files of other runs may have more columns."""
+    for column in passthrough:
+        index = batch.schema.get_field_index(column.name)
+        if index < 0:
+            batch = batch.append_column(column, pa.nulls(batch.num_rows, column.type))
+        elif batch.schema.field(index).type != column.type:
+            batch = batch.set_column(index, column, plain(batch.column(index)).cast(column.type))
     return batch

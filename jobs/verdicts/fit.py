@@ -1,4 +1,4 @@
-"""The reduce, `fit`: moments a partition and a member, kept in `stats/`; merged, they give mu and sigma."""
+"""Fit members: compute the moments of each partition and member, keep them in `stats/`, and merge them into mu and sigma."""
 
 import json
 from collections import Counter
@@ -26,18 +26,18 @@ from ragassay.schemas.stats import Moments, PartitionStats
 
 
 def fit_output(values: dict[str, str], output: Folder, without: Collection[str] = ()) -> dict[str, PartitionStats]:
-    """Bring `stats/` up to date with `raw/`: only partitions whose raw files are new are read, and of them only scores.
+    """Update `stats/` from `raw/`. Only the scores of partitions with new raw files are read.
 
     Args:
-        values: Member -> which of its numbers is normalized.
+        values: Member -> the number that is normalized.
         output: The output folder.
-        without: Hive paths of partitions that are not whole yet, which don't count.
+        without: Hive paths of incomplete partitions, which are excluded.
 
     Returns:
-        Statistics by partition.
+        Path of a partition on disk -> its statistics.
 
     Raises:
-        OutputError: There is nothing scored.
+        OutputError: The output contains no scored rows.
     """
     import ray
 
@@ -48,9 +48,9 @@ def fit_output(values: dict[str, str], output: Folder, without: Collection[str] 
     tasks: dict[str, Any] = {}
     remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(partition_stats))
     for partition, part in raw.items():
-        known = known_stats(output, partition)
-        if known and known.values == values and known.raw_files == _names(part):
-            stats[partition] = known
+        existing = known_stats(output, partition)
+        if existing and existing.values == values and existing.raw_files == _file_names(part):
+            stats[partition] = existing
         else:
             tasks[partition] = remote.remote(part, values)
     expect(len(tasks), "partitions")
@@ -61,9 +61,9 @@ def fit_output(values: dict[str, str], output: Folder, without: Collection[str] 
     return dict(sorted(stats.items()))
 
 
-def known_stats(output: Folder, place: str) -> PartitionStats | None:
-    """Statistics of a partition as `stats/` holds them; None where there are none, or of another version."""
-    text = output.read(_stats_path(place))
+def known_stats(output: Folder, partition: str) -> PartitionStats | None:
+    """Read the statistics of a partition from `stats/`; None if there are none, or if they have another version."""
+    text = output.read(_stats_path(partition))
     try:
         return PartitionStats.from_json(text) if text else None
     except ValueError:
@@ -73,40 +73,40 @@ def known_stats(output: Folder, place: str) -> PartitionStats | None:
 def fits_of(
     settings: Normalize, values: Mapping[str, str], stats: Mapping[str, PartitionStats], run: Sequence[str], last: int
 ) -> dict[str, Fit]:
-    """mu and sigma of every member.
+    """Compute mu and sigma of every member.
 
     Args:
-        settings: Where they come from.
-        values: Member -> which of its numbers is used.
+        settings: Source of mu and sigma.
+        values: Member -> the number that is normalized.
         stats: Statistics of every partition of the output folder.
-        run: The partitions that are being finalised.
-        last: How far a history goes back (`jobs.output.partitions.history`).
+        run: Paths of the partitions that are being finalized.
+        last: Length of the history, see `jobs.output.partitions.history`.
 
     Raises:
-        FitError: There are no scores, or sigma = 0; or a frozen file lacks a member.
+        FitError: There are no scores, sigma is 0, or a frozen file lacks a member.
     """
     if settings.source == "frozen":
-        return _frozen(settings.file or "", values)
+        return _read_frozen(settings.file or "", values)
     chosen = [*run, *(history(stats, run, last) if settings.source == "history" else [])]
-    merged = {m: merge(stats[p].members.get(m, Moments()) for p in sorted(chosen)) for m in values}
-    return {m: Value(values[m]).fit(m, moments) for m, moments in merged.items()}
+    merged = {name: merge(stats[path].members.get(name, Moments()) for path in sorted(chosen)) for name in values}
+    return {name: Value(values[name]).fit(name, moments) for name, moments in merged.items()}
 
 
 def partition_stats(raw: ScoredDataset, values: dict[str, str]) -> PartitionStats:
-    """Statistics of one partition, read in batches; only the score columns are read."""
-    found = stats_of((rows.batch for rows in raw.batches(NUMBERS)), values)
-    return replace(found, partition=raw.files[0].partition, raw_files=_names(raw))
+    """Compute the statistics of one partition. Only the score columns are read, in batches."""
+    stats = stats_of((rows.batch for rows in raw.batches(NUMBERS)), values)
+    return replace(stats, partition=raw.files[0].partition, raw_files=_file_names(raw))
 
 
 def stats_of(rows: Iterable[pa.RecordBatch], values: dict[str, str]) -> PartitionStats:
-    """Statistics of rows of `raw/`, wherever they are.
+    """Compute the statistics of rows of `raw/`, on disk or in memory.
 
     Args:
         rows: Batches with the columns NUMBERS.
-        values: Member -> which of its numbers is used.
+        values: Member -> the number that is normalized.
     """
     members: dict[str, list[Moments]] = {name: [] for name in values}
-    mass: dict[str, list[Moments]] = {name: [] for name in values}
+    label_mass: dict[str, list[Moments]] = {name: [] for name in values}
     statuses: Counter[str] = Counter()
     sentences = 0
     for batch in rows:
@@ -115,13 +115,14 @@ def stats_of(rows: Iterable[pa.RecordBatch], values: dict[str, str]) -> Partitio
             sentences += int(counts.sum())
             for name, array in scores.items():
                 members[name].append(moments_of(array[~np.isnan(array)]))
-        for name, member in member_structs(batch, [name for name in values if Value(values[name]).of_logprobs]).items():
-            mass[name].append(_label_mass(member))
+        slm_names = [name for name in values if Value(values[name]).of_logprobs]
+        for name, member in member_structs(batch, slm_names).items():
+            label_mass[name].append(_label_mass(member))
     return PartitionStats(
         partition="",
         members={name: merge(parts) for name, parts in members.items()},
         values=values,
-        label_mass={name: merge(parts) for name, parts in mass.items()},
+        label_mass={name: merge(parts) for name, parts in label_mass.items()},
         rows=dict(statuses),
         sentences=sentences,
         raw_files=[],
@@ -129,17 +130,17 @@ def stats_of(rows: Iterable[pa.RecordBatch], values: dict[str, str]) -> Partitio
 
 
 def _label_mass(member: pa.StructArray) -> Moments:
-    """P(yes) + P(no) of every sentence, by an SLM."""
+    """Compute the moments of P(yes) + P(no) of every sentence, for an SLM."""
     return moments_of(np.exp(np.logaddexp(*logprobs_of(member))))
 
 
-def _frozen(path: str, values: Mapping[str, str]) -> dict[str, Fit]:
+def _read_frozen(path: str, values: Mapping[str, str]) -> dict[str, Fit]:
     members = list(values)
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
         if "runs" in data:
             data = next((run["fit"]["members"] for run in reversed(data["runs"]) if run["fit"] and run["fit"]["members"]), {})
-        fits = {m: Fit(**{key: data[m][key] for key in ("mu", "sigma", "count", "low")}) for m in members}
+        fits = {name: Fit(**{key: data[name][key] for key in ("mu", "sigma", "count", "low")}) for name in members}
     except OSError as error:
         raise FitError(errors.UNREADABLE_STATISTICS, path=path, reason=error.strerror or error) from error
     except (ValueError, TypeError, KeyError) as error:
@@ -154,7 +155,7 @@ def _frozen(path: str, values: Mapping[str, str]) -> dict[str, Fit]:
     return fits
 
 
-def _names(raw: ScoredDataset) -> list[str]:
+def _file_names(raw: ScoredDataset) -> list[str]:
     return sorted(file.path.rpartition("/")[2] for file in raw.files)
 
 

@@ -1,4 +1,4 @@
-"""The decisions of the cascade's judge, as `escalated/` holds them."""
+"""Read the decisions of a cascade's judge from `escalated/`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ COLUMNS = ["row_key", "judge.sentence_scores.list.element"]
 
 @dataclass(frozen=True)
 class Judged:
-    """Where a judge's decisions on a partition stand, as a task is told.
+    """Files with a judge's decisions on a partition; small enough to send to a task.
 
     Attributes:
-        judge: Its name.
-        below: It finds a sentence unsupported whose value lies below.
-        files: Files of `escalated/`; of no judge, none.
+        judge: Name of the judge.
+        below: The judge finds a sentence unsupported if its value is below this.
+        files: Paths of the files in `escalated/`; empty without decisions.
     """
 
     judge: str
@@ -31,7 +31,7 @@ class Judged:
     files: tuple[str, ...]
 
     def read(self, fs: pafs.FileSystem) -> Decisions | None:
-        """The decisions; None where there are none."""
+        """Read the decisions; None if there are none."""
         if not self.files:
             return None
         return decisions_of(pa.Table.from_batches(batches(fs, self.files, COLUMNS)), self.judge, self.below)
@@ -40,14 +40,20 @@ class Judged:
 NOBODY = Judged("", 0.0, ())
 
 
-def judged_partitions(output: Folder, manifest: Manifest, places: Sequence[str]) -> dict[str, Judged]:
-    """What a judge has decided in partitions of `raw/` or `scored/`: by what the manifest says of it, whatever the job file."""
+def judged_partitions(output: Folder, manifest: Manifest, paths: Sequence[str]) -> dict[str, Judged]:
+    """Find the files with a judge's decisions on partitions. The manifest, not the job file, names the judge.
+
+    Args:
+        output: The output folder.
+        manifest: Manifest of the output folder.
+        paths: Paths of partitions of `raw/` or `scored/` on disk.
+    """
     record = manifest.judge
     files: Mapping[str, list[str]] = {}
     if record is not None:
-        files = {hive_path(place): paths for place, paths in partitions(output, ESCALATED).items()}
+        files = {hive_path(path): file_paths for path, file_paths in partitions(output, ESCALATED).items()}
     if record is None or not files:
-        return dict.fromkeys(places, NOBODY)
+        return dict.fromkeys(paths, NOBODY)
     return {
-        place: Judged(record.name, record.below, tuple(files.get(hive_path(escalated_place(place)), ()))) for place in places
+        path: Judged(record.name, record.below, tuple(files.get(hive_path(escalated_place(path)), ()))) for path in paths
     }

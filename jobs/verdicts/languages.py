@@ -1,4 +1,4 @@
-"""Which languages a job's rows are judged in: those that the job file names, or those that its members were measured in."""
+"""Find the languages in which rows get verdicts: those in the job file, or those in which the members were measured."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,19 +15,19 @@ from ragassay.schemas.manifest import Manifest
 from ragassay.schemas.stats import PartitionStats
 
 Languages = tuple[str, ...] | None
-"""ISO 639-1 codes; None is every language."""
+"""ISO 639-1 codes; None for every language."""
 
 
 def languages_of(job: Job, fingerprint: Mapping[str, Any], calibration: Calibration | None) -> Languages:
-    """The languages in which rows are judged.
+    """Choose the languages in which rows get verdicts.
 
-    The job file decides, then what the output folder was scored with, then a calibration's file, then whether the members are
-    those of the package, which were measured in the languages of the bundled calibration.
+    The first of these that names languages decides: the job file, the fingerprint of the scores, the calibration, the bundled
+    calibration if the members are its members.
 
     Args:
         job: The job.
-        fingerprint: Of the scores.
-        calibration: The calibration that judges; None without one.
+        fingerprint: Fingerprint of the scores.
+        calibration: The calibration in use; None without one.
     """
     languages = job.splitting.languages if job.splitting.languages is not None else fingerprint.get("languages")
     if languages is not None:
@@ -38,31 +38,33 @@ def languages_of(job: Job, fingerprint: Mapping[str, Any], calibration: Calibrat
 
 
 def languages_of_members(values: Mapping[str, str], fingerprint: Mapping[str, Any]) -> Languages:
-    """The languages that members were measured in by this project; None where they are not members of the package.
+    """Find the languages in which this project has measured the members; None if they are not members of the package.
 
     Args:
-        values: Member of the ensemble -> which of its numbers is used.
-        fingerprint: Of the scores.
+        values: Member of the ensemble -> the number that is used.
+        fingerprint: Fingerprint of the scores.
     """
-    known = (bundled_calibration(), bundled_detectors())
-    return next((found.languages for found in known if is_of_members(found, values, fingerprint)), None)
+    bundled = (bundled_calibration(), bundled_detectors())
+    return next(
+        (calibration.languages for calibration in bundled if is_of_members(calibration, values, fingerprint)), None
+    )
 
 
 def settle_languages(job: Job, fingerprint: dict[str, Any]) -> Job:
-    """The job with its languages written down, for the stages that score.
+    """Return the job with its languages set, for the stages that score.
 
     Args:
         job: The job.
-        fingerprint: Of its scores.
+        fingerprint: Fingerprint of its scores.
 
     Raises:
-        ConfigError: Its calibration can't be read, or belongs to other scores.
+        ConfigError: The calibration cannot be read, or belongs to other scores.
     """
     return with_languages(job, languages_of(job, fingerprint, calibration_of(job, fingerprint)))
 
 
 def with_languages(job: Job, languages: Languages) -> Job:
-    """A job that judges rows in these languages."""
+    """Return a job that gives verdicts in these languages."""
     splitting = job.splitting.model_copy(update={"languages": ANY if languages is None else languages})
     return job.model_copy(update={"splitting": splitting})
 
@@ -71,16 +73,17 @@ def refuse_more_languages(splitting: SplittingConfig, manifest: Manifest, stats:
     """Refuse verdicts in languages whose rows were not scored.
 
     Args:
-        splitting: The job's languages.
-        manifest: Of the output folder.
+        splitting: Its `languages` are those of the job.
+        manifest: Manifest of the output folder.
         stats: Statistics of its partitions.
 
     Raises:
-        OutputError: The job file names more languages than its rows were scored with, and rows were left out.
+        OutputError: The job file names more languages than the scores have, and rows were skipped for their language.
     """
-    left_out = sum(part.rows.get(Status.LANGUAGE_NOT_MEASURED.value, 0) for part in stats.values())
-    then, now = manifest.fingerprint.get("languages"), splitting.languages
-    if not left_out or now is None or (then is not None and now != ANY and set(now) <= set(then)):
+    skipped = sum(part.rows.get(Status.LANGUAGE_NOT_MEASURED.value, 0) for part in stats.values())
+    scored, requested = manifest.fingerprint.get("languages"), splitting.languages
+    if not skipped or requested is None or (scored is not None and requested != ANY and set(requested) <= set(scored)):
         return
-    before = "those of the members" if then is None else ", ".join(then)
-    raise OutputError(errors.MORE_LANGUAGES, languages=now if now == ANY else ", ".join(now), rows=left_out, before=before)
+    before = "those of the members" if scored is None else ", ".join(scored)
+    languages = requested if requested == ANY else ", ".join(requested)
+    raise OutputError(errors.MORE_LANGUAGES, languages=languages, rows=skipped, before=before)

@@ -1,6 +1,6 @@
-"""The parts of which verdicts are made, and where each comes from: a calibration, unless the job file gives the part itself.
+"""Combine the parts of a verdict: each comes from the job file if it sets the part, or else from the calibration.
 
-Only what differs counts. A setting that repeats what would be used without it changes nothing.
+A setting that repeats the value of the calibration changes nothing.
 """
 
 from dataclasses import dataclass, replace
@@ -33,14 +33,14 @@ JOB_FILE = "job file"
 
 @dataclass(frozen=True)
 class Parts:
-    """How scores become verdicts, but for what only the scores give.
+    """Parts of the verdict settings that do not depend on the scores.
 
     Attributes:
-        rule: Mean, policy, epsilon and weights. Its fits are the calibration's; empty where `own_moments`.
-        own_moments: Whether mu and sigma come from where `normalize` says, and not from a calibration.
-        tau: The threshold; None where it is a quantile of the response scores.
-        probability: Map to P(supported); None where there is none for these scores.
-        origins: Which part comes from where.
+        rule: Mean, policy, epsilon and weights, with the fits of the calibration; without fits if `own_moments`.
+        own_moments: Whether mu and sigma come from the source in `normalize`, not from a calibration.
+        tau: The threshold; None if it is a quantile of the response scores.
+        probability: Map to P(supported); None if there is none for these scores.
+        origins: Origin of each part.
     """
 
     rule: Rule
@@ -51,17 +51,17 @@ class Parts:
 
 
 def calibration_of(job: Job, fingerprint: dict[str, Any]) -> Calibration | None:
-    """The calibration that judges scores.
+    """Find the calibration of a job's scores.
 
     Args:
         job: The job.
-        fingerprint: Of the scores.
+        fingerprint: Fingerprint of the scores.
 
     Returns:
-        That of the job's file, or the bundled one if it was fitted for exactly the job's members; None without one.
+        The calibration that the job names, or the bundled one if it was fitted for exactly the job's members; None without one.
 
     Raises:
-        ConfigError: The file can't be read, or it belongs to other scores.
+        ConfigError: The file cannot be read, or it belongs to other scores.
     """
     path = job.verdict.calibration_file
     if path is not None:
@@ -72,22 +72,24 @@ def calibration_of(job: Job, fingerprint: dict[str, Any]) -> Calibration | None:
 
 
 def parts_of(job: Job, calibration: Calibration | None) -> Parts:
-    """Put together the parts of a calibration and those that the job file gives.
+    """Combine the parts of a calibration with those that the job file sets.
 
     Args:
         job: The job.
-        calibration: The calibration that judges; None without one.
+        calibration: The calibration in use; None without one.
 
     Raises:
         ConfigError: The job file contradicts the calibration, or itself.
     """
     config = job.verdict
-    given = {name: getattr(config.aggregate, name) for name in ("mean", "positive", "epsilon")}
+    settings = {name: getattr(config.aggregate, name) for name in ("mean", "positive", "epsilon")}
     if calibration is None:
         base = Rule({}, DEFAULT_MEAN, DEFAULT_POSITIVE, DEFAULT_EPSILON, job.members.ensemble_weights, DEFAULT_SENTENCE)
     else:
         base = rule_of(calibration)
-    changed: dict[str, Any] = {k: value for k, value in given.items() if value is not None and value != getattr(base, k)}
+    changed: dict[str, Any] = {
+        key: value for key, value in settings.items() if value is not None and value != getattr(base, key)
+    }
     own_moments = calibration is None or config.normalize.source is not None
     rule = replace(base, fits={} if own_moments else base.fits, sentence=_sentence(config, base), **changed)
     try:
@@ -110,17 +112,16 @@ def parts_of(job: Job, calibration: Calibration | None) -> Parts:
 
 
 def _sentence(config: VerdictConfig, base: Rule) -> float | None:
-    """Threshold of a sentence as a fraction of the response's; None where the mean alone decides."""
+    """Return the threshold of a sentence as a fraction of the response's threshold; None if sentences decide nothing alone."""
     if config.rule == "aggregate":
         return None
     return config.threshold.sentence or base.sentence or DEFAULT_SENTENCE
 
 
 def name_of(calibration: Calibration) -> str:
-    """A calibration in words."""
-    bundled = (bundled_calibration().calibration_id, bundled_detectors().calibration_id)
-    known = calibration.calibration_id in bundled
-    return BUNDLED_NAME if known else f"calibration {calibration.calibration_id}"
+    """Name a calibration in words."""
+    bundled_ids = (bundled_calibration().calibration_id, bundled_detectors().calibration_id)
+    return BUNDLED_NAME if calibration.calibration_id in bundled_ids else f"calibration {calibration.calibration_id}"
 
 
 def _other_scale(calibration: Calibration, changed: dict[str, Any], base: Rule) -> ConfigError:
@@ -140,10 +141,10 @@ def _origins(
         threshold = THIS_RUN[config.threshold.of] if config.threshold.value is None else JOB_FILE
     probability = note = None
     if calibration is None:
-        others = "the bundled calibration was fitted for other members or weights"
-        note = f"calibration: {NONE}" if config.calibration == NONE else others
+        not_fitted = "the bundled calibration was fitted for other members or weights"
+        note = f"calibration: {NONE}" if config.calibration == NONE else not_fitted
     elif changed or own_moments or own_sentence:
-        note = "the calibration's probabilities are for its own moments, aggregate and rule"
+        note = "the probabilities of the calibration apply only to its own moments, aggregate and rule"
     elif calibration.probability is None:
         note = "the calibration was fitted without labels"
     else:

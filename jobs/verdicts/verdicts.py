@@ -1,4 +1,4 @@
-"""Plan 2's driver half: how scores become verdicts, every partition's verdicts written, and no row lost."""
+"""Resolve the settings of verdicts, and write the verdicts of partitions without losing a row."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,18 +35,18 @@ from ragassay.schemas.stats import PartitionStats
 
 NO_SCORE = "none: no row could be scored"
 TIED = 0.01
-"""A quantile that flags more than its share by this much says so."""
+"""Excess of the flagged share over the quantile above which the record mentions ties."""
 
 
 @dataclass(frozen=True)
 class Decided:
-    """How scores become verdicts, and what the manifest says of it.
+    """Settings of verdicts, with their records for the manifest.
 
     Attributes:
-        settings: How; its threshold is None where that is a quantile, still to be found.
-        fit: Where mu and sigma come from.
-        threshold: Where tau comes from; None where it is still to be found.
-        origins: Which part comes from where; None where there is no score.
+        settings: The settings; their threshold is None if it is a quantile that is not computed yet.
+        fit: Record of mu and sigma.
+        threshold: Record of the threshold; None if it is not computed yet.
+        origins: Origin of each part; None if no row has a score.
     """
 
     settings: VerdictSettings
@@ -57,10 +57,10 @@ class Decided:
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of an output folder that are whole, by partition, as it stands on disk.
+    """Complete partitions of an output folder. Keys are paths on disk.
 
     Attributes:
-        raw: Partition -> its rows of `raw/`.
+        raw: Partition -> its rows in `raw/`.
         stats: Partition -> its statistics.
         chosen: The partitions that get verdicts.
     """
@@ -72,13 +72,13 @@ class Scores:
 
 @dataclass(frozen=True)
 class Written:
-    """What a run wrote, as `scored/` has it.
+    """Counts of rows in `scored/` that a run reports.
 
     Attributes:
-        statuses: Of the rows that it reports, by status.
-        sentences: Of those with a score.
-        flagged: Of those with a score, responses with the verdict hallucinated.
-        errors: Rows with the status `error`, and all, where a row was written (`schemas.manifest.Run.errors`).
+        statuses: Rows by status.
+        sentences: Sentences of the rows with a score.
+        flagged: Rows with the verdict hallucinated.
+        errors: Rows with the status `error` and all rows (`schemas.manifest.Run.errors`); None if no row was written.
         files: Numbers of the input files whose rows were written.
     """
 
@@ -90,52 +90,52 @@ class Written:
 
 
 def without_verdict(raw: Iterable[str], manifest: Manifest) -> list[str]:
-    """Which partitions of `raw/` are new, or of a run that died before it finalised them."""
-    return [p for p in raw if hive_path(p) not in manifest.finalized]
+    """Find the partitions of `raw/` without verdicts: they are new, or a run ended before it finalized them."""
+    return [path for path in raw if hive_path(path) not in manifest.finalized]
 
 
 def decide(
     job: Job, calibration: Calibration | None, run_id: str, stats: Mapping[str, PartitionStats], chosen: Sequence[str]
 ) -> Decided:
-    """How the scores of partitions become verdicts: by a calibration, or by the job file.
+    """Resolve the settings of verdicts from a calibration and the job file.
 
     Args:
         job: The job.
-        calibration: As `calibration_of` gives it.
-        run_id: Written into every row.
+        calibration: The calibration, as `find_calibration` returns it.
+        run_id: Id of the run, written into every row.
         stats: Statistics of every partition.
-        chosen: The partitions.
+        chosen: The partitions that get verdicts.
 
     Raises:
         RagassayError: Nothing can be fitted, or the job file contradicts the calibration.
     """
-    # A night whose rows all failed has nothing to fit; its rows are written all the same, without a verdict.
-    if not sum(stats[p].rows.get(Status.OK.value, 0) for p in chosen):
-        return _without_scores(job, run_id)
+    # If all rows failed there is nothing to fit; the rows are written without a verdict.
+    if not sum(stats[path].rows.get(Status.OK.value, 0) for path in chosen):
+        return _resolve_without_scores(job, run_id)
     parts = parts_of(job, calibration)
-    # Members that a calibration does not know stand beside it, by their own moments.
     config = job.verdict
-    others = {name: value for name, value in job.members.values.items() if name not in parts.rule.fits}
-    fits = fits_of(config.normalize, others, stats, chosen, config.history.partitions) if others else {}
-    settings = _settings(job, parts, run_id, fits)
+    # Members that the calibration does not contain are outside the ensemble; they are fitted here.
+    unfitted = {name: value for name, value in job.members.values.items() if name not in parts.rule.fits}
+    fits = fits_of(config.normalize, unfitted, stats, chosen, config.history.partitions) if unfitted else {}
+    settings = _make_settings(job, parts, run_id, fits)
     source = name_of(calibration) if calibration is not None and not parts.own_moments else config.normalize.source or "run"
-    fit = _fit_record(job.members, source, settings.rule, calibrated=config.calibration_file is not None)
-    return Decided(settings, fit, _fixed_threshold(config.threshold, calibration, parts.tau), parts.origins)
+    fit = _make_fit_record(job.members, source, settings.rule, calibrated=config.calibration_file is not None)
+    return Decided(settings, fit, _make_threshold_record(config.threshold, calibration, parts.tau), parts.origins)
 
 
 def decide_alone(job: Job, calibration: Calibration | None, run_id: str) -> tuple[VerdictSettings, Origins]:
-    """How rows become verdicts that are judged one by one, without the moments or the quantile of a run.
+    """Resolve the settings for single rows, without the moments or the quantile of a run.
 
     Args:
         job: The job.
-        calibration: The calibration that judges; None without one.
-        run_id: Written into every row.
+        calibration: The calibration in use; None without one.
+        run_id: Id of the run, written into every row.
 
     Returns:
-        How, and which part comes from where.
+        The settings, and the origin of each part.
 
     Raises:
-        ConfigError: Moments or threshold are those of a run, or the job file contradicts the calibration.
+        ConfigError: Moments or threshold need a run, or the job file contradicts the calibration.
     """
     parts = parts_of(job, calibration)
     if (parts.own_moments and job.verdict.normalize.source != "frozen") or parts.tau is None:
@@ -143,66 +143,69 @@ def decide_alone(job: Job, calibration: Calibration | None, run_id: str) -> tupl
     weights = parts.rule.weights
     members = {name: value for name, value in job.members.values.items() if not weights or name in weights}
     fits = fits_of(job.verdict.normalize, members, {}, [], 1) if parts.own_moments else {}
-    return _settings(job, parts, run_id, fits), parts.origins
+    return _make_settings(job, parts, run_id, fits), parts.origins
 
 
 def decide_as_before(run: Run, run_id: str, probability: ProbabilityMap | None) -> VerdictSettings:
-    """How rows become verdicts like those of an earlier run.
+    """Restore the settings of an earlier run from its record.
 
     Args:
-        run: That run, whose rows had scores.
-        run_id: Written into every row.
-        probability: Its map to P(supported).
+        run: Record of the run, whose rows had scores.
+        run_id: Id of the new run, written into every row.
+        probability: Map to P(supported) of the earlier run.
     """
     fit = run.fit
     assert fit is not None and run.threshold is not None
-    fits = {name: Fit(m.mu, m.sigma, m.count, m.low) for name, m in fit.members.items()}
+    fits = {name: Fit(member.mu, member.sigma, member.count, member.low) for name, member in fit.members.items()}
     rule = Rule(fits, Mean(fit.mean), Positive(fit.positive), fit.epsilon, fit.weights, fit.sentence)
     return VerdictSettings(
         {name: member.value for name, member in fit.members.items()}, rule, run.threshold.value, run_id, probability
     )
 
 
-def _settings(job: Job, parts: Parts, run_id: str, fits: Mapping[str, Fit]) -> VerdictSettings:
-    """The only place where parts become settings: with moments of the members that a calibration has none of.
+def _make_settings(job: Job, parts: Parts, run_id: str, fits: Mapping[str, Fit]) -> VerdictSettings:
+    """Make settings from parts and the fits of members that the calibration does not contain.
 
-    Members without any moments are left out: they stand beside the ensemble.
+    Members without a fit are omitted. Members outside the ensemble get weight 0.
     """
-    known = {**parts.rule.fits, **fits}
-    values = {name: value for name, value in job.members.values.items() if name in known}
+    all_fits = {**parts.rule.fits, **fits}
+    values = {name: value for name, value in job.members.values.items() if name in all_fits}
     weights = parts.rule.weights and {**dict.fromkeys(values, 0.0), **parts.rule.weights}
-    return VerdictSettings(values, replace(parts.rule, fits=known, weights=weights), parts.tau, run_id, parts.probability)
+    rule = replace(parts.rule, fits=all_fits, weights=weights)
+    return VerdictSettings(values, rule, parts.tau, run_id, parts.probability)
 
 
 def check_parts(job: Job, fingerprint: dict[str, Any]) -> None:
-    """Check, before there are scores, that the job file and its calibration can judge them.
+    """Check, before there are scores, that the job file and its calibration can give verdicts.
 
     Args:
         job: The job.
-        fingerprint: Of the scores.
+        fingerprint: Fingerprint of the scores.
 
     Raises:
-        ConfigError: The calibration can't be read or belongs to other scores, or the job file contradicts it.
+        ConfigError: The calibration cannot be read or belongs to other scores, or the job file contradicts it.
     """
     parts_of(job, calibration_of(job, fingerprint))
 
 
-def _fixed_threshold(threshold: Threshold, calibration: Calibration | None, tau: float | None) -> ThresholdRecord | None:
+def _make_threshold_record(
+    threshold: Threshold, calibration: Calibration | None, tau: float | None
+) -> ThresholdRecord | None:
     if tau is None:
         return None
     if calibration is not None and not threshold.is_given:
         return ThresholdRecord(tau, f"{name_of(calibration)}, made for {calibration.target}", calibration.calibration_id)
-    measured_on = threshold.measured_on or "nothing it names"
+    measured_on = threshold.measured_on or "an unnamed set"
     return ThresholdRecord(tau, f"value in the job file, measured on {without_secrets(measured_on)}")
 
 
-def _without_scores(job: Job, run_id: str) -> Decided:
+def _resolve_without_scores(job: Job, run_id: str) -> Decided:
     rule = replace(parts_of(job, None).rule, weights=None)
-    record = _fit_record(job.members, job.verdict.normalize.source or "run", rule)
+    record = _make_fit_record(job.members, job.verdict.normalize.source or "run", rule)
     return Decided(VerdictSettings(job.members.values, rule, None, run_id), record, ThresholdRecord(None, NO_SCORE), None)
 
 
-def _fit_record(config: MembersConfig, source: str, rule: Rule, *, calibrated: bool = False) -> FitRecord:
+def _make_fit_record(config: MembersConfig, source: str, rule: Rule, *, calibrated: bool = False) -> FitRecord:
     members = {
         name: MemberFit(**asdict(fit), value=config.values[name], suspicious_below=config.suspicious_below[name])
         for name, fit in rule.fits.items()
@@ -212,39 +215,45 @@ def _fit_record(config: MembersConfig, source: str, rule: Rule, *, calibrated: b
 
 
 def quantile(config: VerdictConfig, scores: Scores, settings: VerdictSettings) -> ThresholdRecord:
-    """tau, where it is a quantile of the response scores; without any score it has no value.
+    """Find the threshold that is a quantile of the response scores. Without a score it has no value.
 
     Args:
-        config: Its `threshold` names the quantile, and the responses it is computed over.
-        scores: The partitions that get verdicts, and all others.
-        settings: How scores are made.
+        config: Its `threshold` sets the quantile and the responses over which it is computed.
+        scores: The complete partitions.
+        settings: Settings of the verdicts.
     """
     import ray
 
     raw, chosen = scores.raw, scores.chosen
-    names = [*chosen, *(history(raw, chosen, config.history.partitions) if config.threshold.of == "history" else [])]
+    paths = [*chosen, *(history(raw, chosen, config.history.partitions) if config.threshold.of == "history" else [])]
     remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(score_cells))
 
-    def look(low: int, high: int) -> Iterator[Cells]:
-        tasks = [remote.remote(raw[p], settings, low, high) for p in sorted(names)]
-        while tasks:  # one at a time: hundreds of partitions have a gigabyte of them
+    def count_cells(low: int, high: int) -> Iterator[Cells]:
+        tasks = [remote.remote(raw[path], settings, low, high) for path in sorted(paths)]
+        while tasks:  # one result at a time: those of hundreds of partitions take a gigabyte
             yield ray.get(tasks.pop())
 
-    return share_threshold(config.threshold, look)
+    return share_threshold(config.threshold, count_cells)
 
 
 def share_threshold(threshold: Threshold, look: Callable[[int, int], Iterable[Cells]]) -> ThresholdRecord:
-    """tau, where it is a quantile: see `share_cut` for what `look` does."""
-    wanted = DEFAULT_QUANTILE if threshold.quantile is None else threshold.quantile
-    cut = share_cut(look, wanted)
+    """Compute a quantile threshold.
+
+    Args:
+        threshold: Settings of the threshold.
+        look: Counts scores within a range of keys, see `share_cut`.
+    """
+    target_share = DEFAULT_QUANTILE if threshold.quantile is None else threshold.quantile
+    cut = share_cut(look, target_share)
     if cut is None:
         return ThresholdRecord(None, NO_SCORE)
-    source = f"quantile {wanted:g} of the {cut.count} responses of this run" + (
-        " and its history" if threshold.of == "history" else ""
-    )
-    share = cut.flagged / cut.count
-    if share > wanted + TIED:
-        source += f"; {share:.1%} have that score or less, because many tie (aggregate.positive: cdf or shift makes fewer ties)"
+    history_text = " and its history" if threshold.of == "history" else ""
+    source = f"quantile {target_share:g} of the {cut.count} responses of this run{history_text}"
+    flagged_share = cut.flagged / cut.count
+    if flagged_share > target_share + TIED:
+        source += (
+            f"; {flagged_share:.1%} have that score or less, because many tie (aggregate.positive: cdf or shift makes fewer ties)"
+        )
     return ThresholdRecord(cut.value, source)
 
 
@@ -253,12 +262,12 @@ def write_verdicts(output: Folder, manifest: Manifest, scores: Scores, settings:
 
     Args:
         output: The output folder.
-        manifest: Its manifest: input files, and the judge of a cascade whose decisions are kept.
+        manifest: Manifest of the output folder: its input files, and the judge whose decisions are kept.
         scores: The partitions that get verdicts.
-        settings: How scores become verdicts.
+        settings: Settings of the verdicts.
 
     Returns:
-        How the rows of each ended.
+        Path of a partition on disk -> counts of its rows.
 
     Raises:
         BalanceError: Rows would be lost.
@@ -266,43 +275,43 @@ def write_verdicts(output: Folder, manifest: Manifest, scores: Scores, settings:
     import ray
 
     remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(finalize_partition))
-    target = {p: output.path("/".join(filter(None, ["scored", p, "part-0.parquet"]))) for p in scores.chosen}
-    judged = judged_partitions(output, manifest, scores.chosen)
-    tasks = {p: remote.remote(scores.raw[p], target[p], settings, judged[p]) for p in scores.chosen}
-    rows = manifest.scored_rows()
-    finished: dict[str, Finalized] = {}
+    targets = {path: output.path("/".join(filter(None, ["scored", path, "part-0.parquet"]))) for path in scores.chosen}
+    judge_files = judged_partitions(output, manifest, scores.chosen)
+    tasks = {path: remote.remote(scores.raw[path], targets[path], settings, judge_files[path]) for path in scores.chosen}
+    scored_rows = manifest.scored_rows()
+    results: dict[str, Finalized] = {}
     expect(len(tasks), "partitions")
-    for partition, task in tasks.items():
-        done = finished[partition] = ray.get(task)
+    for path, task in tasks.items():
+        result = results[path] = ray.get(task)
         advance(1, "partitions")
-        rows_in = rows[hive_path(partition)]
-        if not done.rows == rows_in == sum(scores.stats[partition].rows.values()):
-            raise BalanceError(codes.PARTITION_UNBALANCED, partition=partition, rows_in=rows_in, rows_out=done.rows)
-    return finished
+        rows_in = scored_rows[hive_path(path)]
+        if not result.rows == rows_in == sum(scores.stats[path].rows.values()):
+            raise BalanceError(codes.PARTITION_UNBALANCED, partition=path, rows_in=rows_in, rows_out=result.rows)
+    return results
 
 
-def count_rows(files: Mapping[int, InputFile], done: Iterable[Finalized], scored: Collection[int] | None) -> Written:
-    """Count rows as `scored/` has them: of some input files, or of all. A row may have lost its score on the way.
+def count_rows(files: Mapping[int, InputFile], partitions: Iterable[Finalized], scored: Collection[int] | None) -> Written:
+    """Count the rows of `scored/` that a run reports. A row can have a score in `raw/` and none in `scored/`.
 
-    Errors are counted of all rows that were written, and of those alone that had no verdict before (of earlier runs of `score`,
-    or of one that died), so that a large partition around them doesn't hide them.
+    Errors are counted twice: among all written rows, and among the rows without an earlier verdict (scored by an earlier `score`
+    command or by a run that ended early). The larger share counts, so that a large partition does not hide the errors of new rows.
 
     Args:
-        files: The manifest's, by number; what it has sealed is judged.
-        done: What was written, a partition.
-        scored: Numbers of the input files that this run has scored, whose rows it reports; None reports all.
+        files: Input files of the manifest, by number. Sealed files, which are missing, have verdicts.
+        partitions: Counts of the written partitions.
+        scored: Numbers of the input files that this run has scored, whose rows it reports; None for all.
     """
-    statuses, new, written = Counter[str](), Counter[str](), Counter[str]()
+    statuses, new_rows, written_rows = Counter[str](), Counter[str](), Counter[str]()
     sentences = flagged = 0
-    numbers = set()
-    for part in done:
-        for number, found in part.statuses.items():
-            written.update(found)
-            judged = number not in files or files[number].judged
-            new.update({} if judged or number in numbers else found)
+    numbers: set[int] = set()
+    for partition in partitions:
+        for number, counts in partition.statuses.items():
+            written_rows.update(counts)
+            had_verdicts = number not in files or files[number].judged
+            new_rows.update({} if had_verdicts or number in numbers else counts)
             numbers.add(number)
             if scored is None or number in scored:
-                statuses.update(found)
-                sentences += part.sentences[number]
-                flagged += part.flagged[number]
-    return Written(statuses, sentences, flagged, worst_share(new, written) if written else None, numbers)
+                statuses.update(counts)
+                sentences += partition.sentences[number]
+                flagged += partition.flagged[number]
+    return Written(statuses, sentences, flagged, worst_share(new_rows, written_rows) if written_rows else None, numbers)
