@@ -39,11 +39,11 @@ def run(logs: str, output: str, job: dict[str, Any] | str | None = None) -> "Run
     from ragassay.jobs.cli.console import new_console
     from ragassay.jobs.config.job import load_job, make_job
     from ragassay.jobs.run import run_job
-    from ragassay.jobs.runtime.endings import sigterm_restored
+    from ragassay.jobs.runtime.endings import restore_sigterm
     from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
 
     made = make_job(job) if isinstance(job, dict) else load_job(job)
-    with sigterm_restored():
+    with restore_sigterm():
         done = run_job(made, logs, output, new_console())
     refuse_too_many_errors(made.runtime, done, output)
     return done
@@ -150,7 +150,7 @@ def stages(
     from ragassay.jobs.api.rule import judging
     from ragassay.jobs.api.stages import row_stages
     from ragassay.jobs.config.job import with_dtypes
-    from ragassay.jobs.runtime.dataflow import map_arguments
+    from ragassay.jobs.runtime.dataflow import map_batches_options
 
     made = with_dtypes(job_of(job, like, fast=fast))
-    return [map_arguments(stage) for stage in row_stages(made, judging(made, like, calibration))]
+    return [map_batches_options(stage) for stage in row_stages(made, judging(made, like, calibration))]

@@ -13,14 +13,14 @@ from ragassay.jobs.api.rows import NAME, log_rows, table_logs, with_verdicts
 from ragassay.jobs.config.job import Job, with_dtypes
 from ragassay.jobs.input.check_values import check_ids
 from ragassay.jobs.output.fingerprint import fingerprint
-from ragassay.jobs.scoring.frequencies import SAMPLE_ROWS, table_frequencies
+from ragassay.jobs.scoring.frequencies import SAMPLE_ROWS, count_table_frequencies
 from ragassay.jobs.scoring.register import check_input
-from ragassay.jobs.scoring.stages import stages
-from ragassay.jobs.verdicts.finalize import response_scores
-from ragassay.jobs.verdicts.fit import stats_of
-from ragassay.jobs.verdicts.languages import languages_of, settle_languages
-from ragassay.jobs.verdicts.parts import calibration_of
-from ragassay.jobs.verdicts.verdicts import decide, share_threshold
+from ragassay.jobs.scoring.stages import make_stages
+from ragassay.jobs.verdicts.finalize import compute_response_scores
+from ragassay.jobs.verdicts.fit import compute_stats
+from ragassay.jobs.verdicts.languages import choose_languages, settle_languages
+from ragassay.jobs.verdicts.parts import find_calibration
+from ragassay.jobs.verdicts.verdicts import resolve_settings, compute_quantile_threshold
 from ragassay.pipeline.stages.finalize import VerdictSettings
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.pipeline.text.redact import redaction_of
@@ -52,9 +52,9 @@ def judge_table(job: Job, table: pa.Table, progress: Progress) -> pa.Table:
     frequencies = None
     if job.members.detectors:
         progress.tell("counting words")
-        frequencies = table_frequencies([rows], job.splitting, SAMPLE_ROWS)
+        frequencies = count_table_frequencies([rows], job.splitting, SAMPLE_ROWS)
     scoring = settle_languages(job, fingerprint(job))
-    steps = load(stages(scoring, (lambda: known) if (known := frequencies) else None), progress.tell)
+    steps = load(make_stages(scoring, (lambda: known) if (known := frequencies) else None), progress.tell)
     raw = pa.concat_tables(_scored(steps, rows, progress))
     progress.tell("deciding")
     return with_verdicts(raw, _settings(job, raw))
@@ -70,14 +70,14 @@ def _scored(steps: Sequence[Stage], rows: pa.Table, progress: Progress) -> Itera
 def _settings(job: Job, raw: pa.Table) -> VerdictSettings:
     """How the rows' scores become verdicts; of a table, everything is one partition."""
     batches = raw.select(["members", "status", "sentences"]).combine_chunks().to_batches()
-    stats: Mapping[str, Any] = {"": stats_of(batches, job.members.values)}
-    calibration = calibration_of(job, fingerprint(job))
-    decided = decide(job, calibration, f"judge-{secrets.token_hex(3)}", stats, [""])
-    settings = replace(decided.settings, languages=languages_of(job, fingerprint(job), calibration))
+    stats: Mapping[str, Any] = {"": compute_stats(batches, job.members.values)}
+    calibration = find_calibration(job, fingerprint(job))
+    decided = resolve_settings(job, calibration, f"judge-{secrets.token_hex(3)}", stats, [""])
+    settings = replace(decided.settings, languages=choose_languages(job, fingerprint(job), calibration))
 
     def look(low: int, high: int) -> Iterator[Cells]:
-        for scores in response_scores(batches, settings):
+        for scores in compute_response_scores(batches, settings):
             yield cells_of(scores, low, high)
 
-    threshold = decided.threshold or share_threshold(job.verdict.threshold, look)
+    threshold = decided.threshold or compute_quantile_threshold(job.verdict.threshold, look)
     return replace(settings, threshold=threshold.value)

@@ -13,10 +13,10 @@ from ragassay.jobs.output.manifest import existing_output
 from ragassay.jobs.output.snapshot import read_verdicts
 from ragassay.jobs.scoring.frequencies import read_frequencies
 from ragassay.jobs.storage.folder import Folder
-from ragassay.jobs.verdicts.bundled_calibration import bundled_calibration, bundled_detectors, is_fitted_for, values_depend_on
-from ragassay.jobs.verdicts.languages import languages_of
-from ragassay.jobs.verdicts.parts import name_of
-from ragassay.jobs.verdicts.verdicts import decide_alone, decide_as_before
+from ragassay.jobs.verdicts.bundled_calibration import load_bundled_calibration, load_bundled_detectors_calibration, is_fitted_for, select_value_settings
+from ragassay.jobs.verdicts.languages import choose_languages
+from ragassay.jobs.verdicts.parts import name_calibration
+from ragassay.jobs.verdicts.verdicts import resolve_standalone_settings, restore_settings
 from ragassay.pipeline.detectors.frequencies import Frequencies
 from ragassay.pipeline.errors import ConfigError, OutputError
 from ragassay.pipeline.stages.finalize import VerdictSettings
@@ -92,7 +92,7 @@ def _by_file(job: Job, uri: str, known: dict[str, Any]) -> Judging:
     calibration = read_calibration(uri)
     members = calibration.members
     refuse_other_scores(uri, calibration, _differences(calibration.fingerprint, known, members), job.members.values)
-    return _by_parts(job, calibration, f"{name_of(calibration)}, made for {calibration.target}", known)
+    return _by_parts(job, calibration, f"{name_calibration(calibration)}, made for {calibration.target}", known)
 
 
 def _by_output(job: Job, output: Folder, manifest: Manifest) -> Judging:
@@ -100,17 +100,17 @@ def _by_output(job: Job, output: Folder, manifest: Manifest) -> Judging:
     assert run.fit and run.threshold
     used = _calibration_of(output, run.origins)
     curve = used.probability if used and run.origins and run.origins.probability is not None else None
-    settings = decide_as_before(run, RUN_ID, curve)
+    settings = restore_settings(run, RUN_ID, curve)
     if settings.values != job.members.values:
         raise ConfigError(
             errors.OTHER_MEMBERS, output=output.uri, members=_members(settings.values), wanted=_members(job.members.values)
         )
-    settings = replace(settings, languages=languages_of(job, manifest.fingerprint, used))
+    settings = replace(settings, languages=choose_languages(job, manifest.fingerprint, used))
     return Judging(settings, f"the last verdicts of {output.uri} (fit: {run.fit.source}; threshold: {run.threshold.source})")
 
 
 def _by_itself(job: Job, known: dict[str, Any]) -> Judging:
-    for calibration in (bundled_calibration(), bundled_detectors()) if job.verdict.calibration == BUNDLED else ():
+    for calibration in (load_bundled_calibration(), load_bundled_detectors_calibration()) if job.verdict.calibration == BUNDLED else ():
         if is_fitted_for(calibration, job.members, known):
             rows, sets = sum(calibration.rows.values()), ", ".join(calibration.rows)
             source = f"bundled statistics, measured on {rows:,} labelled answers of public sets ({sets}), not on yours"
@@ -120,22 +120,22 @@ def _by_itself(job: Job, known: dict[str, Any]) -> Judging:
 
 def _by_parts(job: Job, calibration: Calibration | None, source: str, known: dict[str, Any]) -> Judging:
     """By a calibration, the job's own parts, or both; `source` names the calibration."""
-    settings, origins = decide_alone(job, calibration, RUN_ID)
+    settings, origins = resolve_standalone_settings(job, calibration, RUN_ID)
     if job.verdict.normalize.source == "frozen":
         source = f"the job's frozen statistics ({job.verdict.normalize.file})"
     if origins.threshold != origins.moments:
         source += f"; threshold: {origins.threshold}"
     if job.verdict.threshold.measured_on:
         source += f", measured on {job.verdict.threshold.measured_on}"
-    return Judging(replace(settings, languages=languages_of(job, known, calibration)), source)
+    return Judging(replace(settings, languages=choose_languages(job, known, calibration)), source)
 
 
 def _calibration_of(output: Folder, origins: Origins | None) -> Calibration | None:
     """The calibration that an output's verdicts were made with, where it can be read."""
     if origins is None or origins.calibration is None:
         return None
-    if origins.calibration == bundled_calibration().calibration_id:
-        return bundled_calibration()
+    if origins.calibration == load_bundled_calibration().calibration_id:
+        return load_bundled_calibration()
     text = output.read("calibration.json")
     try:
         found = Calibration.from_json(text) if text else None
@@ -156,7 +156,7 @@ def _differences(then: dict[str, Any], now: dict[str, Any], names: Mapping[str, 
 
     def part(known: dict[str, Any]) -> dict[str, Any]:
         reading = {name: model for name, model in known.get("uncertainty", {}).items() if name in names}
-        return {**values_depend_on(known, names), "uncertainty": reading, "rerank": known.get("rerank")}
+        return {**select_value_settings(known, names), "uncertainty": reading, "rerank": known.get("rerank")}
 
     return differences(part(then), part(now))
 

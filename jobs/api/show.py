@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ragassay.jobs.api import errors
 from ragassay.jobs.api.checked import Checked, Sentence
-from ragassay.jobs.display.visible import visible
+from ragassay.jobs.display.visible import make_visible
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import SUPPORTED
 
@@ -46,7 +46,7 @@ def text_of(answers: Iterable[Checked]) -> str:
     with console.capture() as said:
         for checked in answers:
             console.print(rich_of(checked))
-    return visible(said.get()).rstrip("\n")
+    return make_visible(said.get()).rstrip("\n")
 
 
 def html_of(answers: Sequence[Checked]) -> str:
@@ -120,7 +120,7 @@ def _small(text: str) -> str:
 
 
 def _safe(text: str) -> str:
-    return escape(visible(text))
+    return escape(make_visible(text))
 
 
 def _bad(checked: Checked) -> bool | None:

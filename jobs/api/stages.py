@@ -9,9 +9,9 @@ import pyarrow as pa
 from ragassay.jobs.api.rows import log_rows, with_verdicts
 from ragassay.jobs.api.rule import Judging
 from ragassay.jobs.config.job import Job
-from ragassay.jobs.scoring.frequencies import context_frequencies
-from ragassay.jobs.scoring.stages import stages
-from ragassay.jobs.verdicts.languages import with_languages
+from ragassay.jobs.scoring.frequencies import count_context_frequencies
+from ragassay.jobs.scoring.stages import make_stages
+from ragassay.jobs.verdicts.languages import set_languages
 from ragassay.pipeline.detectors.frequencies import Frequencies
 from ragassay.pipeline.stages.detect import Detect
 from ragassay.pipeline.stages.stage import Stage
@@ -48,7 +48,7 @@ def row_stages(job: Job, by: Judging) -> list[Stage]:
     """
     judge = partial(with_verdicts, settings=by.settings)
     verdict = FunctionStage("verdict", judge, ("members", "status", "sentences", "error"), pa.schema(SCORED_FIELDS))
-    return [*scoring_stages(with_languages(job, by.settings.languages), by.frequencies), verdict]
+    return [*scoring_stages(set_languages(job, by.settings.languages), by.frequencies), verdict]
 
 
 def scoring_stages(job: Job, frequencies: Frequencies | None) -> list[Stage]:
@@ -59,7 +59,7 @@ def scoring_stages(job: Job, frequencies: Frequencies | None) -> list[Stage]:
         frequencies: Document frequencies; None has each row judged by those of its own context.
     """
     to_logs = partial(log_rows, columns=job.input.columns, redaction=redaction_of(job.input.redact))
-    scoring = stages(job, None if frequencies is None else lambda: frequencies)
+    scoring = make_stages(job, None if frequencies is None else lambda: frequencies)
     if frequencies is None:
         scoring = [_alone(stage) if isinstance(stage, Detect) else stage for stage in scoring]
     return [FunctionStage("read", to_logs, (), LOGS), *scoring]
@@ -73,6 +73,6 @@ def _alone(detect: Detect) -> FunctionStage:
 
 def _detect_alone(detect: Detect, table: pa.Table) -> pa.Table:
     contexts = zip(row_languages(table, detect.language, detect.language_column), table["context"].to_pylist(), strict=True)
-    own = [partial(context_frequencies, [context], code) for code, context in contexts]
+    own = [partial(count_context_frequencies, [context], code) for code, context in contexts]
     found = [replace(detect, frequencies=counted)(table.slice(i, 1)) for i, counted in enumerate(own)]
     return pa.concat_tables(found) if found else table

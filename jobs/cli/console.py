@@ -12,9 +12,9 @@ import typer
 from rich.console import Console
 
 from ragassay.jobs.display.visible import CleanText, VisibleText
-from ragassay.jobs.progress.show import LogFormat, log_as
+from ragassay.jobs.progress.show import LogFormat, set_log_format
 from ragassay.jobs.progress.task import task
-from ragassay.jobs.runtime.endings import Terminated, end_at_sigterm, full_error, interruption, is_full, sigterm_restored
+from ragassay.jobs.runtime.endings import Terminated, handle_sigterm, make_disk_full_error, find_interruption, is_disk_full, restore_sigterm
 from ragassay.jobs.storage.object_store import gave_way, gave_way_error
 from ragassay.pipeline.errors import RagassayError
 
@@ -26,7 +26,7 @@ PLAIN_WIDTH = 200
 
 
 def _log_as(wanted: LogFormat) -> LogFormat:
-    log_as(wanted)
+    set_log_format(wanted)
     return wanted
 
 
@@ -51,16 +51,16 @@ def our_errors() -> Iterator[Console]:
     plain = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PLAIN_WIDTH
     said = new_console(stderr=True)
     try:
-        with sigterm_restored():
-            end_at_sigterm()
+        with restore_sigterm():
+            handle_sigterm()
             yield new_console(width=plain)
     except (Exception, KeyboardInterrupt) as error:
-        stop = interruption(error)  # what breaks while it is being stopped is no fault of its own
+        stop = find_interruption(error)  # what breaks while it is being stopped is no fault of its own
         if stop is not None:
             said.print("stopped; the same command goes on where it stopped")
             sys.exit(128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT))
-        if isinstance(error, OSError) and is_full(error):
-            error = full_error(error)
+        if isinstance(error, OSError) and is_disk_full(error):
+            error = make_disk_full_error(error)
         elif gave_way(error):
             error = gave_way_error(error)
         if isinstance(error, RagassayError):

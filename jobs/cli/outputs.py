@@ -11,7 +11,7 @@ from rich.console import Console
 from ragassay.jobs.cli import errors
 from ragassay.jobs.output.manifest import existing_output
 from ragassay.jobs.output.snapshot import Snapshot, read_snapshot
-from ragassay.jobs.runtime.endings import is_full
+from ragassay.jobs.runtime.endings import is_disk_full
 from ragassay.jobs.storage.folder import Folder, file_of, open_file, refuse_inside
 from ragassay.jobs.storage.writable import check_writable
 from ragassay.pipeline.errors import OutputError
@@ -41,7 +41,7 @@ def writable(to: str | None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if is_full(error):
+        if is_disk_full(error):
             raise
         where = to or "a file in OUTPUT"
         raise OutputError(errors.TO_NOT_WRITABLE, path=where, reason=error) from error

@@ -3,7 +3,7 @@
 from pydantic import Field, field_validator
 
 from ragassay.jobs.config.section import Section
-from ragassay.jobs.display.address import server_of
+from ragassay.jobs.display.address import format_server
 
 
 class OpenLineage(Section):
@@ -24,7 +24,7 @@ class OpenLineage(Section):
     @classmethod
     def _is_an_address(cls, url: str | None) -> str | None:
         if url:
-            server_of(url)
+            format_server(url)
         return url
 
 

@@ -6,10 +6,10 @@ from pydantic_core import PydanticCustomError
 
 from ragassay.pipeline.address import address_of, is_ambiguous, path_in_uri, without_secrets
 
-__all__ = ["address_of", "is_ambiguous", "path_in_uri", "server_of", "without_secrets"]
+__all__ = ["address_of", "is_ambiguous", "path_in_uri", "format_server", "without_secrets"]
 
 
-def server_of(url: str) -> str:
+def format_server(url: str) -> str:
     """Return the scheme, host and port of a server: the part of its address that may be shown.
 
     Args:

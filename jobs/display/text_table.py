@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ragassay.jobs.display.visible import visible
+from ragassay.jobs.display.visible import make_visible
 
 GAP = 2  # terminal columns between two table columns
-NAME = 36  # maximum width of the first column where the other columns do not fit next to it
+NAME_WIDTH = 36  # maximum width of the first column where the other columns do not fit next to it
 
 
 @dataclass(frozen=True)
@@ -24,21 +24,21 @@ class TextTable:
     rows: list[list[str]]
 
 
-def number(value: float | None, form: str = ".3f") -> str:
+def format_number(value: float | None, form: str = ".3f") -> str:
     """Format a number as a cell; None is an empty cell."""
     return "" if value is None else format(value, form)
 
 
 def print_table(table: TextTable, console: Console) -> None:
     """Print a table in as many parts as needed to fit the width of the console."""
-    for part in fitted(table, console.width):
+    for part in fit_table(table, console.width):
         if part.title:
             console.print(Text(part.title, style="italic"))
-        console.print(rich_table(part, rule=True))
+        console.print(make_rich_table(part, rule=True))
         console.print()
 
 
-def rich_table(table: TextTable, *, rule: bool) -> Table:
+def make_rich_table(table: TextTable, *, rule: bool) -> Table:
     """Make a rich table from a table that fits.
 
     Args:
@@ -55,7 +55,7 @@ def rich_table(table: TextTable, *, rule: bool) -> Table:
     return result
 
 
-def fitted(table: TextTable, width: int) -> list[TextTable]:
+def fit_table(table: TextTable, width: int) -> list[TextTable]:
     """Divide a table into parts that fit a width: each has the first column, and as many others as there is room for.
 
     Args:
@@ -66,20 +66,20 @@ def fitted(table: TextTable, width: int) -> list[TextTable]:
         The parts. A part omits rows in which only the first cell has a value. A first cell that is too long is cut in its
         middle.
     """
-    lines = [[one_line(cell) for cell in line] for line in (table.header, *table.rows)]
+    lines = [[to_one_line(cell) for cell in line] for line in (table.header, *table.rows)]
     widths = [max(map(cell_len, cells)) for cells in zip(*lines, strict=True)]
     room = width - sum(GAP + size for size in widths[1:])  # width for the first column if the table is not divided
-    name_width = min(widths[0], room if room >= min(widths[0], NAME) else min(NAME, width // 2))
+    name_width = min(widths[0], room if room >= min(widths[0], NAME_WIDTH) else min(NAME_WIDTH, width // 2))
     divided = list(_divide([min(size, width - name_width - GAP) for size in widths], name_width, width))
-    title = one_line(table.title)
+    title = to_one_line(table.title)
     parts = []
     for part_number, (columns, sizes) in enumerate(divided):
         cells_of_lines = [
-            [shortened(cells[column], size) for column, size in zip((0, *columns), (name_width, *sizes), strict=True)]
+            [shorten(cells[column], size) for column, size in zip((0, *columns), (name_width, *sizes), strict=True)]
             for cells in lines
         ]
         rows = [row for row in cells_of_lines[1:] if len(divided) == 1 or any(row[1:])]
-        part_title = shortened(f"{title}{', continued' if part_number else ''}", width)
+        part_title = shorten(f"{title}{', continued' if part_number else ''}", width)
         parts.append(TextTable(part_title, cells_of_lines[0], rows))
     return parts
 
@@ -97,12 +97,12 @@ def _divide(widths: list[int], name_width: int, width: int) -> Iterator[tuple[li
     yield columns, [widths[i] for i in columns]
 
 
-def one_line(text: str) -> str:
+def to_one_line(text: str) -> str:
     """Return the text in one line, with control characters made visible."""
-    return " ".join(visible(text).split())
+    return " ".join(make_visible(text).split())
 
 
-def shortened(text: str, width: int) -> str:
+def shorten(text: str, width: int) -> str:
     """Cut the middle out of a line that is wider than `width` terminal columns. Its end stays: it often identifies the text."""
     if cell_len(text) <= width:
         return text

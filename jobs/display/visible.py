@@ -9,11 +9,11 @@ from rich.text import Text
 
 from ragassay.jobs.display.address import without_secrets
 
-TURNS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+DIRECTION_MARKS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """Characters that change the direction of writing. They can make a text read as something else."""
 
 
-def visible(text: str) -> str:
+def make_visible(text: str) -> str:
     """Replace control characters and direction marks with visible code points.
 
     Line breaks and tabs stay. The result is not safe as HTML: a template must escape it.
@@ -44,7 +44,7 @@ class _Visible:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         for segment in console.render(self._renderable, options):
             # Control segments come from the console itself, such as cursor moves of a progress bar.
-            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+            yield segment if segment.control else Segment(make_visible(segment.text), segment.style)
 
 
 def _clean(text: Text) -> Text:
@@ -57,7 +57,7 @@ def _clean(text: Text) -> Text:
 
 
 def _is_unsafe(character: str) -> bool:
-    return character in TURNS or (unicodedata.category(character) in {"Cc", "Cs"} and character not in "\n\t")
+    return character in DIRECTION_MARKS or (unicodedata.category(character) in {"Cc", "Cs"} and character not in "\n\t")
 
 
 def _code_point(character: str) -> str:

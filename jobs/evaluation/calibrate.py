@@ -14,8 +14,8 @@ from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.storage.folder import Folder
-from ragassay.jobs.verdicts.finalize import score_cells, score_moments
-from ragassay.jobs.verdicts.languages import languages_of_members
+from ragassay.jobs.verdicts.finalize import count_score_cells, compute_score_moments
+from ragassay.jobs.verdicts.languages import find_measured_languages
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.certify import certify, rows_needed
 from ragassay.pipeline.calibration.probability import calibration_error, fit_probability, probabilities
@@ -157,7 +157,7 @@ def _calibration(
         certificate=None,
         measured=measured,
         fingerprint=manifest.fingerprint,
-        languages=languages_of_members(values, manifest.fingerprint),
+        languages=find_measured_languages(values, manifest.fingerprint),
     )
 
 
@@ -174,11 +174,11 @@ def _of_all_scores(output: Folder, values: dict[str, str], rule: Rule, target: T
     """A threshold from every response's score: the quantile that flags the wanted share, or the mean of the history."""
     scoring = VerdictSettings(values, rule, None, "")
     scored = open_scored(output)  # a run may be adding to raw/
-    moments = merge(score_moments(part, scoring) for part in scored.partitions.values())
+    moments = merge(compute_score_moments(part, scoring) for part in scored.partitions.values())
     if not moments.count:
         raise FitError(errors.NO_SCORE, target=target.text)
     if target.metric != "mean":
-        cut = share_cut(lambda *keys: (score_cells(part, scoring, *keys) for part in scored.partitions.values()), target.level)
+        cut = share_cut(lambda *keys: (count_score_cells(part, scoring, *keys) for part in scored.partitions.values()), target.level)
         assert cut is not None
         return cut.value, {"responses": float(cut.count), "flagged_of_all": cut.flagged / cut.count}
     flagged = 0

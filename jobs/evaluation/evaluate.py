@@ -18,9 +18,9 @@ from ragassay.jobs.evaluation.labelled import Labelled, fits_of_all, load_labell
 from ragassay.jobs.evaluation.labels import Label, LabelSource
 from ragassay.jobs.output.manifest import needs_text
 from ragassay.jobs.progress.task import advance, expect
-from ragassay.jobs.runtime.endings import is_full
+from ragassay.jobs.runtime.endings import is_disk_full
 from ragassay.jobs.storage.folder import Folder
-from ragassay.jobs.verdicts.fit import fits_of
+from ragassay.jobs.verdicts.fit import fit_members
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import Measure, auroc, aurocs, interval, measure, of_both, resample_parts
 from ragassay.pipeline.errors import FitError, InputError, OutputError
@@ -399,7 +399,7 @@ def _halves(output: Folder, manifest: Manifest, values: dict[str, str], rows: La
     try:
         if len(places) > 1:
             how = "every other partition"
-            fits = [fits_of(Normalize(), values, stats, places[start::2], 1) for start in (0, 1)]
+            fits = [fit_members(Normalize(), values, stats, places[start::2], 1) for start in (0, 1)]
         else:
             how = "every other item of the labelled responses"
             of_sentence = np.repeat(rows.groups, rows.counts) % 2
@@ -515,7 +515,7 @@ def _write(output: Folder, path: str, known: dict[str, dict[str, Any]]) -> None:
     try:
         output.itself.write(path, json.dumps(known))
     except OSError as error:
-        if is_full(error):
+        if is_disk_full(error):
             raise
         raise OutputError(errors.ANSWERS_NOT_WRITABLE, path=output.address_of(path), reason=error) from error
 

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from ragassay.jobs.display.quoted import MOST_OF_ID, quoted
+from ragassay.jobs.display.quoted import MAX_ID_CHARS, quote_value
 from ragassay.jobs.evaluation import errors
 from ragassay.jobs.evaluation.labels import (
     EXPORT_SUFFIX,
@@ -192,7 +192,7 @@ def last_words(lines: pl.DataFrame) -> pl.DataFrame:
 
 def name_item(item: Mapping[str, Any]) -> str:
     """What was spoken of, as a message names it; of a row of LABELS."""
-    row = f"row {quoted(item['row_id'], MOST_OF_ID)}" + (f" of partition {item['partition']}" if item["partition"] else "")
+    row = f"row {quote_value(item['row_id'], MAX_ID_CHARS)}" + (f" of partition {item['partition']}" if item["partition"] else "")
     return row if item["start"] is None else f"the sentence {item['start']} to {item['end']} of {row}"
 
 
@@ -254,7 +254,7 @@ def _read_parquet(uri: str, source: LabelSource) -> pl.DataFrame:
     for row_id, probability in zip(columns["row_id"], columns.get("inclusion_probability", ()), strict=False):
         if probability is not None and not (isinstance(probability, int | float) and LEAST_PROBABILITY <= probability <= 1):
             row = name_item({"row_id": row_id, "partition": None, "start": None})
-            of = {"column": "inclusion_probability", "row": row, "value": quoted(probability), "least": LEAST_PROBABILITY}
+            of = {"column": "inclusion_probability", "row": row, "value": quote_value(probability), "least": LEAST_PROBABILITY}
             raise InputError(errors.PROBABILITY_OUT_OF_RANGE, file=uri, **of)
     if "partition" in names:
         columns["partition"] = [place or "" for place in columns["partition"]]

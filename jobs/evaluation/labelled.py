@@ -19,7 +19,7 @@ from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.scored_dataset import ScoredDataset, as_batch, as_text, open_scored
 from ragassay.jobs.output.snapshot import check_rows
 from ragassay.jobs.storage.folder import Folder
-from ragassay.jobs.verdicts.fit import fits_of, known_stats
+from ragassay.jobs.verdicts.fit import fit_members, read_stats
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.baselines import share_in_context, words, words_of
 from ragassay.pipeline.calibration.metrics import group_numbers
@@ -147,7 +147,7 @@ def stats_of(output: Folder, values: dict[str, str]) -> dict[str, PartitionStats
     """
     found: dict[str, PartitionStats] = {}
     for place in open_scored(output).partitions:
-        stats = known_stats(output, place)
+        stats = read_stats(output, place)
         if stats is None or stats.values != values:
             raise OutputError(errors.OLD_STATISTICS, partition=hive_path(place))
         check_rows(output, place, sum(stats.rows.values()))
@@ -158,7 +158,7 @@ def stats_of(output: Folder, values: dict[str, str]) -> dict[str, PartitionStats
 def fits_of_all(output: Folder, values: dict[str, str]) -> dict[str, Fit]:
     """mu and sigma of every member over the whole output folder."""
     stats = stats_of(output, values)
-    return fits_of(Normalize(), values, stats, list(stats), 1)
+    return fit_members(Normalize(), values, stats, list(stats), 1)
 
 
 def load_labelled(

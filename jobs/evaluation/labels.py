@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragassay.jobs.display.quoted import some_of
+from ragassay.jobs.display.quoted import summarize_values
 from ragassay.jobs.evaluation import errors
 from ragassay.pipeline.errors import InputError
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
@@ -86,7 +86,7 @@ def to_labels(column: pa.Array | pa.ChunkedArray, source: LabelSource) -> list[L
         raise InputError(errors.COLUMN_TYPE, column=source.column, type=kind, forms=_forms())
     unknown = sorted({str(v) for v in pc.unique(column).to_pylist() if v is not None} - set(WORDS) - source.ignore)
     if unknown:
-        raise InputError(errors.UNKNOWN_VALUES, column=source.column, type=kind, values=some_of(unknown), forms=_forms())
+        raise InputError(errors.UNKNOWN_VALUES, column=source.column, type=kind, values=summarize_values(unknown), forms=_forms())
     return [None if v is None or v in source.ignore else WORDS[v] for v in column.to_pylist()]
 
 

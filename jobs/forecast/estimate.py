@@ -14,8 +14,8 @@ from ragassay.jobs.forecast.count import EXPLAINED, NOTHING, Asked, Counted
 from ragassay.jobs.forecast.trial import NOT_TRIED, Trial
 from ragassay.jobs.input import LogFile, Logs
 from ragassay.jobs.output.fingerprint import fingerprint
-from ragassay.jobs.progress.bar import duration
-from ragassay.jobs.verdicts.bundled_calibration import bundled_calibration, is_fitted_for
+from ragassay.jobs.progress.bar import format_duration
+from ragassay.jobs.verdicts.bundled_calibration import load_bundled_calibration, is_fitted_for
 from ragassay.pipeline.reasoning.config import Price
 
 RESAMPLES = 400
@@ -167,7 +167,7 @@ def flagged_share(job: Job) -> float | None:
     config = job.verdict
     if config.threshold.is_given:
         return config.threshold.quantile
-    fitted = config.calibration != NONE and is_fitted_for(bundled_calibration(), job.members, fingerprint(job))
+    fitted = config.calibration != NONE and is_fitted_for(load_bundled_calibration(), job.members, fingerprint(job))
     return None if fitted or config.calibration_file is not None else DEFAULT_QUANTILE
 
 
@@ -235,7 +235,7 @@ def forecast_lines(job: Job, forecasts: Sequence[Forecast]) -> list[tuple[str, s
     lines = [("looked at", f"{whole.sampled:,} rows"), ("sentences", f"{whole.sentences:,.0f}")]
     lines += [(part.name if part.notes else f"tokens {part.name}", _text(part)) for part in parts]
     if whole.seconds is not None:
-        lines.append(("time here", f"{duration(whole.seconds)}, start-up of {duration(whole.start_up)} included"))
+        lines.append(("time here", f"{format_duration(whole.seconds)}, start-up of {format_duration(whole.start_up)} included"))
         eager = [
             slm.name
             for slm in job.members.slms
@@ -265,7 +265,7 @@ def _text(forecast: Forecast) -> str:
     else:
         pieces.append(f"{asked.tokens:,.0f} with all that is shared; how long they take is not told here")
     if forecast.rate and forecast.seconds is not None:
-        pieces.append(f"{duration(forecast.seconds)} here, start-up included, at {forecast.rate:,.0f} tokens/s a replica")
+        pieces.append(f"{format_duration(forecast.seconds)} here, start-up included, at {forecast.rate:,.0f} tokens/s a replica")
     if forecast.dollars:
         usual, most = map(_money, forecast.dollars)
         pieces.append(f"about {usual}" + (f", at most {most}" if most != usual else ""))

@@ -16,12 +16,12 @@ from ragassay.jobs.forecast.trial import try_engines, try_judge
 from ragassay.jobs.input import Logs, check_types
 from ragassay.jobs.integrations.traces.source import logs_to_look_at
 from ragassay.jobs.output.fingerprint import fingerprint
-from ragassay.jobs.progress.bar import duration
+from ragassay.jobs.progress.bar import format_duration
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.run import RunOptions, make_plan
-from ragassay.jobs.scoring.frequencies import table_frequencies
+from ragassay.jobs.scoring.frequencies import count_table_frequencies
 from ragassay.jobs.scoring.register import check_input, check_models
-from ragassay.jobs.scoring.stages import detect_stage, split_stage
+from ragassay.jobs.scoring.stages import make_detect_stage, make_split_stage
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.jobs.verdicts.languages import settle_languages
 from ragassay.pipeline.engines.prepare import prepare_slm
@@ -92,7 +92,7 @@ def plan(
     if gpus and gpu_tokens_per_second:
         there = forecasts[0].asked.computed / (gpus * gpu_tokens_per_second)
         cost = f", {there / 3600 * gpus * gpu_price:,.2f} in GPU hours" if gpu_price else ""
-        text = f"{duration(there)} at {gpu_tokens_per_second:,.0f} tokens/s each, start-up not included{cost}"
+        text = f"{format_duration(there)} at {gpu_tokens_per_second:,.0f} tokens/s each, start-up not included{cost}"
         lines.append((f"time on {gpus} GPUs", text))
     print_lines([*lines, *planned.describe(), *(("warning", note) for note in forecasts[0].notes)], console)
     return forecasts
@@ -104,11 +104,11 @@ def _split_sample(job: Job, logs: Logs, rows: int) -> tuple[list[pa.Table], floa
     stretches = read_sample(logs, job.input.columns, rows, carried=language)
     started = time.process_time()
     redaction = redaction_of(job.input.redact)
-    step = split_stage(settle_languages(job, fingerprint(job)))
+    step = make_split_stage(settle_languages(job, fingerprint(job)))
     split = [run_contained(step, redacted(table, redaction)) for table in stretches]
     if job.members.detectors:
-        frequencies = table_frequencies(split, job.splitting)
-        detect = detect_stage(job, lambda: frequencies)
+        frequencies = count_table_frequencies(split, job.splitting)
+        detect = make_detect_stage(job, lambda: frequencies)
         for table in split:
             run_contained(detect, table)
     return split, time.process_time() - started

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from ragassay.jobs.config.escalation import EscalationConfig
 from ragassay.jobs.config.job import Job
-from ragassay.jobs.runtime.dataflow import needed_resources, start_actor
+from ragassay.jobs.runtime.dataflow import compute_needed_resources, start_actor
 from ragassay.jobs.runtime.ray_session import ray_session
-from ragassay.jobs.scoring.stages import stages
+from ragassay.jobs.scoring.stages import make_stages
 
 FIRST_ROWS = 8
 LONG_ENOUGH = 2.0
@@ -53,12 +53,12 @@ def try_engines(job: Job, stretches: Sequence[pa.Table], seconds: float) -> tupl
     if not (job.members.local_pools and seconds):
         return 0.0, {}
     started = time.perf_counter()
-    with ray_session(job.runtime, *needed_resources(stages(job))):
+    with ray_session(job.runtime, *compute_needed_resources(make_stages(job))):
         import ray
 
         ray_seconds = time.perf_counter() - started
         # Who is served is not paid for a trial.
-        actors = {stage.name: start_actor(stage) for stage in stages(job) if stage.name in job.members.local_pools}
+        actors = {stage.name: start_actor(stage) for stage in make_stages(job) if stage.name in job.members.local_pools}
         table = pa.concat_tables(stretches)
         waiting = {actor.__ray_ready__.remote(): name for name, actor in actors.items()}
         start_up: dict[str, float] = {}

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from pyarrow import fs as pafs
 
 from ragassay.jobs.config.input import Columns
-from ragassay.jobs.display.quoted import MOST_OF_ID, quoted
+from ragassay.jobs.display.quoted import MAX_ID_CHARS, quote_value
 from ragassay.jobs.input import errors
 from ragassay.jobs.input.files import FAULT, LogFile, Logs, Reader, by_schema, unreadable_error
 from ragassay.jobs.input.formats import open_log
@@ -87,7 +87,7 @@ def _refuse_nulls(uri: str, nulls: int, name: str | None) -> None:
 def _refuse_twice(uri: str, seen: Counter[str | None] | Counter[str], name: str | None, *, more: bool = False) -> None:
     twice = {i: n for i, n in seen.items() if n > 1}
     if twice:
-        examples = ", ".join(f"{quoted(i, MOST_OF_ID)} ({n} times)" for i, n in list(twice.items())[:5])
+        examples = ", ".join(f"{quote_value(i, MAX_ID_CHARS)} ({n} times)" for i, n in list(twice.items())[:5])
         raise InputError(
             errors.REPEATED_IDS, uri=uri, least="at least " if more else "", ids=len(twice), column=name, examples=examples
         )

@@ -23,7 +23,7 @@ from rich.console import Console
 from ragassay.jobs.output import errors
 from ragassay.jobs.output.lease import CLAIM_SECONDS, Claim, ConditionalPut, LastPut, Lease, lease_of, store_age
 from ragassay.jobs.progress.task import waiting
-from ragassay.jobs.runtime.endings import behind, end_at_sigterm, full_error, is_full, sigterm_restored
+from ragassay.jobs.runtime.endings import walk_causes, handle_sigterm, make_disk_full_error, is_disk_full, restore_sigterm
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import OutputError, OutputInUse
 
@@ -81,10 +81,10 @@ def locked(
         try:
             yield note
         except Exception as error:
-            full = next((one for one in behind(error) if isinstance(one, OSError) and is_full(one)), None)
+            full = next((one for one in walk_causes(error) if isinstance(one, OSError) and is_disk_full(one)), None)
             if full is None:
                 raise
-            raise full_error(full, folder.uri) from error
+            raise make_disk_full_error(full, folder.uri) from error
 
 
 def _patiently(take: Callable[[], Held], poll: float, *, wait: float, console: Console) -> Held:
@@ -148,8 +148,8 @@ def _leased(folder: Folder, name: str, who: dict[str, Any], patiently: Patiently
         keeper = patiently(partial(_claimed, folder, name, who), POLL_STORE_SECONDS)
     except OSError as error:
         raise OutputError(errors.NOT_WRITABLE, output=folder.uri, reason=error) from error
-    with sigterm_restored():
-        end_at_sigterm()
+    with restore_sigterm():
+        handle_sigterm()
         keeper.start()
         try:
             yield keeper.note

@@ -28,7 +28,7 @@ from pyarrow import parquet as pq
 from ragassay.jobs.output import errors
 from ragassay.jobs.output.manifest import MANIFEST, read_manifest
 from ragassay.jobs.output.partitions import hive_path
-from ragassay.jobs.runtime.endings import is_full
+from ragassay.jobs.runtime.endings import is_disk_full
 from ragassay.jobs.storage.folder import READERS, Folder
 from ragassay.pipeline.errors import OutputRewritten
 from ragassay.schemas.manifest import Manifest
@@ -201,7 +201,7 @@ def read_snapshot(
         try:
             output.write(name, text)
         except OSError as error:
-            if is_full(error):
+            if is_disk_full(error):
                 raise
             say(f"{output.address_of(name)} was not written: {error}")
     return result

@@ -33,8 +33,8 @@ class Bar:
     done: int = 0
     total: int | None = None
     unit: str = ""
-    about: bool = False
-    worked: int | None = None
+    is_estimate: bool = False
+    done_here: int | None = None
     tokens: int | None = None
     tokens_per_second: float | None = None
     seconds_left: float | None = None
@@ -52,17 +52,17 @@ class Bar:
     @property
     def text(self) -> str:
         """Amounts, speed and remaining time in words."""
-        about = "about " if self.about else ""
+        about = "about " if self.is_estimate else ""
         total = f" of {about}{self.total:,}" if self.total is not None else ""
         parts = [f"{self.done:,}{total} {self.unit}"] if self.unit and (total or self.done) else []
         if self.tokens_per_second is not None:
             parts.append(f"{self.tokens_per_second:,.0f} tokens/s")
         if self.seconds_left is not None:
-            parts.append(f"{about}{duration(self.seconds_left)} left")
+            parts.append(f"{about}{format_duration(self.seconds_left)} left")
         return ", ".join(parts)
 
 
-class Speeds:
+class SpeedEstimator:
     """Estimator of speeds and remaining times, based on rich."""
 
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
@@ -76,7 +76,7 @@ class Speeds:
 
     def measure(self, bar: Bar) -> Bar:
         """Return the bar with its current speed and remaining time."""
-        speed = self._speed(bar.stage, bar.unit, bar.done if bar.worked is None else bar.worked)
+        speed = self._speed(bar.stage, bar.unit, bar.done if bar.done_here is None else bar.done_here)
         token_speed = None if bar.tokens is None else self._speed(bar.stage, "tokens computed", bar.tokens)
         seconds_left = None
         if bar.total is not None:
@@ -91,7 +91,7 @@ class Speeds:
         return self._progress.tasks[task_id].speed or None
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Format a time in seconds, minutes or hours."""
     if seconds < 120:
         return f"{seconds:.0f} s"

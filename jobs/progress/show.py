@@ -14,10 +14,10 @@ from threading import Event, Thread
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ragassay.jobs.progress.bar import Bar, Speeds, duration
-from ragassay.jobs.progress.waits import long_waits
+from ragassay.jobs.progress.bar import Bar, SpeedEstimator, format_duration
+from ragassay.jobs.progress.waits import find_long_waits
 
-LOOK_SECONDS = 1.0
+REFRESH_SECONDS = 1.0
 LINE_SECONDS = 15.0
 
 QUIET_SECONDS = 2.0
@@ -38,13 +38,13 @@ _format = [LogFormat.TEXT]
 _open_threads: list[Thread] = []
 
 
-def log_as(wanted: LogFormat) -> None:
+def set_log_format(wanted: LogFormat) -> None:
     """Set the format of progress for this process."""
     _format[0] = wanted
 
 
 @contextmanager
-def shown(get_bars: GetBars, console: Console) -> Iterator[None]:
+def show_progress(get_bars: GetBars, console: Console) -> Iterator[None]:
     """Show the progress of the block, and long waits.
 
     Args:
@@ -52,20 +52,20 @@ def shown(get_bars: GetBars, console: Console) -> Iterator[None]:
         console: Where to show them; a terminal gets live bars. JSON always goes to stderr.
     """
     as_json = _format[0] is LogFormat.JSON
-    ended, started, speeds = Event(), time.monotonic(), Speeds()
+    ended, started, speeds = Event(), time.monotonic(), SpeedEstimator()
 
     def measure() -> list[Bar]:
         return [speeds.measure(bar) for bar in get_bars()]
 
     def print_as_line(bars: Sequence[Bar]) -> None:
-        say_line(bars, time.monotonic() - started, console)
+        print_line(bars, time.monotonic() - started, console)
 
-    reporter = Teller(say_json if as_json else print_as_line, 0.0 if as_json else QUIET_SECONDS)
+    reporter = LineReporter(print_json if as_json else print_as_line, 0.0 if as_json else QUIET_SECONDS)
     if as_json:
         with suppress(Exception):  # the work must not fail because its progress cannot be shown
-            reporter.tell(measure())
+            reporter.report(measure())
     is_live = console.is_terminal and not console.is_dumb_terminal and not as_json
-    with_waits: GetBars = lambda: [*measure(), *long_waits()]  # noqa: E731
+    with_waits: GetBars = lambda: [*measure(), *find_long_waits()]  # noqa: E731
     target = partial(_show_live, with_waits, console, ended) if is_live else partial(_show_lines, with_waits, reporter, ended)
     thread = Thread(target=target, daemon=True, name="progress")
     thread.start()
@@ -78,17 +78,17 @@ def shown(get_bars: GetBars, console: Console) -> Iterator[None]:
         thread.join(timeout=10)
     if as_json:
         with suppress(Exception):  # as above
-            say_json(measure())
+            print_json(measure())
 
 
 @contextmanager
-def shown_waits() -> Iterator[None]:
+def show_waits() -> Iterator[None]:
     """Show the waits of the block on stderr, unless it is part of a block whose progress is shown."""
-    with nullcontext() if _open_threads else shown(list, Console(stderr=True)):
+    with nullcontext() if _open_threads else show_progress(list, Console(stderr=True)):
         yield
 
 
-class Teller:
+class LineReporter:
     """Reporter of bars: prints them when a phase changes, and every LINE_SECONDS."""
 
     def __init__(self, say: PrintBars, quiet: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -104,7 +104,7 @@ class Teller:
         self._printed_at: float | None = None
         self._phases: list[tuple[str, str]] = []
 
-    def tell(self, bars: Sequence[Bar]) -> None:
+    def report(self, bars: Sequence[Bar]) -> None:
         """Print the bars if they are due."""
         now = self._clock()
         phases = [(bar.stage, bar.phase) for bar in bars]
@@ -114,7 +114,7 @@ class Teller:
             self._print_bars(bars)
 
 
-def say_line(bars: Sequence[Bar], seconds: float, console: Console) -> None:
+def print_line(bars: Sequence[Bar], seconds: float, console: Console) -> None:
     """Print all bars in one line.
 
     Args:
@@ -123,16 +123,16 @@ def say_line(bars: Sequence[Bar], seconds: float, console: Console) -> None:
         console: Where to print.
     """
     line = "; ".join(", ".join(filter(None, [bar.title, bar.text])) for bar in bars)
-    console.print(f"{line} ({duration(seconds)})", markup=False, highlight=False)
+    console.print(f"{line} ({format_duration(seconds)})", markup=False, highlight=False)
 
 
-def say_json(bars: Sequence[Bar]) -> None:
+def print_json(bars: Sequence[Bar]) -> None:
     """Print one JSON object per bar, each on a line of stderr."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    print("".join(json_line(bar, now) + "\n" for bar in bars), end="", file=sys.stderr, flush=True)
+    print("".join(format_json(bar, now) + "\n" for bar in bars), end="", file=sys.stderr, flush=True)
 
 
-def json_line(bar: Bar, now: str) -> str:
+def format_json(bar: Bar, now: str) -> str:
     """Format a bar as JSON; an unknown value is null.
 
     Args:
@@ -147,27 +147,27 @@ def json_line(bar: Bar, now: str) -> str:
             "done": bar.done,
             "total": bar.total,
             "unit": bar.unit,
-            "is_estimate": bar.about,
+            "is_estimate": bar.is_estimate,
             "tokens_per_second": _rounded(bar.tokens_per_second),
             "seconds_left": _rounded(bar.seconds_left),
         }
     )
 
 
-def finished(stage: str, done: int, unit: str) -> None:
+def report_finished(stage: str, done: int, unit: str) -> None:
     """Print the last line of a JSON log: all work is done."""
     if _format[0] is LogFormat.JSON:
-        say_json([Bar("done", stage, done, done, unit, seconds_left=0.0)])
+        print_json([Bar("done", stage, done, done, unit, seconds_left=0.0)])
 
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 1)
 
 
-def _show_lines(get_bars: GetBars, reporter: Teller, ended: Event) -> None:
-    while not ended.wait(LOOK_SECONDS):
+def _show_lines(get_bars: GetBars, reporter: LineReporter, ended: Event) -> None:
+    while not ended.wait(REFRESH_SECONDS):
         with suppress(Exception):  # a file that is counted may move meanwhile; the next call finds it
-            reporter.tell(get_bars())
+            reporter.report(get_bars())
 
 
 def _show_live(get_bars: GetBars, console: Console, ended: Event) -> None:
@@ -182,12 +182,12 @@ def _show_live(get_bars: GetBars, console: Console, ended: Event) -> None:
     with Progress(*columns, console=console, transient=True, auto_refresh=False) as progress:
         while True:
             with suppress(Exception):  # as in `_show_lines`
-                draw(progress, get_bars())
-            if ended.wait(LOOK_SECONDS):
+                update_bars(progress, get_bars())
+            if ended.wait(REFRESH_SECONDS):
                 return
 
 
-def draw(progress: Progress, bars: Sequence[Bar]) -> None:
+def update_bars(progress: Progress, bars: Sequence[Bar]) -> None:
     """Update live bars: one rich task per bar, in order. Tasks without a bar, such as ended waits, are hidden."""
     for _ in bars[len(progress.tasks) :]:
         progress.add_task("", total=None, text="")

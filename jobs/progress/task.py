@@ -9,7 +9,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from ragassay.jobs.progress.bar import Bar
-from ragassay.jobs.progress.show import shown
+from ragassay.jobs.progress.show import show_progress
 
 _current_bar: ContextVar[Bar | None] = ContextVar("task", default=None)
 
@@ -46,7 +46,7 @@ def task(
 
     before = _current_bar.set(bar)
     try:
-        with shown(look, console):
+        with show_progress(look, console):
             yield
             bar.done = max(bar.done, bar.total or 0)
     finally:

@@ -13,7 +13,7 @@ _waits: dict[object, tuple[str, float]] = {}
 
 
 @contextmanager
-def waiting_for(what: str) -> Iterator[None]:
+def track_wait(what: str) -> Iterator[None]:
     """Track a wait while the block runs, so that progress shows it if it takes long.
 
     Args:
@@ -27,7 +27,7 @@ def waiting_for(what: str) -> Iterator[None]:
         _waits.pop(wait, None)
 
 
-def long_waits() -> list[Bar]:
+def find_long_waits() -> list[Bar]:
     """Return a bar for each long wait. Of several waits for the same thing, the longest counts."""
     now = time.monotonic()
     started: dict[str, float] = {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragassay.jobs.display.visible import visible
+from ragassay.jobs.display.visible import make_visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -191,5 +191,5 @@ def _svg(fig: object, name: str, title: str) -> str:
 
 
 def _label(value: str) -> str:
-    text = visible(value)
+    text = make_visible(value)
     return text if len(text) <= 40 else text[:39] + "…"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence, Set
 
 import numpy as np
 
-from ragassay.jobs.display.visible import visible
+from ragassay.jobs.display.visible import make_visible
 from ragassay.jobs.report.explained import Explanation
 from ragassay.pipeline.detectors.terms import content_words
 
@@ -80,8 +80,8 @@ def marked(
 def shortened(text: str) -> str:
     """`visible`, and cut after LONGEST characters with a word on how many are missing."""
     if len(text) <= LONGEST:
-        return visible(text)
-    return f"{visible(text[:LONGEST])} {left_out(len(text) - LONGEST)}"
+        return make_visible(text)
+    return f"{make_visible(text[:LONGEST])} {left_out(len(text) - LONGEST)}"
 
 
 def left_out(characters: int) -> str:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from ragassay.jobs.display.address import address_of
 from ragassay.jobs.display.text_table import TextTable
-from ragassay.jobs.display.visible import visible
+from ragassay.jobs.display.visible import make_visible
 from ragassay.jobs.evaluation.cascade import Cascade, shares_of
 from ragassay.jobs.evaluation.compare import Compared
 from ragassay.jobs.evaluation.evaluate import Evaluation
@@ -65,7 +65,7 @@ def render(
     run = next(run for run in reversed(manifest.runs) if run.threshold)
     return fill_page(
         HERE,
-        {"visible": visible, "shortened": shortened, "figure": _figure, "short": _short, "level": _level},
+        {"visible": make_visible, "shortened": shortened, "figure": _figure, "short": _short, "level": _level},
         output=address_of(output),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         run=run,
@@ -77,7 +77,7 @@ def render(
         first=FIRST,
         levels=list(zip([None, *LEVELS], [*LEVELS, None], strict=True)),
         filters=[
-            (name, sorted({visible(getattr(response, name)) for response in found.worst}))
+            (name, sorted({make_visible(getattr(response, name)) for response in found.worst}))
             for name in ("verdict", "label", "partition")
             if len({getattr(response, name) for response in found.worst}) > 1
         ],

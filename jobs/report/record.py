@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 
-from ragassay.jobs.display.text_table import TextTable, number
+from ragassay.jobs.display.text_table import TextTable, format_number
 from ragassay.schemas.manifest import SCORED, Manifest, Run
 
 LAST_RUNS = 20
@@ -22,8 +22,8 @@ def fit_table(run: Run) -> TextTable | None:
             member.value,
             f"{member.mu:.6g}",
             f"{member.sigma:.6g}",
-            number(fit.weights[name] if fit.weights else None, ".3g"),
-            number(member.suspicious_below, "g"),
+            format_number(fit.weights[name] if fit.weights else None, ".3g"),
+            format_number(member.suspicious_below, "g"),
             f"{member.count:,}",
             f"{member.low:.6g}",
         ]
@@ -60,7 +60,7 @@ def runs_table(manifest: Manifest) -> TextTable:
             f"{sum(run.seconds.values()):,.1f}",
             *(f"{run.rows.get(what, 0):,}" for what in ("in", "scored", "failed", "skipped")),
             f"{run.sentences:,}",
-            number(run.flagged, ","),
+            format_number(run.flagged, ","),
         ]
         for run in reversed(manifest.runs[-LAST_RUNS:])
     ]

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from ragassay.jobs.display.lines import print_lines
-from ragassay.jobs.display.text_table import TextTable, fitted, number, one_line, print_table, rich_table, shortened
+from ragassay.jobs.display.text_table import TextTable, fit_table, format_number, to_one_line, print_table, make_rich_table, shorten
 from ragassay.jobs.evaluation.agreement import Agreed, item_texts
 from ragassay.jobs.evaluation.cascade import CASCADE_METRICS, Cascade, shares_of
 from ragassay.jobs.evaluation.compare import Compared, MemberFlags, Suspicion
@@ -262,8 +262,8 @@ def print_drift(check: DriftCheck, console: Console) -> None:
         return
     rows = [
         [
-            *(shift.what, shift.member or "", number(shift.tonight, ".4g"), number(shift.history, ".4g")),
-            *(number(shift.distance, ".4g"), number(shift.limit, "g"), "drifted" if shift.drifted else ""),
+            *(shift.what, shift.member or "", format_number(shift.tonight, ".4g"), format_number(shift.history, ".4g")),
+            *(format_number(shift.distance, ".4g"), format_number(shift.limit, "g"), "drifted" if shift.drifted else ""),
         ]
         for shift in check.shifts
     ]
@@ -284,7 +284,7 @@ def compared_tables(found: Compared) -> list[TextTable]:
     """What each member flags; how often each two agree; the responses that any of them flags."""
     with_labels = any(member.right is not None for member in found.members)
     names = [member.name for member in found.members]
-    agree = [[a, *(number(found.agreement.get((a, b)), ".0%") for b in names[1:])] for a in names[:-1]]
+    agree = [[a, *(format_number(found.agreement.get((a, b)), ".0%") for b in names[1:])] for a in names[:-1]]
     suspicious = [row for row in found.rows if any(row.flags.values())]
     header = ["member", "flags below", "flagged", "nothing to go by"]
     return [
@@ -303,9 +303,9 @@ def compared_tables(found: Compared) -> list[TextTable]:
 
 
 def _member_row(member: MemberFlags, rows: int, with_labels: bool) -> list[str]:
-    row = [member.name, number(member.below, "g"), f"{member.flagged} of {rows}", str(member.unknown)]
+    row = [member.name, format_number(member.below, "g"), f"{member.flagged} of {rows}", str(member.unknown)]
     if with_labels:
-        row += [f"{member.right} of {member.labelled}", number(member.caught, ".0%")]
+        row += [f"{member.right} of {member.labelled}", format_number(member.caught, ".0%")]
     return row
 
 
@@ -353,8 +353,8 @@ def print_headline(found: Evaluation, console: Console) -> None:
     lines, table = headline(found, console.width)
     for line in lines:
         console.print(Text(line))
-    for part in fitted(table, console.width):
-        console.print(rich_table(part, rule=False))
+    for part in fit_table(table, console.width):
+        console.print(make_rich_table(part, rule=False))
 
 
 def headline(found: Evaluation, width: int) -> tuple[list[str], TextTable]:
@@ -365,7 +365,7 @@ def headline(found: Evaluation, width: int) -> tuple[list[str], TextTable]:
         width: Columns of the terminal.
     """
     lines = textwrap.wrap(_rests_on(found), width)
-    lines = [*lines[:1], *([shortened(" ".join(lines[1:]), width)] if lines[1:] else [])]
+    lines = [*lines[:1], *([shorten(" ".join(lines[1:]), width)] if lines[1:] else [])]
     levels = {"responses": _level(found, found.comparisons[-1])}
     if found.sentences is not None:
         levels["sentences"] = _level(found, found.sentences)
@@ -392,7 +392,7 @@ def _rests_on(found: Evaluation) -> str:
         (found.elsewhere, "rows left out by --where"),
     ]
     counts = "".join(f"; {number:,} {what}" for number, what in left_out if number)
-    return f"{shortened(one_line(found.label), LABEL)}: {labels}; --all prints the rest{counts}"
+    return f"{shorten(to_one_line(found.label), LABEL)}: {labels}; --all prints the rest{counts}"
 
 
 def _level(found: Evaluation, comparison: Comparison) -> _Level:
@@ -408,7 +408,7 @@ def _key(name: str) -> str | None:
 
 
 def _name(key: str, width: int) -> str:
-    return shortened(key.removesuffix(ALONE).removesuffix(", whole response"), width)
+    return shorten(key.removesuffix(ALONE).removesuffix(", whole response"), width)
 
 
 def _ahead(level: _Level, name: str) -> float:
@@ -507,7 +507,7 @@ def print_agreement(found: Sequence[Agreed], rows: Sequence[Mapping[str, Any]], 
     for pair in found:
         got = pair.found
         agree = f"{got.same:,} of {got.count:,}, {got.share:.1%} [{got.low:.1%} to {got.high:.1%}]" if got else ""
-        kappa = "undefined: one word only" if got and got.kappa is None else number(got.kappa if got else None)
+        kappa = "undefined: one word only" if got and got.kappa is None else format_number(got.kappa if got else None)
         pairs.append([pair.first, pair.second, pair.what, f"{pair.shared:,}", f"{pair.unsure:,}", agree, kappa])
     print_table(TextTable("", ["reviewer", "beside", "of", "both looked at", "unsure", "agree", "kappa"], pairs), console)
     if rows:

@@ -1,15 +1,15 @@
 """A run: a plan, then five steps.
 
-    plan = make_plan(job, logs, output, options)   what will be scored, finalised and escalated, with which resources, and why
-    score(plan)      scores the selected rows into `raw/`          -> Scored
-    fit(plan)        finds mu, sigma and the threshold             -> Fitted
-    decide(plan)     writes the verdicts into `scored/`            -> Decided
-    escalate(plan)   puts doubtful responses to a judge            -> Escalated
-    account(plan)    compares the latest partitions with history   -> Accounted
+    plan = make_plan(job, logs, output, options)   decides what is scored, finalized and escalated, with which resources, and why
+    score(plan)       scores the selected rows into `raw/`                        -> ScoreResult
+    fit(plan)         computes mu, sigma and the threshold                        -> FitResult
+    decide(plan)      writes the verdicts into `scored/`                          -> DecideResult
+    escalate(plan)    asks a judge about doubtful responses                       -> Escalated
+    account           adds each result to the manifest, and checks drift at the end -> Manifest, DriftCheck
 
-The plan and what the steps return are frozen. Each step also takes the manifest as the steps before left it, and changes none:
-`account.py` folds what a step returned into a new manifest, and `commands.py` writes it before the next step begins. What must
-be written before what, so that a run can be killed at any moment, is said there. A command does all steps, or some of them.
+The plan and the results are frozen. Each step also takes the manifest as the earlier steps left it, and does not change it.
+`account.py` folds the result of a step into a new manifest; `commands.py` writes that manifest before the next step begins, and
+defines the order of all writes, so that a run can be killed at any time. A command runs all steps or some of them.
 """
 
 from ragassay.jobs.run.commands import escalate_job, finalize_job, fit_job, run_job, score_job

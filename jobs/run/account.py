@@ -1,6 +1,6 @@
-"""The step `account`, and the folds: what each step returned, into the manifest and the record of the run.
+"""Account for a run: fold the result of each step into the manifest and the record of the run, and check drift.
 
-A fold is a function of the manifest so far and of the record of a step; it gives a new manifest, and reads and writes nothing.
+A fold takes the current manifest and the result of a step and returns a new manifest. It reads and writes nothing.
 """
 
 from collections import Counter
@@ -11,17 +11,17 @@ from typing import Any, TypeVar
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.run import errors as codes
-from ragassay.jobs.run.decide import Written
-from ragassay.jobs.run.fit import Fitted
+from ragassay.jobs.run.decide import DecideResult
+from ragassay.jobs.run.fit import FitResult
 from ragassay.jobs.run.plan import RunPlan
-from ragassay.jobs.run.score import Scored
-from ragassay.jobs.scoring.backfill import left_of
-from ragassay.jobs.scoring.register import waiting_partitions
+from ragassay.jobs.run.score import ScoreResult
+from ragassay.jobs.scoring.backfill import count_deferred
+from ragassay.jobs.scoring.register import find_waiting_partitions
 from ragassay.jobs.second_pass.escalate.run import Chosen, Escalated
 from ragassay.jobs.verdicts.drift import check_drift
-from ragassay.jobs.verdicts.error_share import worst_share
-from ragassay.jobs.verdicts.fit import fit_output
-from ragassay.jobs.verdicts.verdicts import count_rows
+from ragassay.jobs.verdicts.error_share import find_worst_error_share
+from ragassay.jobs.verdicts.fit import update_stats
+from ragassay.jobs.verdicts.verdicts import count_written_rows
 from ragassay.pipeline.errors import BalanceError
 from ragassay.schemas.columns import Status
 from ragassay.schemas.manifest import LEFT, PENDING, SCORED, DriftCheck, InputFile, Manifest, Run, Verdicts
@@ -30,44 +30,48 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What the steps of a run returned; None where one did not run.
+class StepResults:
+    """Results of the steps of a run; None for a step that did not run.
 
     Attributes:
-        scored: Of `score`.
-        fitted: Of `fit`; None also where every partition waits.
-        escalated: Of `escalate`.
+        scored: Result of `score`.
+        fitted: Result of `fit`; also None if every partition is incomplete.
+        escalated: Result of `escalate`.
     """
 
-    scored: Scored | None = None
-    fitted: Fitted | None = None
+    scored: ScoreResult | None = None
+    fitted: FitResult | None = None
     escalated: Escalated | None = None
 
 
-def account(plan: RunPlan, manifest: Manifest, outcome: Outcome) -> DriftCheck | None:
-    """Compare the partitions that got verdicts with the history before them; of a run that read logs.
+def check_run_drift(plan: RunPlan, manifest: Manifest, results: StepResults) -> DriftCheck | None:
+    """Compare the partitions that got verdicts with the history before them.
 
     Args:
         plan: The plan.
-        manifest: As the step before left it.
-        outcome: What the steps returned.
+        manifest: The manifest after the last step.
+        results: Results of the steps.
+
+    Returns:
+        The comparison; None if the run read no logs, or gave no verdicts.
     """
-    scored, fitted = outcome.scored, outcome.fitted
+    scored, fitted = results.scored, results.fitted
     if scored is None:
         return None
-    waiting = waiting_partitions(manifest, scored.begun, scored.deferred)
+    waiting = find_waiting_partitions(manifest, scored.begun_files, scored.deferred)
     latest = list(fitted.scores.chosen) if fitted is not None else []
-    if not latest and outcome.escalated is not None:  # a run that broke off behind its verdicts is compared now
-        # A partition that waits has no statistics to compare.
-        latest = [place for place in outcome.escalated.partitions if hive_path(place) not in waiting]
+    if not latest and results.escalated is not None:
+        # An earlier run was interrupted after it wrote these verdicts, before it checked drift. Incomplete partitions have no
+        # statistics.
+        latest = [path for path in results.escalated.partitions if hive_path(path) not in waiting]
     if not latest:
         return None
-    stats = fitted.scores.stats if fitted is not None else fit_output(plan.job.members.values, plan.output, waiting)
+    stats = fitted.scores.stats if fitted is not None else update_stats(plan.job.members.values, plan.output, waiting)
     return check_drift(plan.job.verdict, manifest, stats, latest)
 
 
 def begin_run(plan: RunPlan, run: Run) -> Manifest:
-    """The plan's manifest with the record of a run that begins, and with what is new of its input."""
+    """Add the record of a new run and the new entries of its input to the manifest of the plan."""
     manifest, registration = plan.manifest, plan.registration
     if registration is None:
         return replace(manifest, runs=[*manifest.runs, run])
@@ -76,7 +80,7 @@ def begin_run(plan: RunPlan, run: Run) -> Manifest:
         run,
         source=selection.logs.source,
         share=plan.options.backfill.share,
-        files_touched=registration.touched,
+        files_touched=registration.rewritten,
         files_skipped=registration.skipped,
     )
     manifest = manifest.with_unsealed(registration.unsealed)
@@ -84,157 +88,158 @@ def begin_run(plan: RunPlan, run: Run) -> Manifest:
     return replace(manifest, fingerprint=registration.fingerprint, files=files, runs=[*manifest.runs, run])
 
 
-def fold_score(manifest: Manifest, plan: RunPlan, scored: Scored) -> Manifest:
-    """Add what was scored: files that are whole now are scored, and their partitions have no verdicts until they are made.
+def fold_score(manifest: Manifest, plan: RunPlan, scored: ScoreResult) -> Manifest:
+    """Add the result of `score`: completely scored files are marked as scored, and their partitions have no verdicts.
 
     Raises:
         BalanceError: The rows of the run do not add up.
     """
     assert plan.selection is not None
     files = {n: replace(file, state=LEFT) if file.state == PENDING else file for n, file in manifest.files.items()}
-    for number, file in scored.whole.items():
-        rows_out = scored.counted.statuses.get(number, Counter()).total()
-        # Verdicts of a part of its rows are none of the rest.
+    for number, file in scored.whole_files.items():
+        rows_out = scored.counts.statuses.get(number, Counter()).total()
+        # Earlier verdicts, of a smaller sample, do not cover all rows of the file.
         files[number] = replace(files[number], state=SCORED, judged=False, sampled_out=(file.rows or 0) - rows_out)
-    ended = {files[number].partition for number in scored.whole}
-    statuses = scored.counted.all_statuses()
-    sampled_out = sum(files[number].sampled_out for number in scored.whole)
-    rows = _rows(plan, scored, statuses, sampled_out)
+    scored_partitions = {files[number].partition for number in scored.whole_files}
+    statuses = scored.counts.sum_statuses()
+    sampled_out = sum(files[number].sampled_out for number in scored.whole_files)
+    rows = _balance_rows(plan, scored, statuses, sampled_out)
     skips = {
         "sampled_out": sampled_out,
         "outside": sum(file.rows or 0 for file in plan.selection.outside),
         "left": sum(file.rows or 0 for file in scored.deferred),
     }
     share = plan.options.backfill.share
-    done_now = sum(scored.committed.values()) + statuses.total() - scored.resumed
+    scored_rows = sum(scored.committed_rows.values()) + statuses.total() - scored.resumed
     manifest = replace(
         manifest,
         files=files,
-        finalized=_without(manifest.finalized, ended),
-        escalated=_without(manifest.escalated, ended),
+        finalized=_without(manifest.finalized, scored_partitions),
+        escalated=_without(manifest.escalated, scored_partitions),
     )
-    return _with_run(
+    return _update_run(
         manifest,
         resumed=scored.resumed,
         statuses=dict(statuses),
-        usage=scored.counted.usage,
-        sentences=scored.counted.sentences.total(),
-        errors=worst_share(statuses),
-        dtypes=_dtypes(plan.job),
+        usage=scored.counts.usage,
+        sentences=scored.counts.sentences.total(),
+        errors=find_worst_error_share(statuses),
+        dtypes=_find_dtypes(plan.job),
         rows=rows,
-        left=left_of(scored.deferred, scored.committed, share, done_now),
-        skips={why: count for why, count in skips.items() if count},
+        left=count_deferred(scored.deferred, scored.committed_rows, share, scored_rows),
+        skips={reason: count for reason, count in skips.items() if count},
         seconds={**manifest.runs[-1].seconds, "score": scored.seconds},
     )
 
 
-def fold_fit(manifest: Manifest, fitted: Fitted) -> Manifest:
-    """Add how scores become verdicts; the partitions that get them have none until they are written."""
+def fold_fit(manifest: Manifest, fitted: FitResult) -> Manifest:
+    """Add the result of `fit`. The partitions that get verdicts have none until they are written."""
     seconds = {**manifest.runs[-1].seconds, "fit": fitted.seconds}
     manifest = replace(manifest, finalized=_without(manifest.finalized, set(map(hive_path, fitted.scores.chosen))))
-    return _with_run(
-        manifest, fit=fitted.decided.fit, origins=fitted.decided.origins, threshold=fitted.threshold, seconds=seconds
+    return _update_run(
+        manifest, fit=fitted.resolved.fit, origins=fitted.resolved.origins, threshold=fitted.threshold, seconds=seconds
     )
 
 
-def fold_verdicts(manifest: Manifest, scored: Scored | None, fitted: Fitted, written: Written) -> Manifest:
-    """Add the verdicts that were written.
+def fold_verdicts(manifest: Manifest, scored: ScoreResult | None, fitted: FitResult, written: DecideResult) -> Manifest:
+    """Add the result of `decide`.
 
     Args:
-        manifest: As the fit left it.
-        scored: What this run has scored, whose rows it reports; None reports the rows of all that was written.
-        fitted: How scores became verdicts.
-        written: The verdicts.
+        manifest: The manifest after the fit.
+        scored: Result of `score`, whose rows the run reports; None reports all written rows.
+        fitted: Result of `fit`.
+        written: Result of `decide`.
     """
     run = manifest.runs[-1]
-    counted = count_rows(manifest.files, written.partitions.values(), scored.whole if scored is not None else None)
-    statuses, sentences, skipped = counted.statuses, counted.sentences, 0
-    if scored is not None:  # files whose partitions wait have no verdicts, and are scored all the same
-        without = {number for number in scored.whole if manifest.files[number].partition in fitted.waiting}
-        statuses = statuses + scored.counted.all_statuses(without)
-        sentences += sum(scored.counted.sentences[number] for number in without)
+    reported_files = scored.whole_files if scored is not None else None
+    counts = count_written_rows(manifest.files, written.partitions.values(), reported_files)
+    statuses, sentences, skipped = counts.statuses, counts.sentences, 0
+    if scored is not None:  # scored files in incomplete partitions have no verdicts, but count as scored
+        without_verdicts = {number for number in scored.whole_files if manifest.files[number].partition in fitted.waiting}
+        statuses = statuses + scored.counts.sum_statuses(without_verdicts)
+        sentences += sum(scored.counts.sentences[number] for number in without_verdicts)
         skipped = run.rows["skipped"]
     ok, total = statuses[Status.OK.value], statuses.total()
-    judged = {number: replace(manifest.files[number], judged=True) for number in counted.files & manifest.files.keys()}
-    places = {hive_path(place): part for place, part in written.partitions.items()}
+    finalized_files = {number: replace(manifest.files[number], judged=True) for number in counts.files & manifest.files.keys()}
+    partitions = {hive_path(path): part for path, part in written.partitions.items()}
     manifest = replace(
         manifest,
-        files={**manifest.files, **judged},
+        files={**manifest.files, **finalized_files},
         finalized={
             **manifest.finalized,
-            **{place: _verdicts(run.run_id, part.statuses, part.flagged) for place, part in places.items()},
+            **{name: _make_verdicts(run.run_id, part.statuses, part.flagged) for name, part in partitions.items()},
         },
-        verdict_files={**manifest.verdict_files, **dict.fromkeys(places, run.run_id)},
+        verdict_files={**manifest.verdict_files, **dict.fromkeys(partitions, run.run_id)},
     )
-    return _with_run(
+    return _update_run(
         manifest,
-        partitions=sorted(places),
+        partitions=sorted(partitions),
         statuses=dict(statuses),
         sentences=sentences,
-        flagged=counted.flagged,
+        flagged=counts.flagged,
         rows={"in": total + skipped, "scored": ok, "failed": total - ok, "skipped": skipped},
-        errors=counted.errors or run.errors,
+        errors=counts.errors or run.errors,
         seconds={**run.seconds, "finalize": written.seconds},
     )
 
 
 def fold_judge(manifest: Manifest, chosen: Chosen) -> Manifest:
-    """Name the judge, before it is asked: `escalated/` is to hold its answers."""
+    """Add the judge, before it is asked and its answers are written to `escalated/`."""
     return replace(manifest, judge=chosen.judge)
 
 
-def fold_escalation(manifest: Manifest, scored: Scored | None, escalated: Escalated) -> Manifest:
-    """Add what the judge decided; the run's own count of flagged responses, where it has one, is that of the verdicts in force.
+def fold_escalation(manifest: Manifest, scored: ScoreResult | None, escalated: Escalated) -> Manifest:
+    """Add the result of `escalate`. If the run counts flagged responses, the count follows the judge's decisions.
 
     Args:
-        manifest: As the step before left it.
-        scored: What this run has scored, whose rows it reports; None for a command of its own.
-        escalated: What the judge decided.
+        manifest: The manifest after the earlier steps.
+        scored: Result of `score`, whose rows the run reports; None for the command `escalate`.
+        escalated: Result of `escalate`.
     """
     run = manifest.runs[-1]
-    finalized = {place: replace(manifest.finalized[place], flagged=count) for place, count in escalated.flagged.items()}
-    done = dict.fromkeys(map(hive_path, escalated.partitions), run.run_id)
+    finalized = {name: replace(manifest.finalized[name], flagged=count) for name, count in escalated.flagged.items()}
+    escalated_partitions = dict.fromkeys(map(hive_path, escalated.partitions), run.run_id)
     changes: dict[str, Any] = {}
     if scored is None:
         rows = manifest.scored_rows().total()
         changes["rows"] = {"in": rows, "scored": 0, "failed": 0, "skipped": rows}
     if run.flagged is not None:
-        rise = sum(more for number, more in escalated.rise.items() if scored is None or number in scored.whole)
+        rise = sum(change for number, change in escalated.rise.items() if scored is None or number in scored.whole_files)
         changes["flagged"] = run.flagged + rise
     manifest = replace(
         manifest,
         finalized={**manifest.finalized, **finalized},
         verdict_files={**manifest.verdict_files, **dict.fromkeys(escalated.flagged, escalated.verdicts_id)},
-        escalated={**manifest.escalated, **done},
+        escalated={**manifest.escalated, **escalated_partitions},
     )
     seconds = {**run.seconds, "escalate": escalated.record.seconds}
-    return _with_run(manifest, escalation=escalated.record, seconds=seconds, **changes)
+    return _update_run(manifest, escalation=escalated.record, seconds=seconds, **changes)
 
 
 def end_run(manifest: Manifest, drift: DriftCheck | None, finished: str) -> Manifest:
-    """End the record of the run.
+    """Complete the record of the run.
 
     Args:
-        manifest: As the last step left it.
-        drift: Of `account`.
-        finished: Time, UTC, ISO 8601.
+        manifest: The manifest after the last step.
+        drift: Result of `check_run_drift`.
+        finished: Time: UTC, ISO 8601.
     """
     errors = manifest.runs[-1].errors
-    if not errors:  # it wrote no row: what was wrong with those before is wrong still
-        errors = next((before.errors for before in reversed(manifest.runs) if before.errors), {})
-    return _with_run(manifest, drift=drift, errors=errors, finished=finished)
+    if not errors:  # the run wrote no row: the errors of the last run that did still apply
+        errors = next((run.errors for run in reversed(manifest.runs) if run.errors), {})
+    return _update_run(manifest, drift=drift, errors=errors, finished=finished)
 
 
-def open_files(files: Mapping[int, InputFile]) -> list[int]:
-    """Numbers of the files that are not scored, of which the checkpoint alone may know rows."""
+def find_open_files(files: Mapping[int, InputFile]) -> list[int]:
+    """Find the numbers of the files that are not completely scored: the checkpoint may contain rows of them."""
     return [number for number, file in files.items() if file.state in (PENDING, LEFT)]
 
 
-def _rows(plan: RunPlan, scored: Scored, statuses: Counter[str], sampled_out: int) -> dict[str, int]:
-    """The rows of the input: in = scored + failed + skipped."""
+def _balance_rows(plan: RunPlan, scored: ScoreResult, statuses: Counter[str], sampled_out: int) -> dict[str, int]:
+    """Count the rows of the input, and check that in = scored + failed + skipped."""
     assert plan.selection is not None
     rows_in = sum(file.rows or 0 for file in plan.selection.logs.files)
-    skipped = rows_in - sum(file.rows or 0 for file in scored.whole.values()) + sampled_out
+    skipped = rows_in - sum(file.rows or 0 for file in scored.whole_files.values()) + sampled_out
     ok = statuses[Status.OK.value]
     rows = {"in": rows_in, "scored": ok, "failed": statuses.total() - ok, "skipped": skipped}
     if rows["in"] != rows["scored"] + rows["failed"] + rows["skipped"]:
@@ -242,20 +247,20 @@ def _rows(plan: RunPlan, scored: Scored, statuses: Counter[str], sampled_out: in
     return rows
 
 
-def _dtypes(job: Job) -> dict[str, str]:
+def _find_dtypes(job: Job) -> dict[str, str]:
     members = job.members
     engines = {slm.name: slm.engine for slm in members.slms} | {model.name: model.engine for model in members.reading_models}
     return {name: engine.computes_in for name, engine in engines.items()}
 
 
-def _verdicts(run_id: str, statuses: Mapping[int, Counter[str]], flagged: Counter[int]) -> Verdicts:
-    return Verdicts(run_id, sum(found[Status.OK.value] for found in statuses.values()), flagged.total())
+def _make_verdicts(run_id: str, statuses: Mapping[int, Counter[str]], flagged: Counter[int]) -> Verdicts:
+    return Verdicts(run_id, sum(counts[Status.OK.value] for counts in statuses.values()), flagged.total())
 
 
-def _without(known: Mapping[str, Value], places: Collection[str]) -> dict[str, Value]:
-    return {place: value for place, value in known.items() if place not in places}
+def _without(values: Mapping[str, Value], names: Collection[str]) -> dict[str, Value]:
+    return {name: value for name, value in values.items() if name not in names}
 
 
-def _with_run(manifest: Manifest, **changes: Any) -> Manifest:
-    """The manifest with changes to the record of its last run."""
+def _update_run(manifest: Manifest, **changes: Any) -> Manifest:
+    """Change the record of the last run."""
     return replace(manifest, runs=[*manifest.runs[:-1], replace(manifest.runs[-1], **changes)])

@@ -1,16 +1,16 @@
-"""The commands that make a run, on one output folder, under its lock: the order of the steps, and of what they write.
+"""The commands that make a run in one output folder, under its lock, and the order of their steps and writes.
 
-A run may be killed at any moment; the same command then resumes. For that, what is written comes in this order:
+A run may be killed at any time; the same command then resumes it. This needs the following order of writes:
 
-1. What a killed run had under way in `raw/` is deleted before anything reads `raw/`: a file of it may be cut off.
-2. Files of which more rows are to be scored are committed again in the checkpoint before the manifest calls them pending.
-3. The manifest holds every file as pending before a row of it is scored.
-4. The manifest calls a file scored only when all of its rows are counted in `raw/`, and then none of its partition finalised.
-5. The checkpoint of scored files is dropped after that: had it gone first, a crash between would score everything again. What
-   it holds of files that are not whole is known to it alone, and stays.
-6. Partitions are no longer called finalised before their verdicts are written anew, so that none is half old and half new.
-7. The manifest names the judge before it is asked, so that nobody mixes its answers with those of another. Its checkpoint is
-   dropped when the manifest knows what it decided.
+1. Uncommitted files of a killed run are deleted from `raw/` before anything reads `raw/`: they may be truncated.
+2. Scored files of which more rows will be scored are committed again in the checkpoint before the manifest marks them as pending.
+3. The manifest contains every file as pending before a row of the file is scored.
+4. The manifest marks a file as scored only when all its rows are counted in `raw/`. Its partition then counts as not finalized.
+5. After that, the checkpoint of scored files is deleted. In the reverse order, a crash in between would score everything again.
+   The checkpoint of files that are not completely scored stays: nothing else knows their rows.
+6. A partition counts as not finalized before its verdicts are written again, so that it never has both old and new verdicts.
+7. The manifest names the judge before the judge is asked, so that the answers of two judges are never mixed. The judge's
+   checkpoint is deleted when the manifest contains its decisions.
 8. Sealed files leave the manifest with the last write of a run.
 """
 
@@ -32,12 +32,12 @@ from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import MANIFEST, existing_output, read_manifest, write_manifest
 from ragassay.jobs.output.sealed import seal
 from ragassay.jobs.output.sidecar import escalations
-from ragassay.jobs.progress.show import finished
+from ragassay.jobs.progress.show import report_finished
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.run import errors
 from ragassay.jobs.run.account import (
-    Outcome,
-    account,
+    StepResults,
+    check_run_drift,
     begin_run,
     end_run,
     fold_escalation,
@@ -45,19 +45,19 @@ from ragassay.jobs.run.account import (
     fold_judge,
     fold_score,
     fold_verdicts,
-    open_files,
+    find_open_files,
 )
 from ragassay.jobs.run.decide import decide
 from ragassay.jobs.run.escalate import choose, escalate
-from ragassay.jobs.run.fit import Fitted, fit
+from ragassay.jobs.run.fit import FitResult, fit
 from ragassay.jobs.run.plan import Command, RunOptions, RunPlan, make_plan
-from ragassay.jobs.run.score import Scored, score
+from ragassay.jobs.run.score import ScoreResult, score
 from ragassay.jobs.runtime.ray_session import ray_session
-from ragassay.jobs.runtime.resources import CHEAP
-from ragassay.jobs.scoring.checkpoint import CHECKPOINT, begun_files, drop_finished, reopen_files
-from ragassay.jobs.scoring.register import check_input, check_selection, refuse_unfinished, waiting_partitions
+from ragassay.jobs.runtime.resources import MODEL_FREE_RESOURCES
+from ragassay.jobs.scoring.checkpoint import CHECKPOINT, find_begun_files, drop_finished_files, reopen_files
+from ragassay.jobs.scoring.register import check_input, check_selection, refuse_unfinished_run, find_waiting_partitions
 from ragassay.jobs.storage.folder import Folder, open_folder
-from ragassay.jobs.verdicts.fit import fit_output, fits_of
+from ragassay.jobs.verdicts.fit import update_stats, fit_members
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.manifest import DriftCheck, Manifest, Run
@@ -66,39 +66,39 @@ _LOG = getLogger(__name__)
 
 
 def run_job(job: Job, input_uri: str, output_uri: str, console: Console, options: RunOptions | None = None) -> Run:
-    """Score what is new, fit, finalise what has no verdicts yet, and escalate what was not yet, if the job says so.
+    """Score new rows, fit, finalize the partitions without verdicts, and escalate if the job has a judge.
 
     Args:
         job: The job.
         input_uri: Parquet file, folder, glob or URI.
         output_uri: Output folder or URI.
-        console: Where progress goes.
-        options: What of the input, and when to end.
+        console: Where to show progress.
+        options: Part of the input to score, and when to end.
 
     Returns:
-        The run's record, as the manifest has it.
+        The record of the run in the manifest.
 
     Raises:
-        RagassayError: See `pipeline.errors`; nothing is lost, the same command goes on where it stopped.
+        RagassayError: See `pipeline.errors`. Nothing is lost; the same command resumes.
     """
     return _run(job, input_uri, open_folder(output_uri), console, replace(options or RunOptions(), command=Command.RUN))
 
 
 def score_job(job: Job, input_uri: str, output_uri: str, console: Console, options: RunOptions | None = None) -> Run:
-    """Score what is new, and no more. See `run_job`."""
+    """Score new rows only. See `run_job`."""
     return _run(job, input_uri, open_folder(output_uri), console, replace(options or RunOptions(), command=Command.SCORE))
 
 
 def finalize_job(job: Job, output_uri: str, console: Console) -> Run:
-    """Give every row of an output folder a verdict under this job's settings; no model is needed. See `run_job`."""
+    """Give every row of an output folder a verdict with the settings of this job. Needs no model. See `run_job`."""
     return _run(job, None, existing_output(output_uri), console, RunOptions(command=Command.FINALIZE))
 
 
 def escalate_job(job: Job, output_uri: str, console: Console) -> Run:
-    """Put the doubtful responses of an output folder to the judge of the job's cascade. See `run_job`.
+    """Ask the judge of the job about the doubtful responses of an output folder. See `run_job`.
 
     Raises:
-        ConfigError: The job has none.
+        ConfigError: The job has no judge.
     """
     if job.escalation.judge is None:
         raise ConfigError(errors.NO_JUDGE)
@@ -106,74 +106,74 @@ def escalate_job(job: Job, output_uri: str, console: Console) -> Run:
 
 
 def fit_job(job: Job, output_uri: str, console: Console) -> dict[str, Fit]:
-    """Bring `stats/` up to date and give mu and sigma of every member. See `run_job`."""
+    """Update `stats/` and return mu and sigma of every member. See `run_job`."""
     output = existing_output(output_uri)
-    with locked(output, "fit", job.runtime.wait_seconds, console), _ray(job, CHEAP, console):
+    with locked(output, "fit", job.runtime.wait_seconds, console), _ray(job, MODEL_FREE_RESOURCES, console):
         manifest = read_manifest(output)
-        refuse_unfinished(output, manifest, ())
+        refuse_unfinished_run(output, manifest, ())
         with task(console, "deciding", "moments", unit="partitions"):
-            stats = fit_output(job.members.values, output, waiting_partitions(manifest, begun_files(output)))
-        return fits_of(job.verdict.normalize, job.members.values, stats, list(stats), job.verdict.history.partitions)
+            stats = update_stats(job.members.values, output, find_waiting_partitions(manifest, find_begun_files(output)))
+        return fit_members(job.verdict.normalize, job.members.values, stats, list(stats), job.verdict.history.partitions)
 
 
 def _run(job: Job, input_uri: str | None, output: Folder, console: Console, options: RunOptions) -> Run:
-    """Plan under the lock, do the steps, and end the run."""
+    """Plan the run under the lock, run its steps and complete its record."""
     job = with_dtypes(job)
-    before = output.read(MANIFEST)
+    manifest_before = output.read(MANIFEST)
     logs: Logs | None = None
     traces: dict[str, int] = {}
     if input_uri is not None:
         logs, traces = _read_input(job, input_uri, output, console)
-    run, command = _new_run(traces), options.command.value
+    run, command = _make_run(traces), options.command.value
     with (
         locked(output, command, job.runtime.wait_seconds, console) as note,
         run_events(job.integrations.openlineage, command, logs, output, run, console) as end_events,
     ):
         if note:
             console.print(note, markup=False)
-        if input_uri is not None and output.read(MANIFEST) != before:  # another run has ended while this one waited
+        if input_uri is not None and output.read(MANIFEST) != manifest_before:  # another run ended during the wait
             logs, _ = _read_input(job, input_uri, output, console, staged=True)
-        plan = _plan(job, logs, output, console, options)
+        plan = _make_checked_plan(job, logs, output, console, options)
         with ExitStack() as ray:
             if plan.needs_ray:
                 ray.enter_context(_ray(job, (plan.cpus, plan.gpus), console))
-            manifest, drift = _do_steps(plan, run, console)
+            manifest, drift = _run_steps(plan, run, console)
         manifest = end_run(manifest, drift, datetime.now(UTC).isoformat(timespec="seconds"))
         run = _save(output, seal(output, manifest, run.run_id)).runs[-1]
         end_events(run)
-        finished("run", run.sentences, "sentences")
+        report_finished("run", run.sentences, "sentences")
         return run
 
 
 def _read_input(job: Job, uri: str, output: Folder, console: Console, *, staged: bool = False) -> tuple[Logs, dict[str, int]]:
-    """Find and check what is to be scored.
+    """Find and check the input.
 
     Args:
         job: The job.
         uri: The input.
         output: The output folder.
-        console: Where progress goes.
-        staged: Whether traces have been staged.
+        console: Where to show progress.
+        staged: Whether traces are already staged.
 
     Returns:
-        The logs, and what was counted of traces that were staged.
+        The logs, and the counts of the traces that were staged.
     """
     with task(console, "checking", "logs", unit="files"):
         logs, traces = logs_of(job.input, uri, output, wait=job.runtime.wait_seconds, console=console, staged=staged)
         check_input(job, logs)
-        if job.input.preset is None:  # else they are below OUTPUT, and what they were made of is apart
+        if job.input.preset is None:  # staged traces are inside OUTPUT, their source is not
             refuse_overlap(logs, output)
     return logs, traces
 
 
-def _new_run(traces: dict[str, int]) -> Run:
+def _make_run(traces: dict[str, int]) -> Run:
     now = datetime.now(UTC)
     run_id = f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
     return Run(run_id=run_id, started=now.isoformat(timespec="seconds"), traces=traces)
 
 
-def _plan(job: Job, logs: Logs | None, output: Folder, console: Console, options: RunOptions) -> RunPlan:
-    """Make the plan, and check what takes longer than that."""
+def _make_checked_plan(job: Job, logs: Logs | None, output: Folder, console: Console, options: RunOptions) -> RunPlan:
+    """Make the plan, and run the slower checks of its selection."""
     if logs is None:
         return make_plan(job, None, output, options)
     clear_pending(output, CHECKPOINT, "raw")
@@ -188,15 +188,15 @@ def _plan(job: Job, logs: Logs | None, output: Folder, console: Console, options
 
 @contextmanager
 def _ray(job: Job, needed: tuple[float, float], console: Console) -> Iterator[None]:
-    """Ray with so many logical CPUs and GPUs; its start is shown."""
+    """Run the block with Ray and these logical CPUs and GPUs. Show its start."""
     with ExitStack() as stack:
         with task(console, "loading", "Ray"):
             stack.enter_context(ray_session(job.runtime, *needed))
         yield
 
 
-def _do_steps(plan: RunPlan, run: Run, console: Console) -> tuple[Manifest, DriftCheck | None]:
-    """Do the steps of a plan, and write the manifest at the end of each."""
+def _run_steps(plan: RunPlan, run: Run, console: Console) -> tuple[Manifest, DriftCheck | None]:
+    """Run the steps of a plan. Write the manifest after each step."""
     output, manifest = plan.output, begin_run(plan, run)
     scored = fitted = escalated = None
     if plan.registration is not None:
@@ -204,28 +204,28 @@ def _do_steps(plan: RunPlan, run: Run, console: Console) -> tuple[Manifest, Drif
         _save(output, manifest)
         scored = score(plan, console)
         manifest = _save(output, fold_score(manifest, plan, scored))
-        drop_finished(output, open_files(manifest.files))
-    if plan.finalize.runs:
-        manifest, fitted = _give_verdicts(plan, manifest, scored, console)
-    if plan.escalate.runs:
+        drop_finished_files(output, find_open_files(manifest.files))
+    if plan.finalize.is_needed:
+        manifest, fitted = _fit_and_decide(plan, manifest, scored, console)
+    if plan.escalate.is_needed:
         chosen = choose(plan, manifest)
         if chosen.wanted:
             manifest = _save(output, fold_judge(manifest, chosen))
         escalated = escalate(plan, manifest, chosen, console)
         manifest = _save(output, fold_escalation(manifest, scored, escalated))
         escalations(output).drop_checkpoint()
-    return manifest, account(plan, manifest, Outcome(scored, fitted, escalated))
+    return manifest, check_run_drift(plan, manifest, StepResults(scored, fitted, escalated))
 
 
-def _give_verdicts(
-    plan: RunPlan, manifest: Manifest, scored: Scored | None, console: Console
-) -> tuple[Manifest, Fitted | None]:
+def _fit_and_decide(
+    plan: RunPlan, manifest: Manifest, scored: ScoreResult | None, console: Console
+) -> tuple[Manifest, FitResult | None]:
     fitted = fit(plan, manifest, scored, console)
     if fitted is None:
         return manifest, None
     manifest = _save(plan.output, fold_fit(manifest, fitted))
     manifest = fold_verdicts(manifest, scored, fitted, decide(plan, manifest, fitted, console))
-    if plan.escalate.runs:  # else the run ends at once, and writes it with the comparison that belongs to it
+    if plan.escalate.is_needed:  # otherwise the run ends now and writes the manifest with the drift check
         _save(plan.output, manifest)
     return manifest, fitted
 

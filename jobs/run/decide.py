@@ -1,4 +1,4 @@
-"""The step `decide`: verdicts into `scored/`."""
+"""The step `decide`: write the verdicts into `scored/`."""
 
 import time
 from collections.abc import Mapping
@@ -7,39 +7,39 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from ragassay.jobs.progress.task import task
-from ragassay.jobs.run.fit import Fitted
+from ragassay.jobs.run.fit import FitResult
 from ragassay.jobs.run.plan import RunPlan
-from ragassay.jobs.verdicts.finalize import Finalized
+from ragassay.jobs.verdicts.finalize import FinalizedPartition
 from ragassay.jobs.verdicts.verdicts import write_verdicts
 from ragassay.schemas.manifest import Manifest
 
 
 @dataclass(frozen=True)
-class Written:
-    """The verdicts that were written.
+class DecideResult:
+    """Result of `decide`.
 
     Attributes:
-        partitions: Partition, as it stands on disk -> how its rows ended.
+        partitions: Path of a partition on disk -> counts of its rows.
         seconds: Wall time.
     """
 
-    partitions: Mapping[str, Finalized]
+    partitions: Mapping[str, FinalizedPartition]
     seconds: float
 
 
-def decide(plan: RunPlan, manifest: Manifest, fitted: Fitted, console: Console) -> Written:
+def decide(plan: RunPlan, manifest: Manifest, fitted: FitResult, console: Console) -> DecideResult:
     """Write the partitions that get verdicts, each whole or not at all.
 
     Args:
         plan: The plan.
-        manifest: As the step before left it: it calls none of these partitions finalised.
-        fitted: How scores become verdicts, and of which partitions.
-        console: Where progress goes.
+        manifest: The manifest after the fit, in which these partitions are not finalized.
+        fitted: Result of `fit`.
+        console: Where to show progress.
 
     Raises:
         BalanceError: Rows would be lost.
     """
     started = time.perf_counter()
     with task(console, "deciding", "verdicts", unit="partitions"):
-        done = write_verdicts(plan.output, manifest, fitted.scores, fitted.settings)
-    return Written(done, round(time.perf_counter() - started, 3))
+        partitions = write_verdicts(plan.output, manifest, fitted.scores, fitted.settings)
+    return DecideResult(partitions, round(time.perf_counter() - started, 3))

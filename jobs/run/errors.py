@@ -1,4 +1,4 @@
-"""What errors of this folder say."""
+"""Error messages of this folder."""
 
 from ragassay.pipeline.errors import Message
 
@@ -6,10 +6,10 @@ RUN_UNBALANCED = Message("rows.run-unbalanced", "the rows of this run do not add
 NO_JUDGE = Message(
     "config.no-judge",
     "the job file names no judge: add to it, for example,\nescalation:\n  judge: {{name: judge, model: "
-    "Qwen/Qwen2.5-7B-Instruct, replicas: {{num_gpus: 1}}}}\n  share: 0.2\nand name it with --config; `judge` is an SLM as "
-    "those of `members.slms`, a served one too",
+    "Qwen/Qwen2.5-7B-Instruct, replicas: {{num_gpus: 1}}}}\n  share: 0.2\nand name the file with --config. `judge` is an "
+    "SLM with the settings of `members.slms`; it may be a served one",
 )
 NO_WHOLE_PARTITION = Message(
     "output.no-whole-partition",
-    "output {output}: no partition is complete yet; run the `ragassay run` that was begun again: it resumes",
+    "output {output}: no partition is complete. Run the same `ragassay run` again: it resumes",
 )

@@ -1,4 +1,4 @@
-"""The step `escalate`: doubtful responses to a judge, and its verdicts into `scored/`."""
+"""The step `escalate`: ask a judge about doubtful responses, and write its verdicts into `scored/`."""
 
 import time
 from dataclasses import replace
@@ -11,23 +11,24 @@ from ragassay.schemas.manifest import Manifest
 
 
 def choose(plan: RunPlan, manifest: Manifest) -> Chosen:
-    """Choose the responses that the judge is to decide; a command of its own chooses anew where `when` or `share` changed."""
+    """Choose the responses for the judge. The command `escalate` chooses again if `when` or `share` has changed."""
     return choose_responses(plan.job, plan.output, manifest, anew=not plan.options.command.reads_input)
 
 
 def escalate(plan: RunPlan, manifest: Manifest, chosen: Chosen, console: Console) -> Escalated:
-    """Put responses to the judge, and let it decide those that it could.
+    """Ask the judge about the chosen responses and apply its decisions.
 
     Args:
         plan: The plan.
-        manifest: As the step before left it; it names the judge.
-        chosen: The responses.
-        console: Where progress goes.
+        manifest: The manifest after the earlier steps; it names the judge.
+        chosen: The chosen responses.
+        console: Where to show progress.
 
     Raises:
-        RagassayError: See `pipeline.errors`; no answer that is committed is lost, the same command goes on where it stopped.
+        RagassayError: See `pipeline.errors`. No committed answer is lost; the same command resumes.
     """
     if chosen.wanted:
         ask_judge(plan.job, plan.output, manifest.runs[-1].run_id, chosen.wanted, console)
-    done = apply_decisions(plan.job, plan.output, manifest, chosen, console)
-    return replace(done, record=replace(done.record, seconds=round(time.perf_counter() - chosen.started, 3)))
+    escalated = apply_decisions(plan.job, plan.output, manifest, chosen, console)
+    seconds = round(time.perf_counter() - chosen.started, 3)
+    return replace(escalated, record=replace(escalated.record, seconds=seconds))

@@ -1,4 +1,4 @@
-"""The step `fit`: mu and sigma of every member, and the threshold, from the scores that are whole."""
+"""The step `fit`: compute mu and sigma of every member and the threshold from the complete partitions."""
 
 import time
 from dataclasses import dataclass, replace
@@ -9,81 +9,81 @@ from ragassay.jobs.output.scored_dataset import open_raw
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.run import errors
 from ragassay.jobs.run.plan import RunPlan
-from ragassay.jobs.run.score import Scored
-from ragassay.jobs.scoring.checkpoint import begun_files
-from ragassay.jobs.scoring.register import refuse_unfinished, waiting_partitions
-from ragassay.jobs.verdicts.fit import fit_output
-from ragassay.jobs.verdicts.languages import languages_of, refuse_more_languages
-from ragassay.jobs.verdicts.parts import calibration_of
-from ragassay.jobs.verdicts.verdicts import Decided, Scores, decide, quantile, without_verdict
+from ragassay.jobs.run.score import ScoreResult
+from ragassay.jobs.scoring.checkpoint import find_begun_files
+from ragassay.jobs.scoring.register import refuse_unfinished_run, find_waiting_partitions
+from ragassay.jobs.verdicts.fit import update_stats
+from ragassay.jobs.verdicts.languages import choose_languages, refuse_unscored_languages
+from ragassay.jobs.verdicts.parts import find_calibration
+from ragassay.jobs.verdicts.verdicts import ResolvedSettings, ScoredPartitions, resolve_settings, find_quantile_threshold, find_partitions_without_verdicts
 from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.stages.finalize import VerdictSettings
 from ragassay.schemas.manifest import Manifest, ThresholdRecord
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """How scores become verdicts, and of which partitions.
+class FitResult:
+    """Result of `fit`.
 
     Attributes:
-        scores: The partitions that are whole; those of them that get verdicts.
-        waiting: Hive paths of the partitions that are not whole.
-        decided: Moments, rule and where each comes from.
-        threshold: tau, and where it comes from.
+        scores: The complete partitions, and those of them that get verdicts.
+        waiting: Hive paths of the incomplete partitions.
+        resolved: Settings of the verdicts, without a quantile threshold.
+        threshold: The threshold and its origin.
         seconds: Wall time.
     """
 
-    scores: Scores
+    scores: ScoredPartitions
     waiting: frozenset[str]
-    decided: Decided
+    resolved: ResolvedSettings
     threshold: ThresholdRecord
     seconds: float
 
     @property
     def settings(self) -> VerdictSettings:
-        """From values to verdicts."""
-        return replace(self.decided.settings, threshold=self.threshold.value)
+        """Settings of the verdicts, with the threshold."""
+        return replace(self.resolved.settings, threshold=self.threshold.value)
 
 
-def fit(plan: RunPlan, manifest: Manifest, scored: Scored | None, console: Console) -> Fitted | None:
-    """Find how scores become verdicts; `stats/` is brought up to date on the way.
+def fit(plan: RunPlan, manifest: Manifest, scored: ScoreResult | None, console: Console) -> FitResult | None:
+    """Compute the settings of the verdicts, and update `stats/`.
 
     Args:
         plan: The plan.
-        manifest: As the step before left it.
-        scored: What this run has scored: the partitions without verdicts are fitted. None fits all that are whole.
-        console: Where progress goes.
+        manifest: The manifest after the earlier steps.
+        scored: Result of `score`: the partitions without verdicts are fitted. None fits all complete partitions.
+        console: Where to show progress.
 
     Returns:
-        How; None where no partition is to get verdicts, because all wait for the rest of their files.
+        The result; None if no partition gets verdicts because all are incomplete.
 
     Raises:
-        RagassayError: Nothing can be fitted, or another run has to be ended first.
+        RagassayError: Nothing can be fitted, or another run must be finished first.
     """
     started = time.perf_counter()
     job, output = plan.job, plan.output
     if scored is None:
-        refuse_unfinished(output, manifest, ())
-    waiting = frozenset(_waiting(plan, manifest, scored))
+        refuse_unfinished_run(output, manifest, ())
+    waiting = frozenset(_find_waiting(plan, manifest, scored))
     raw = open_raw(output).without(waiting).partitions
-    chosen = list(raw) if scored is None else without_verdict(raw, manifest)
+    chosen = list(raw) if scored is None else find_partitions_without_verdicts(raw, manifest)
     if not chosen and (waiting or (scored is not None and not raw)):
         if scored is None:
             raise OutputError(errors.NO_WHOLE_PARTITION, output=output.uri)
         return None
     with task(console, "deciding", "moments", unit="partitions"):
-        scores = Scores(raw, fit_output(job.members.values, output, waiting), chosen)
-    refuse_more_languages(job.splitting, manifest, scores.stats)
-    calibration = calibration_of(job, manifest.fingerprint)
-    decided = decide(job, calibration, manifest.runs[-1].run_id, scores.stats, chosen)
-    languages = languages_of(job, manifest.fingerprint, calibration)
-    decided = replace(decided, settings=replace(decided.settings, languages=languages))
+        scores = ScoredPartitions(raw, update_stats(job.members.values, output, waiting), chosen)
+    refuse_unscored_languages(job.splitting, manifest, scores.stats)
+    calibration = find_calibration(job, manifest.fingerprint)
+    resolved = resolve_settings(job, calibration, manifest.runs[-1].run_id, scores.stats, chosen)
+    languages = choose_languages(job, manifest.fingerprint, calibration)
+    resolved = replace(resolved, settings=replace(resolved.settings, languages=languages))
     with task(console, "deciding", "threshold"):
-        threshold = decided.threshold or quantile(job.verdict, scores, decided.settings)
-    return Fitted(scores, waiting, decided, threshold, round(time.perf_counter() - started, 3))
+        threshold = resolved.threshold or find_quantile_threshold(job.verdict, scores, resolved.settings)
+    return FitResult(scores, waiting, resolved, threshold, round(time.perf_counter() - started, 3))
 
 
-def _waiting(plan: RunPlan, manifest: Manifest, scored: Scored | None) -> set[str]:
+def _find_waiting(plan: RunPlan, manifest: Manifest, scored: ScoreResult | None) -> set[str]:
     if scored is None:
-        return waiting_partitions(manifest, begun_files(plan.output))
-    return waiting_partitions(manifest, scored.begun, scored.deferred)
+        return find_waiting_partitions(manifest, find_begun_files(plan.output))
+    return find_waiting_partitions(manifest, scored.begun_files, scored.deferred)

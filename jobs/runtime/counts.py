@@ -35,11 +35,11 @@ class Counts:
     phase: Phase = Phase.LOADING
     rows: int = 0
     sentences: int = 0
-    begun: int = 0
+    answered: int = 0
     tokens: int = 0
 
 
-def add_up(counts: Sequence[Counts]) -> Counts:
+def sum_counts(counts: Sequence[Counts]) -> Counts:
     """Sum the counts of several workers. The phase is the latest of their phases."""
     names = [column.name for column in fields(Counts) if column.name != "phase"]
     phase = max((worker.phase for worker in counts), key=list(Phase).index, default=Phase.LOADING)
@@ -72,15 +72,15 @@ class Board:
         if actor is not None:
             self._actors[actor] = stage
 
-    def end(self, actor: str, reason: str) -> None:
+    def report_end(self, actor: str, reason: str) -> None:
         """Store the reason why the process of an actor ends itself."""
         self._reasons[actor] = reason
 
-    def totals(self) -> list[Counts]:
+    def sum_stages(self) -> list[Counts]:
         """Return the sums of each stage, in order."""
-        return [add_up(list(workers.values())) for workers in self._workers]
+        return [sum_counts(list(workers.values())) for workers in self._workers]
 
-    def death(self, text: str) -> tuple[int | None, str | None]:
+    def find_death(self, text: str) -> tuple[int | None, str | None]:
         """Return the stage of the actor whose id the text of a Ray error contains, and the last reported reason of its end."""
         actor = next((actor for actor in self._actors if actor in text), "")
         return self._actors.get(actor), self._reasons.get(actor)
@@ -108,7 +108,7 @@ def open_board(stages: int) -> Iterator[Any]:
             ray.kill(board)
 
 
-def answer_of(call: Any) -> Any:
+def wait_for_answer(call: Any) -> Any:
     """Wait for the board's answer.
 
     Args:

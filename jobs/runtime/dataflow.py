@@ -7,13 +7,13 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.jobs.runtime.deaths import explain_death
-from ragassay.jobs.runtime.resources import LEAST_LIGHT_CPUS, LIGHT_AT_ONCE, light_cpus
+from ragassay.jobs.runtime.resources import MIN_LIGHT_CPUS, CONCURRENT_LIGHT_TASKS, choose_light_cpus
 from ragassay.jobs.runtime.stage_actor import StageActor, run_stage
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.slm.config import Replicas
 from ragassay.pipeline.stages.stage import Stage, check_columns
 
-BLOCKS_A_WORKER = 8
+BLOCKS_PER_WORKER = 8
 """Maximum blocks in progress per replica or CPU: enough that no worker waits. Without a limit, readers fill half of Ray's memory."""
 
 MIN_IN_FLIGHT_MIB = 256
@@ -43,7 +43,7 @@ class Sink:
     checkpoint: str
 
 
-def run_plan(
+def run_dataflow(
     source: Any,
     stages: Sequence[Stage],
     sink: Sink,
@@ -74,12 +74,12 @@ def run_plan(
     cpus = ray.cluster_resources()["CPU"]
     _configure(context, stages, block_mib, cpus)
     context.checkpoint_config = _checkpoint_config(sink)
-    light = light_cpus(cpus - grown_cpus(stages))
+    light = choose_light_cpus(cpus - sum_max_pool_cpus(stages))
     dataset = ray.data.read_datasource(source, num_cpus=light)
     first_pool = next((number for number, stage in enumerate(stages) if stage.replicas is not None), None)
     for number, stage in enumerate(stages):
         stage_deadline = deadline if number == first_pool else None
-        dataset = dataset.map_batches(**map_arguments(stage, light, board, number, stage_deadline))
+        dataset = dataset.map_batches(**map_batches_options(stage, light, board, number, stage_deadline))
     try:
         dataset.write_parquet(
             sink.output.path(sink.name),
@@ -106,15 +106,15 @@ def _configure(context: Any, stages: Sequence[Stage], block_mib: float, cpus: fl
     context.execution_no_progress_timeout_s = NO_PROGRESS_SECONDS
     context.target_max_block_size = int(block_mib * (1 << 20))
     # Ray reserves CPUs step by step, by default more than light steps need. The last step must get a CPU too.
-    context.op_resource_reservation_ratio = max(0.0, min(0.5, 1 - pool_cpus(stages) / cpus))
+    context.op_resource_reservation_ratio = max(0.0, min(0.5, 1 - sum_min_pool_cpus(stages) / cpus))
     workers = sum(stage.replicas.max for stage in stages if stage.replicas) + cpus
     context.execution_options.resource_limits = ExecutionResources.for_limits(
-        object_store_memory=max(MIN_IN_FLIGHT_MIB, BLOCKS_A_WORKER * block_mib * workers) * (1 << 20)
+        object_store_memory=max(MIN_IN_FLIGHT_MIB, BLOCKS_PER_WORKER * block_mib * workers) * (1 << 20)
     )
 
 
-def map_arguments(
-    stage: Stage, light: float = LEAST_LIGHT_CPUS, board: Any = None, number: int = 0, deadline: float | None = None
+def map_batches_options(
+    stage: Stage, light: float = MIN_LIGHT_CPUS, board: Any = None, number: int = 0, deadline: float | None = None
 ) -> dict[str, Any]:
     """Return the arguments of Ray Data's `map_batches` for a stage.
 
@@ -183,17 +183,17 @@ def start_actor(stage: Stage) -> Any:
     return ray.remote(StageActor).options(**_actor_options(stage, stage.replicas)).remote(stage, metrics=False)
 
 
-def pool_cpus(stages: Sequence[Stage]) -> float:
+def sum_min_pool_cpus(stages: Sequence[Stage]) -> float:
     """Return the logical CPUs of all actor pools at their minimum size."""
     return sum(stage.replicas.min * stage.replicas.num_cpus for stage in stages if stage.replicas)
 
 
-def grown_cpus(stages: Sequence[Stage]) -> float:
+def sum_max_pool_cpus(stages: Sequence[Stage]) -> float:
     """Return the logical CPUs of all actor pools at their maximum size."""
     return sum(stage.replicas.max * stage.replicas.num_cpus for stage in stages if stage.replicas)
 
 
-def needed_resources(stages: Sequence[Stage]) -> tuple[float, float]:
+def compute_needed_resources(stages: Sequence[Stage]) -> tuple[float, float]:
     """Return the logical CPUs and GPUs that the stages need; with fewer, a plan could wait for itself forever."""
     gpus = sum(stage.replicas.min * stage.replicas.num_gpus for stage in stages if stage.replicas)
-    return pool_cpus(stages) + LIGHT_AT_ONCE * LEAST_LIGHT_CPUS, gpus
+    return sum_min_pool_cpus(stages) + CONCURRENT_LIGHT_TASKS * MIN_LIGHT_CPUS, gpus

@@ -5,8 +5,8 @@ from contextlib import suppress
 from typing import Any
 
 from ragassay.jobs.runtime import errors
-from ragassay.jobs.runtime.counts import answer_of
-from ragassay.jobs.runtime.endings import behind
+from ragassay.jobs.runtime.counts import wait_for_answer
+from ragassay.jobs.runtime.endings import walk_causes
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.stages.stage import Stage
 
@@ -25,13 +25,13 @@ def explain_death(error: BaseException, stages: Sequence[Stage], board: Any) -> 
     from ray.exceptions import OutOfMemoryError, RayActorError, RayError, WorkerCrashedError
 
     death_classes = (OutOfMemoryError, RayActorError, WorkerCrashedError)
-    death = next((cause for cause in behind(error) if isinstance(cause, death_classes)), None)
+    death = next((cause for cause in walk_causes(error) if isinstance(cause, death_classes)), None)
     if death is None:
         return None
     text = f"{death} {getattr(death, 'actor_id', '')}"
     number, reason = None, None
     with suppress(RayError):  # the board may have ended too
-        number, reason = answer_of(board.death.remote(text))
+        number, reason = wait_for_answer(board.find_death.remote(text))
     reason = reason or _reason_in(text)
     replicas = None if number is None else stages[number].replicas
     if number is None or replicas is None:

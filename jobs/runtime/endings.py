@@ -10,7 +10,7 @@ from types import FrameType
 from ragassay.jobs import errors
 from ragassay.pipeline.errors import OutputError, RagassayError
 
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+DISK_FULL_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Error numbers of a full disk, an exhausted quota and a file that may not grow."""
 
 
@@ -18,7 +18,7 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM from a scheduler or from a container that stops: handled as Ctrl-C, with an exit code of its own."""
 
 
-def interruption(error: BaseException) -> KeyboardInterrupt | None:
+def find_interruption(error: BaseException) -> KeyboardInterrupt | None:
     """Find Ctrl-C or SIGTERM in an error, its causes and its contexts.
 
     An error of RAGAssay that was raised `from None` hides its context: it already explains why the run stopped.
@@ -36,18 +36,18 @@ def interruption(error: BaseException) -> KeyboardInterrupt | None:
     return None
 
 
-def end_at_sigterm() -> None:
+def handle_sigterm() -> None:
     """Make SIGTERM end the command as Ctrl-C does. Ray installs its own handler, so call this again after Ray has started."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminate)
 
 
-def is_full(error: OSError) -> bool:
+def is_disk_full(error: OSError) -> bool:
     """Return whether the error means that there is no room left to write."""
-    return error.errno in FULL
+    return error.errno in DISK_FULL_ERRNOS
 
 
-def behind(error: BaseException | None) -> Iterator[BaseException]:
+def walk_causes(error: BaseException | None) -> Iterator[BaseException]:
     """Yield an error and the errors behind it: Ray's `cause` of a worker error, `__cause__` or `__context__`."""
     visited: set[int] = set()
     while error is not None and id(error) not in visited:
@@ -56,7 +56,7 @@ def behind(error: BaseException | None) -> Iterator[BaseException]:
         error = getattr(error, "cause", None) or error.__cause__ or error.__context__
 
 
-def full_error(error: OSError, output: str | None = None) -> OutputError:
+def make_disk_full_error(error: OSError, output: str | None = None) -> OutputError:
     """Make the error for a full disk.
 
     Args:
@@ -72,7 +72,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 
 @contextmanager
-def sigterm_restored() -> Iterator[None]:
+def restore_sigterm() -> Iterator[None]:
     """Restore the SIGTERM handler of the caller after the block."""
     before = signal.getsignal(signal.SIGTERM)
     try:

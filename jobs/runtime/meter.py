@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragassay.jobs.runtime.counts import Counts, Phase, answer_of
+from ragassay.jobs.runtime.counts import Counts, Phase, wait_for_answer
 
 REPORT_SECONDS = 1.0
 """Minimum time between two reports of a worker. The end of a batch or of a phase is reported at once."""
@@ -35,7 +35,7 @@ class Meter:
         self._answered_prompts = self._charged_prompts = 0
         self._reported_at = 0.0
 
-    def enter(self, phase: Phase) -> None:
+    def enter_phase(self, phase: Phase) -> None:
         """Report that the worker enters a phase."""
         with self._lock:
             self._phase = phase
@@ -50,7 +50,7 @@ class Meter:
                 if time.monotonic() - self._reported_at > REPORT_SECONDS:
                     self._report()
 
-    def batch(self, work: Callable[[pa.Table], pa.Table], table: pa.Table) -> pa.Table:
+    def run_batch(self, work: Callable[[pa.Table], pa.Table], table: pa.Table) -> pa.Table:
         """Run the work on a batch and count it. Several batches may run at the same time."""
         if self._board is None:
             return work(table)
@@ -58,7 +58,7 @@ class Meter:
         with self._lock:
             self._open_sentences += sentences
             if self._phase is not Phase.SCORING and table.num_rows:
-                self.enter(Phase.SCORING)
+                self.enter_phase(Phase.SCORING)
         result = work(table)
         with self._lock:
             self._open_sentences -= sentences
@@ -68,9 +68,9 @@ class Meter:
             self._report()
         return result
 
-    def end(self, reason: str) -> None:
+    def report_end(self, reason: str) -> None:
         """Report why this process ends itself, and wait until the report has arrived."""
-        answer_of(self._board.end.remote(self._actor, reason))
+        wait_for_answer(self._board.report_end.remote(self._actor, reason))
 
     @property
     def counts(self) -> Counts:

@@ -13,7 +13,7 @@ COUNTERS = {
 """Name -> tag and description."""
 
 
-def count(name: str, value: float, tag: str) -> None:
+def add_to_counter(name: str, value: float, tag: str) -> None:
     """Add to a counter of this process.
 
     Args:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from ragassay.jobs import errors
 from ragassay.jobs.config.runtime import RuntimeConfig
-from ragassay.jobs.runtime.endings import behind, end_at_sigterm, full_error, is_full
-from ragassay.jobs.runtime.ray_start import start_here
+from ragassay.jobs.runtime.endings import walk_causes, handle_sigterm, make_disk_full_error, is_disk_full
+from ragassay.jobs.runtime.ray_start import start_local_ray
 from ragassay.jobs.storage.object_store import gave_way, gave_way_error
 from ragassay.pipeline.errors import ConfigError, RagassayError
 
-WORKERS_A_CPU = 4
+WORKERS_PER_CPU = 4
 """Idle worker processes that Ray keeps per CPU; each takes seconds of CPU to start."""
 
 
@@ -43,7 +43,7 @@ def ray_session(runtime: RuntimeConfig, needed_cpus: float, needed_gpus: float) 
     started = not ray.is_initialized()
     if started:
         _start(runtime.ray_address, needed_cpus)
-        end_at_sigterm()
+        handle_sigterm()
     # Ray prints a worker's traceback twice before it raises the error. This setting sends it only to the session log. It is set
     # after the start: a worker that inherits the variable reads the file again in every task.
     os.environ.setdefault("RAY_DATA_LOGGING_CONFIG", str(Path(__file__).with_name("ray_data_logging.yaml")))
@@ -54,7 +54,7 @@ def ray_session(runtime: RuntimeConfig, needed_cpus: float, needed_gpus: float) 
         _check_resources(needed_cpus, needed_gpus)
         yield
     except Exception as error:
-        own_error = our_error(error)
+        own_error = find_own_error(error)
         if own_error is not None:
             raise own_error from error
         raise
@@ -70,24 +70,24 @@ def set_ray_environment() -> None:
     os.environ.setdefault("RAY_DISABLE_IMPORT_WARNING", "1")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Our tasks take a fraction of a CPU, and Ray ends idle workers beyond one per CPU: they would restart all the time.
-    os.environ.setdefault("RAY_num_workers_soft_limit", str(WORKERS_A_CPU * max(4, os.cpu_count() or 1)))
+    os.environ.setdefault("RAY_num_workers_soft_limit", str(WORKERS_PER_CPU * max(4, os.cpu_count() or 1)))
     warnings.filterwarnings("ignore", category=FutureWarning, module="ray")
 
 
-def our_error(error: BaseException | None) -> RagassayError | None:
+def find_own_error(error: BaseException | None) -> RagassayError | None:
     """Find the RagassayError behind an error of Ray. A full disk and a failed object store become one.
 
     Returns:
         The error to raise; None if there is none.
     """
-    for current in behind(error):
+    for current in walk_causes(error):
         if isinstance(current, RagassayError):
             # Ray raises a class derived from ours and its own, with Ray's advice; `cause` is the error that the worker raised.
             cause = getattr(current, "cause", current)
             own_error = cause if isinstance(cause, RagassayError) else current
             return type(own_error)(own_error.message, **own_error.fields)
-        if isinstance(current, OSError) and is_full(current):
-            return full_error(current)
+        if isinstance(current, OSError) and is_disk_full(current):
+            return make_disk_full_error(current)
         if gave_way(current):
             return gave_way_error(current)
     return None
@@ -103,7 +103,7 @@ def _start(address: str | None, needed_cpus: float) -> None:
             raise ConfigError(errors.NO_CLUSTER, address=address, reason=error) from error
         return
     with _without_stderr():
-        start_here(needed_cpus)
+        start_local_ray(needed_cpus)
 
 
 @contextmanager

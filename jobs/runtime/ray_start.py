@@ -16,13 +16,13 @@ from ragassay.pipeline.errors import ConfigError
 START_SECONDS = 300
 """Maximum time for Ray to start."""
 
-STARTS = 5
+MAX_EARLY_FAILURES = 5
 """Maximum failures within `AT_ONCE` seconds: the next start would not be different."""
 
-AT_ONCE = 10
+EARLY_SECONDS = 10
 """Time in which a process of Ray must end to count as an early failure."""
 
-WORDS = 3
+ERROR_LINES = 3
 """Error lines of a failed process that the message quotes."""
 
 _ERROR_LINE = re.compile(r"^\[.*? [CEF] \d+ \d+\] (.*)")  # the group is the line without its log prefix
@@ -37,7 +37,7 @@ class _StartTimeoutError(Exception):
     """Ray did not start in time."""
 
 
-def start_here(needed_cpus: float, runtime_env: dict[str, Any] | None = None) -> None:
+def start_local_ray(needed_cpus: float, runtime_env: dict[str, Any] | None = None) -> None:
     """Start Ray on this machine.
 
     Ray's raylet ends itself if one of its agents takes more than 15 to 30 seconds to start, which happens on a busy machine or
@@ -68,8 +68,8 @@ def start_here(needed_cpus: float, runtime_env: dict[str, Any] | None = None) ->
                 )
             return
         except _ProcessEndedError as error:
-            early_failures += time.monotonic() - began < AT_ONCE
-            if early_failures == STARTS or time.monotonic() > until:
+            early_failures += time.monotonic() - began < EARLY_SECONDS
+            if early_failures == MAX_EARLY_FAILURES or time.monotonic() > until:
                 raise _not_started(str(error)) from error
             previous_failure = f", and before that {error}"
             time.sleep(1)
@@ -138,7 +138,7 @@ def _quote_errors(command: Sequence[str]) -> str:
     with suppress(OSError):
         log = Path(path).read_text(errors="replace").splitlines()
         lines = [match[1] for match in map(_ERROR_LINE.match, log) if match] or [line for line in log if not _INFO_LINE.match(line)]
-    return f"its log {path} ends with: {' '.join(lines[-WORDS:]) or 'nothing'}" if path else "without a log"
+    return f"its log {path} ends with: {' '.join(lines[-ERROR_LINES:]) or 'nothing'}" if path else "without a log"
 
 
 def _not_started(reason: str) -> ConfigError:

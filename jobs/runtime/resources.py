@@ -13,20 +13,20 @@ A smaller value gains nothing: tasks that share a core do no more work together,
 CPU to start.
 """
 
-LEAST_LIGHT_CPUS = 0.25
+MIN_LIGHT_CPUS = 0.25
 """Logical CPUs of a light task where actor pools leave few CPUs free, so that light tasks can always run."""
 
-LIGHT_AT_ONCE = 4
+CONCURRENT_LIGHT_TASKS = 4
 """Light tasks that must be able to run at the same time, or a plan could wait for itself: read, split, finalize, write."""
 
-DRIVER_CPUS = 0.5
+MODEL_FREE_TASK_CPUS = 0.5
 """Logical CPUs of a task of a step without a model: fit, finalize."""
 
-CHEAP = (1.0, 0.0)
+MODEL_FREE_RESOURCES = (1.0, 0.0)
 """Logical CPUs and GPUs that a command needs if none of its steps needs a model."""
 
 
-def threads_of(engine: LocalSettings, pools: Iterable[Replicas]) -> int:
+def count_threads(engine: LocalSettings, pools: Iterable[Replicas]) -> int:
     """Return the CPU threads of one replica: the engine's setting, or an equal share of the cores for every replica without a GPU.
 
     Args:
@@ -37,10 +37,10 @@ def threads_of(engine: LocalSettings, pools: Iterable[Replicas]) -> int:
     return engine.threads or max(1, (os.cpu_count() or 1) // max(1, replicas))
 
 
-def light_cpus(free: float) -> float:
+def choose_light_cpus(free: float) -> float:
     """Return the logical CPUs of a light task.
 
     Args:
         free: Logical CPUs that remain when all actor pools have their maximum size; negative if the pools need more than exist.
     """
-    return LIGHT_CPUS if free >= LIGHT_AT_ONCE * LIGHT_CPUS else LEAST_LIGHT_CPUS
+    return LIGHT_CPUS if free >= CONCURRENT_LIGHT_TASKS * LIGHT_CPUS else MIN_LIGHT_CPUS

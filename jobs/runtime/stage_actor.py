@@ -10,7 +10,7 @@ import pyarrow as pa
 from ragassay.jobs.runtime.clean_output import clean_errors, clean_process_output
 from ragassay.jobs.runtime.counts import Phase
 from ragassay.jobs.runtime.meter import Meter, task_meter
-from ragassay.jobs.runtime.metrics import count
+from ragassay.jobs.runtime.metrics import add_to_counter
 from ragassay.jobs.runtime.watchdog import Watchdog
 from ragassay.pipeline.errors import RagassayError
 from ragassay.pipeline.listener import listen
@@ -44,7 +44,7 @@ class StageActor:
             self._meter = task_meter(board, number)
         else:
             self._meter = Meter(board, number, _actor_id())
-            self._meter.enter(Phase.LOADING)
+            self._meter.enter_phase(Phase.LOADING)
             self._watchdog = self._start_watchdog(stage.replicas.hang_minutes)
             listen(self)
         with self._guarded():
@@ -54,7 +54,7 @@ class StageActor:
                 # Of an error in a constructor, Ray passes on only the text. An error in a call keeps its class.
                 self._setup_error = error
         if stage.replicas is not None:
-            self._meter.enter(Phase.WAITING)
+            self._meter.enter_phase(Phase.WAITING)
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Run the stage on a batch of rows.
@@ -67,21 +67,21 @@ class StageActor:
         if self._deadline is not None and time.time() >= self._deadline:
             return table.slice(0, 0)
         with self._guarded():
-            result = self._meter.batch(lambda rows: run_contained(self._stage, rows), table)
+            result = self._meter.run_batch(lambda rows: run_contained(self._stage, rows), table)
         if self._is_run:
-            count("ragassay_rows", result.num_rows, self._stage.name)
+            add_to_counter("ragassay_rows", result.num_rows, self._stage.name)
         return result
 
     def loaded(self) -> None:
         """See `pipeline.listener.Listener`."""
         if self._watchdog is not None:
-            self._watchdog.heard()
-        self._meter.enter(Phase.WARMING_UP)
+            self._watchdog.note_answer()
+        self._meter.enter_phase(Phase.WARMING_UP)
 
     def answered(self, prompts: int, tokens: int) -> None:
         """See `pipeline.listener.Listener`."""
         if self._watchdog is not None:
-            self._watchdog.heard()
+            self._watchdog.note_answer()
         self._meter.answered(prompts, tokens)
 
     def called(self, computed: int, reused: int, seconds: float, idle_seconds: float) -> None:
@@ -89,18 +89,18 @@ class StageActor:
         if self._metrics:
             values = {"tokens_computed": computed, "tokens_reused": reused}
             for name, value in {**values, "engine_busy_seconds": seconds, "engine_idle_seconds": idle_seconds}.items():
-                count(f"ragassay_{name}", value, self._stage.name)
+                add_to_counter(f"ragassay_{name}", value, self._stage.name)
 
     def _start_watchdog(self, minutes: float | None) -> Watchdog | None:
         if minutes is None or not self._is_run:
             return None
         reason = f"its engine had given no answer for {minutes:g} minutes (replicas.hang_minutes)"
-        return Watchdog(minutes * 60, lambda: self._meter.end(reason))
+        return Watchdog(minutes * 60, lambda: self._meter.report_end(reason))
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
         """Run the block under the watchdog, and remove secrets from an error that ends it."""
-        with clean_errors(), nullcontext() if self._watchdog is None else self._watchdog.working():
+        with clean_errors(), nullcontext() if self._watchdog is None else self._watchdog.watch():
             yield
 
 

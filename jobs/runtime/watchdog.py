@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 GRACE_SECONDS = 10
 """Time that a hung process has to report why it ends, before it is killed."""
 
-TOLD_SECONDS = 0.5
+NOTE_SECONDS = 0.5
 """Minimum time between two notes of answers to the clock."""
 
-ENDED = 70
+EXIT_CODE = 70
 """Exit code of a process that ends because its work hangs."""
 
 CLOCK = """
@@ -67,7 +67,7 @@ class Watchdog:
         threading.Thread(target=self._wait_for_hang, daemon=True).start()
 
     @contextmanager
-    def working(self) -> Iterator[None]:
+    def watch(self) -> Iterator[None]:
         """Watch the block: while it runs, work is in progress. Several blocks may run at the same time."""
         with self._lock:
             self._active_blocks += 1
@@ -79,9 +79,9 @@ class Watchdog:
                 self._active_blocks -= 1
                 self._notify_clock()
 
-    def heard(self) -> None:
+    def note_answer(self) -> None:
         """Note that an answer arrived."""
-        if time.monotonic() - self._noted_at > TOLD_SECONDS:
+        if time.monotonic() - self._noted_at > NOTE_SECONDS:
             with self._lock:
                 self._notify_clock()
 
@@ -104,4 +104,4 @@ class Watchdog:
                 faulthandler.dump_traceback()  # Ray's log then shows where the work hangs
             with suppress(Exception):
                 self._on_hang()
-            os._exit(ENDED)
+            os._exit(EXIT_CODE)

@@ -9,14 +9,14 @@ from functools import cache
 from ragassay.jobs.input import LogFile, Logs
 from ragassay.jobs.output.partition_filter import Condition, matches
 from ragassay.jobs.output.partitions import natural
-from ragassay.jobs.scoring.checkpoint import committed_rows
-from ragassay.jobs.scoring.row_sample import chosen_keys
-from ragassay.jobs.scoring.row_set import RowSet, row_set, within
+from ragassay.jobs.scoring.checkpoint import read_committed_rows
+from ragassay.jobs.scoring.row_sample import find_sample_keys
+from ragassay.jobs.scoring.row_set import RowSet, make_row_set, slice_rows
 from ragassay.jobs.storage.folder import Folder
 from ragassay.schemas.manifest import SCORED, InputFile, Left
 
 
-class Order(StrEnum):
+class FileOrder(StrEnum):
     """Order in which files are scored."""
 
     PATH = "path"
@@ -37,28 +37,28 @@ class Backfill:
     """
 
     conditions: tuple[Condition, ...] = ()
-    order: Order = Order.PATH
-    rows: int | None = None
-    hours: float | None = None
+    order: FileOrder = FileOrder.PATH
+    max_rows: int | None = None
+    max_hours: float | None = None
     share: float = 1.0
 
-    def wants(self, file: LogFile) -> bool:
+    def includes(self, file: LogFile) -> bool:
         """Return whether the file's partition meets the conditions."""
         return matches(self.conditions, dict(file.partition))
 
-    def in_order(self, files: Iterable[LogFile]) -> list[LogFile]:
+    def sort_files(self, files: Iterable[LogFile]) -> list[LogFile]:
         """Sort files into the order in which they are scored."""
-        if self.order is Order.PATH:
+        if self.order is FileOrder.PATH:
             return list(files)
         by_path = sorted(files, key=lambda file: file.path)
-        return sorted(by_path, key=lambda file: natural(file.partition_path), reverse=self.order is Order.NEWEST)
+        return sorted(by_path, key=lambda file: natural(file.partition_path), reverse=self.order is FileOrder.NEWEST)
 
 
 WHOLE_INPUT = Backfill()
 
 
 @dataclass(frozen=True)
-class Taken:
+class FileSelection:
     """Files selected for one run.
 
     Attributes:
@@ -70,15 +70,15 @@ class Taken:
     """
 
     files: list[LogFile]
-    stops: dict[str, int] = field(default_factory=dict)
+    cut_at: dict[str, int] = field(default_factory=dict)
     deferred: list[LogFile] = field(default_factory=list)
     shares: dict[str, float] = field(default_factory=dict)
     samples: dict[str, RowSet] = field(default_factory=dict)
 
 
-def take_files(
+def select_files(
     backfill: Backfill, logs: Logs, output: Folder, id_column: str | None, entries: Mapping[str, tuple[int, InputFile]]
-) -> Taken:
+) -> FileSelection:
     """Select the files that a run scores.
 
     The share of a file only grows: a larger share scores the missing rows, a smaller one removes nothing.
@@ -90,16 +90,16 @@ def take_files(
         id_column: Column of the row ids; None if the logs have none.
         entries: Path of a file that the manifest contains -> its number and entry.
     """
-    committed_keys = committed_rows(output)
+    committed_keys = read_committed_rows(output)
     files: list[LogFile] = []
     shares: dict[str, float] = {}
     by_path = {file.path: file for file in logs.files}
 
     @cache
     def find_sample(path: str, share: float) -> RowSet:
-        return row_set(chosen_keys(logs.fs, by_path[path], 0, id_column, share))
+        return make_row_set(find_sample_keys(logs.fs, by_path[path], 0, id_column, share))
 
-    for file in filter(backfill.wants, logs.files):
+    for file in filter(backfill.includes, logs.files):
         number, entry = entries.get(file.path, (0, None))
         if entry is not None and entry.state == SCORED and entry.share >= backfill.share:
             continue
@@ -119,17 +119,17 @@ def take_files(
         share = shares[file.path]
         return find_sample(file.path, share) if share < 1 else None
 
-    selection = take(backfill, files, find_scored_rows, find_chosen_rows)
+    selection = apply_budget(backfill, files, find_scored_rows, find_chosen_rows)
     samples = {file.path: rows for file in selection.files if (rows := find_chosen_rows(file)) is not None}
     return replace(selection, shares=shares, samples=samples)
 
 
-def take(
+def apply_budget(
     backfill: Backfill,
     files: Sequence[LogFile],
     find_scored_rows: Callable[[LogFile], RowSet],
     find_chosen_rows: Callable[[LogFile], RowSet | None],
-) -> Taken:
+) -> FileSelection:
     """Select whole files in order until the row budget is used up. A first file that exceeds the budget is cut.
 
     Files without rows cost nothing; they come first, in order.
@@ -140,28 +140,28 @@ def take(
         find_scored_rows: Returns the numbers (in the file) of the rows that are scored; called only if there is a budget.
         find_chosen_rows: Returns the numbers (in the file) of the rows to score; None for all rows.
     """
-    ordered = backfill.in_order(files)
-    if backfill.rows is None:
-        return Taken(ordered)
+    ordered = backfill.sort_files(files)
+    if backfill.max_rows is None:
+        return FileSelection(ordered)
     empty_files = [file for file in ordered if not file.rows]
     ordered = [file for file in ordered if file.rows]
-    budget = backfill.rows
+    budget = backfill.max_rows
     for index, file in enumerate(ordered):
         open_rows = _open_rows(file.rows or 0, find_scored_rows(file), find_chosen_rows(file))
         if len(open_rows) > budget:
             if index:
-                return Taken([*empty_files, *ordered[:index]], {}, ordered[index:])
-            return Taken([*empty_files, file], {file.path: open_rows[budget]}, ordered[1:])
+                return FileSelection([*empty_files, *ordered[:index]], {}, ordered[index:])
+            return FileSelection([*empty_files, file], {file.path: open_rows[budget]}, ordered[1:])
         budget -= len(open_rows)
         if budget <= 0:
-            return Taken([*empty_files, *ordered[: index + 1]], {}, ordered[index + 1 :])
-    return Taken([*empty_files, *ordered])
+            return FileSelection([*empty_files, *ordered[: index + 1]], {}, ordered[index + 1 :])
+    return FileSelection([*empty_files, *ordered])
 
 
 def _rows_of_file(keys: RowSet, number: int, file: LogFile) -> RowSet:
     """Return the numbers (in the file) of the file's rows whose keys are in the set."""
     first = number << 32
-    return within(keys, first, first + (file.rows or 0)).shift(-first)
+    return slice_rows(keys, first, first + (file.rows or 0)).shift(-first)
 
 
 def _open_rows(rows: int, scored: RowSet, chosen: RowSet | None) -> RowSet:
@@ -170,7 +170,7 @@ def _open_rows(rows: int, scored: RowSet, chosen: RowSet | None) -> RowSet:
     return (to_score if chosen is None else to_score & chosen) - scored
 
 
-def left_of(files: Sequence[LogFile], committed: Mapping[str, int], share: float, scored_rows: int) -> Left | None:
+def count_deferred(files: Sequence[LogFile], committed: Mapping[str, int], share: float, scored_rows: int) -> Left | None:
     """Count what a run defers to later runs.
 
     Args:

@@ -11,14 +11,14 @@ import pyarrow.compute as pc
 from ragassay.jobs.input import LogFile
 from ragassay.jobs.output.scored_dataset import open_raw
 from ragassay.jobs.scoring import errors
-from ragassay.jobs.scoring.row_set import RowSet, add_keys, within
+from ragassay.jobs.scoring.row_set import RowSet, add_keys, slice_rows
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import BalanceError
 from ragassay.schemas.columns import USAGE, Status
 
 
 @dataclass
-class Counted:
+class RawCounts:
     """Counts of the rows of some files in `raw/`.
 
     Attributes:
@@ -31,7 +31,7 @@ class Counted:
     sentences: Counter[int] = field(default_factory=Counter)
     usage: dict[str, dict[str, float]] = field(default_factory=dict)
 
-    def all_statuses(self, files: Collection[int] | None = None) -> Counter[str]:
+    def sum_statuses(self, files: Collection[int] | None = None) -> Counter[str]:
         """Sum the rows by status.
 
         Args:
@@ -41,7 +41,7 @@ class Counted:
         return sum((self.statuses.get(number, Counter()) for number in numbers), Counter[str]())
 
 
-def count_scored(output: Folder, files: Mapping[int, LogFile], chosen: Mapping[int, RowSet] | None = None) -> Counted:
+def count_raw_rows(output: Folder, files: Mapping[int, LogFile], chosen: Mapping[int, RowSet] | None = None) -> RawCounts:
     """Count the rows of these files in `raw/` and check them against the footers of the files.
 
     Args:
@@ -54,7 +54,7 @@ def count_scored(output: Folder, files: Mapping[int, LogFile], chosen: Mapping[i
     """
     rows: Counter[int] = Counter()
     distinct_keys, unreadable_keys = RowSet(), RowSet()
-    counts = Counted()
+    counts = RawCounts()
     partitions = {file.partition_path for file in files.values()}
     numbers = pa.array(list(files), pa.int64())
     for part in open_raw(output).only(partitions).batches(["row_key", "status", "usage", "sentences.list.element.start"]):
@@ -74,7 +74,7 @@ def count_scored(output: Folder, files: Mapping[int, LogFile], chosen: Mapping[i
     return counts
 
 
-def _add_rows(counts: Counted, rows: pa.RecordBatch) -> None:
+def _add_rows(counts: RawCounts, rows: pa.RecordBatch) -> None:
     lengths = pc.if_else(pc.equal(rows["status"], Status.OK.value), pc.fill_null(pc.list_value_length(rows["sentences"]), 0), 0)
     table = pa.table({"file": pc.shift_right(rows["row_key"], 32), "status": rows["status"], "sentences": lengths})
     groups = table.group_by(["file", "status"]).aggregate([([], "count_all"), ("sentences", "sum")])
@@ -88,7 +88,7 @@ def _check_sample(
 ) -> None:
     """Check that `raw/` contains every chosen row of a file once, and besides these only unreadable rows."""
     first, rows = number << 32, file.rows or 0
-    expected, actual = within(chosen, first, first + rows), within(distinct_keys, first, first + rows)
+    expected, actual = slice_rows(chosen, first, first + rows), slice_rows(distinct_keys, first, first + rows)
     missing, more = expected.difference_cardinality(actual), len(actual - expected - unreadable_keys)
     if missing or more or len(actual) < rows_out:
         raise BalanceError(

@@ -14,7 +14,7 @@ from ragassay.jobs.input import LogFile, group_sizes
 from ragassay.jobs.output.commits import COMMITTED, committed_files
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.partitions import partitions as raw_files
-from ragassay.jobs.scoring.row_set import RowSet, add_keys, files_of, holds, within
+from ragassay.jobs.scoring.row_set import RowSet, add_keys, list_files, contains_keys, slice_rows
 from ragassay.jobs.storage.folder import READERS, Folder, read_table, writing
 from ragassay.pipeline.arrays import Ints
 
@@ -25,7 +25,7 @@ AT_ONCE = 256
 """Maximum number of files whose keys are in memory at the same time."""
 
 
-class CommittedRows:
+class CommittedRowCounter:
     """Counter of the rows in the checkpoint that belong to some input files. Each checkpoint file is read once."""
 
     def __init__(self, output: Folder, files: Iterable[int]) -> None:
@@ -49,7 +49,7 @@ class CommittedRows:
         return int(np.isin(keys >> 32, self._files).sum())
 
 
-def committed_rows(output: Folder) -> RowSet:
+def read_committed_rows(output: Folder) -> RowSet:
     """Read the keys of all rows in the checkpoint."""
     committed = RowSet()
     for keys in _map_keys(output, committed_files(output, CHECKPOINT), lambda keys: keys):
@@ -58,9 +58,9 @@ def committed_rows(output: Folder) -> RowSet:
     return committed
 
 
-def begun_files(output: Folder) -> set[int]:
+def find_begun_files(output: Folder) -> set[int]:
     """Find the numbers of the input files that have rows in the checkpoint."""
-    return files_of(committed_rows(output))
+    return list_files(read_committed_rows(output))
 
 
 def reopen_files(output: Folder, partitions: Mapping[str, Collection[int]]) -> None:
@@ -83,7 +83,7 @@ def _reopen(output: Folder, numbers: Ints, raw: Sequence[str]) -> None:
         pq.write_table(pa.table({"row_key": pa.array(rows, pa.int64())}), stream)
 
 
-def unfinished_files(output: Folder, files: Mapping[int, LogFile], chosen: Mapping[int, RowSet]) -> set[int]:
+def find_unfinished_files(output: Folder, files: Mapping[int, LogFile], chosen: Mapping[int, RowSet]) -> set[int]:
     """Find the files that have rows to score that are not committed.
 
     Args:
@@ -91,7 +91,7 @@ def unfinished_files(output: Folder, files: Mapping[int, LogFile], chosen: Mappi
         files: Number in the manifest -> input file.
         chosen: Number -> keys of the file's rows to score, if these are not all rows.
     """
-    committed = committed_rows(output)
+    committed = read_committed_rows(output)
     return {
         number
         for number, file in files.items()
@@ -103,10 +103,10 @@ def _is_committed(committed: RowSet, first: int, rows: int, chosen: RowSet | Non
     """Return whether all rows to score are committed, of `rows` rows whose first `row_key` is `first`."""
     if chosen is None:
         return committed.range_cardinality(first, first + rows) == rows
-    return within(chosen, first, first + rows) <= committed
+    return slice_rows(chosen, first, first + rows) <= committed
 
 
-def drop_finished(output: Folder, unfinished: Collection[int]) -> None:
+def drop_finished_files(output: Folder, unfinished: Collection[int]) -> None:
     """Delete the checkpoint files that contain no row of an unfinished file.
 
     Args:
@@ -126,7 +126,7 @@ def drop_finished(output: Folder, unfinished: Collection[int]) -> None:
         output.delete(CHECKPOINT)
 
 
-def open_groups(
+def find_open_groups(
     output: Folder, fs: pafs.FileSystem, files: Mapping[int, LogFile], chosen: Mapping[int, RowSet] | None = None
 ) -> dict[int, dict[int, RowSet]]:
     """Find the row groups of input files that contain rows to score. The other row groups need not be read.
@@ -140,14 +140,14 @@ def open_groups(
     Returns:
         Number -> open row groups, in order -> keys of their committed rows.
     """
-    committed = committed_rows(output)
+    committed = read_committed_rows(output)
     return {
         number: _find_open_groups(fs, file, number << 32, committed, (chosen or {}).get(number))
         for number, file in files.items()
     }
 
 
-def without_committed(tables: Iterable[pa.Table], committed: RowSet) -> Iterator[pa.Table]:
+def remove_committed(tables: Iterable[pa.Table], committed: RowSet) -> Iterator[pa.Table]:
     """Remove committed rows from tables of log rows.
 
     Args:
@@ -158,7 +158,7 @@ def without_committed(tables: Iterable[pa.Table], committed: RowSet) -> Iterator
         The tables without these rows; no empty table.
     """
     for table in tables:
-        open_rows = table.filter(~holds(committed, table["row_key"].to_numpy()))
+        open_rows = table.filter(~contains_keys(committed, table["row_key"].to_numpy()))
         if open_rows.num_rows:
             yield open_rows
 
@@ -174,7 +174,7 @@ def _find_open_groups(
         return {}
     ends = list(accumulate(group_sizes(fs, file), initial=first))
     return {
-        group: within(committed, start, stop)
+        group: slice_rows(committed, start, stop)
         for group, (start, stop) in enumerate(pairwise(ends))
         if not _is_committed(committed, start, stop - start, chosen)
     }

@@ -10,9 +10,9 @@ import pyarrow as pa
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.input import read_logs
 from ragassay.jobs.runtime.clean_output import clean_items
-from ragassay.jobs.scoring.checkpoint import without_committed
+from ragassay.jobs.scoring.checkpoint import remove_committed
 from ragassay.jobs.scoring.context_order import cluster_by_context
-from ragassay.jobs.scoring.row_sample import sampled
+from ragassay.jobs.scoring.row_sample import filter_sample
 from ragassay.jobs.scoring.row_set import RowSet
 from ragassay.jobs.scoring.selection import Selection
 from ragassay.pipeline.text.redact import redacted, redaction_of
@@ -22,7 +22,7 @@ MAX_TASKS = 64
 """Maximum read tasks per file: enough to read a huge file in parallel."""
 
 
-def open_rows(job: Job, selection: Selection, groups: Mapping[int, Mapping[int, RowSet]]) -> Any:
+def make_datasource(job: Job, selection: Selection, groups: Mapping[int, Mapping[int, RowSet]]) -> Any:
     """Make a Ray datasource over the selected rows that are not committed.
 
     Args:
@@ -45,18 +45,18 @@ def open_rows(job: Job, selection: Selection, groups: Mapping[int, Mapping[int, 
 
     def read_task(number: int, part: Sequence[int], committed: Any, limit: int | None) -> Any:
         file = files[number]
-        cut_at, share = selection.stops.get(number), selection.shares.get(number, 1.0)
+        cut_at, share = selection.cut_at.get(number), selection.shares.get(number, 1.0)
 
         def read() -> Iterator[pa.Table]:
             tables = read_logs(fs, file, number, part, job.input.columns, passthrough, job.input.skips_bad_files)
             if cut_at is not None:
                 tables = _before(tables, number << 32 | cut_at)
             if committed is not None:
-                tables = without_committed(tables, ray.get(committed))
+                tables = remove_committed(tables, ray.get(committed))
             if share < 1:
-                tables = sampled(tables, share)
+                tables = filter_sample(tables, share)
             if deadline is not None:
-                tables = until(tables, deadline)
+                tables = stop_at_deadline(tables, deadline)
             if redaction is not None:
                 tables = (redacted(table, redaction) for table in tables)
             return clean_items(cluster_by_context(tables, job.runtime.cluster_mib) if job.runtime.cluster_mib else tables)
@@ -78,7 +78,7 @@ def open_rows(job: Job, selection: Selection, groups: Mapping[int, Mapping[int, 
     return LogsSource()
 
 
-def until(tables: Iterable[pa.Table], deadline: float) -> Iterator[pa.Table]:
+def stop_at_deadline(tables: Iterable[pa.Table], deadline: float) -> Iterator[pa.Table]:
     """Yield tables until a time (`time.time()`)."""
     for table in tables:
         if time.time() >= deadline:

@@ -18,7 +18,7 @@ from ragassay.jobs.config.job import Job
 from ragassay.jobs.config.splitting import SplittingConfig
 from ragassay.jobs.input import LogFile, Logs, read_logs
 from ragassay.jobs.runtime.clean_output import clean_task
-from ragassay.jobs.runtime.resources import LEAST_LIGHT_CPUS
+from ragassay.jobs.runtime.resources import MIN_LIGHT_CPUS
 from ragassay.jobs.storage.folder import Folder, read_table, writing
 from ragassay.pipeline.contain import contain_one
 from ragassay.pipeline.detectors.frequencies import BUCKETS, Frequencies, count, merge
@@ -53,8 +53,8 @@ def ensure_frequencies(job: Job, logs: Logs, files: Mapping[int, LogFile], outpu
     if existing is not None:
         return _make_getter(ray.put(existing))
     rows_per_file = max(1, SAMPLE_ROWS // max(1, len(files)))
-    remote = ray.remote(num_cpus=LEAST_LIGHT_CPUS)
-    count_file, merge_counts = remote(clean_task(file_frequencies)), remote(clean_task(_merge_counts))
+    remote = ray.remote(num_cpus=MIN_LIGHT_CPUS)
+    count_file, merge_counts = remote(clean_task(count_file_frequencies)), remote(clean_task(_merge_counts))
     redaction = redaction_of(job.input.redact)  # here, because it reads the working folder
     counts = [count_file.remote(logs.fs, file, number, job, rows_per_file, redaction) for number, file in files.items()]
     while len(counts) > MERGE_SIZE:
@@ -100,17 +100,17 @@ def read_frequencies(output: Folder) -> Frequencies | None:
     return Frequencies(int(table.schema.metadata[b"documents"]), counts)
 
 
-def file_frequencies(
+def count_file_frequencies(
     fs: pafs.FileSystem, file: LogFile, number: int, job: Job, rows: int, redaction: Redaction | None = None
 ) -> Frequencies:
     """Count the document frequencies in the first rows of a file. A passage is one document, however often it was retrieved."""
     column = job.splitting.language_column
     passthrough = pa.schema([(passthrough_name(column), pa.string())] if column else [])
     tables = read_logs(fs, file, number, range(file.row_groups), job.input.columns, passthrough, job.input.skips_bad_files)
-    return table_frequencies((redacted(table, redaction) for table in tables), job.splitting, rows)
+    return count_table_frequencies((redacted(table, redaction) for table in tables), job.splitting, rows)
 
 
-def table_frequencies(tables: Iterable[pa.Table], splitter: SplittingConfig, rows: int | None = None) -> Frequencies:
+def count_table_frequencies(tables: Iterable[pa.Table], splitter: SplittingConfig, rows: int | None = None) -> Frequencies:
     """Count the document frequencies of the distinct passages of rows, each in the language of its row.
 
     Args:
@@ -127,10 +127,10 @@ def table_frequencies(tables: Iterable[pa.Table], splitter: SplittingConfig, row
     by_language: dict[str, list[list[str | None] | None]] = {}
     for language, context in islice(contexts, rows):
         by_language.setdefault(language, []).append(context)
-    return merge([context_frequencies(group, language) for language, group in by_language.items()])
+    return merge([count_context_frequencies(group, language) for language, group in by_language.items()])
 
 
-def context_frequencies(contexts: Iterable[list[str | None] | None], language: str) -> Frequencies:
+def count_context_frequencies(contexts: Iterable[list[str | None] | None], language: str) -> Frequencies:
     """Count the document frequencies of the distinct passages of contexts."""
     passages = {passage for context in contexts for passage in context or [] if passage}
     find_terms = partial(content_terms, language=language)

@@ -4,13 +4,13 @@ from rich.console import Console
 
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.progress.task import task
-from ragassay.jobs.runtime.dataflow import Sink, run_plan
-from ragassay.jobs.scoring.checkpoint import CHECKPOINT, open_groups
-from ragassay.jobs.scoring.datasource import open_rows
+from ragassay.jobs.runtime.dataflow import Sink, run_dataflow
+from ragassay.jobs.scoring.checkpoint import CHECKPOINT, find_open_groups
+from ragassay.jobs.scoring.datasource import make_datasource
 from ragassay.jobs.scoring.frequencies import ensure_frequencies
-from ragassay.jobs.scoring.progress import progress
+from ragassay.jobs.scoring.progress import show_stages
 from ragassay.jobs.scoring.selection import Selection
-from ragassay.jobs.scoring.stages import carried_columns, drop_stages, stages
+from ragassay.jobs.scoring.stages import select_passthrough, make_drop_stages, make_stages
 from ragassay.jobs.storage.folder import Folder
 from ragassay.schemas.columns import raw_schema
 
@@ -31,9 +31,9 @@ def score_files(job: Job, selection: Selection, output: Folder, committed: int, 
     with task(console, "reading", "contexts"):  # from the whole input, so that a budget changes no value
         frequencies = ensure_frequencies(job, logs, dict(enumerate(logs.files)), output) if job.members.detectors else None
     output.fs.create_dir(output.path("raw"), recursive=True)
-    groups = open_groups(output, logs.fs, selection.with_rows, selection.samples)
+    groups = find_open_groups(output, logs.fs, selection.non_empty_files, selection.samples)
     if any(groups.values()):
-        sink = Sink(output, "raw", logs.partition_keys, raw_schema(carried_columns(job.output, logs)), CHECKPOINT)
-        run_stages = [*stages(job, frequencies), *drop_stages(job.output, logs)]
-        with progress(run_stages, selection.rows, committed, console) as board:
-            run_plan(open_rows(job, selection, groups), run_stages, sink, job.runtime.block_mib, board, selection.deadline)
+        sink = Sink(output, "raw", logs.partition_keys, raw_schema(select_passthrough(job.output, logs)), CHECKPOINT)
+        run_stages = [*make_stages(job, frequencies), *make_drop_stages(job.output, logs)]
+        with show_stages(run_stages, selection.rows, committed, console) as board:
+            run_dataflow(make_datasource(job, selection, groups), run_stages, sink, job.runtime.block_mib, board, selection.deadline)

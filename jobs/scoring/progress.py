@@ -8,13 +8,13 @@ from typing import Any
 from rich.console import Console
 
 from ragassay.jobs.progress.bar import Bar
-from ragassay.jobs.progress.show import shown
-from ragassay.jobs.runtime.counts import Counts, Phase, answer_of, open_board
+from ragassay.jobs.progress.show import show_progress
+from ragassay.jobs.runtime.counts import Counts, Phase, wait_for_answer, open_board
 from ragassay.pipeline.stages.stage import Stage
 
 
 @contextmanager
-def progress(stages: Sequence[Stage], rows: int, committed: int, console: Console) -> Iterator[Any]:
+def show_stages(stages: Sequence[Stage], rows: int, committed: int, console: Console) -> Iterator[Any]:
     """Show the progress of a block that runs stages. Ray must be running.
 
     Args:
@@ -26,18 +26,18 @@ def progress(stages: Sequence[Stage], rows: int, committed: int, console: Consol
     Yields:
         Handle of the board to which the workers of the stages report.
     """
-    stage_progress = Course(stages, rows, committed)
+    stage_progress = StageProgress(stages, rows, committed)
 
     def look() -> list[Bar]:
-        return stage_progress.bars(answer_of(board.totals.remote()))
+        return stage_progress.make_bars(wait_for_answer(board.sum_stages.remote()))
 
-    with open_board(len(stages)) as board, shown(look, console):
+    with open_board(len(stages)) as board, show_progress(look, console):
         yield board
-        stage_progress.ended = True
+        stage_progress.is_finished = True
 
 
 @dataclass
-class Course:
+class StageProgress:
     """Progress of the stages of a run.
 
     Attributes:
@@ -50,10 +50,10 @@ class Course:
     stages: Sequence[Stage]
     rows: int
     committed: int
-    ended: bool = False
+    is_finished: bool = False
     _done: dict[str, int] = field(default_factory=dict)
 
-    def bars(self, counts: Sequence[Counts]) -> list[Bar]:
+    def make_bars(self, counts: Sequence[Counts]) -> list[Bar]:
         """Make a bar for every stage that has a unit.
 
         The total number of sentences is estimated from the rows that are already split. Rows that are processed again because a
@@ -67,7 +67,7 @@ class Course:
         sentences_per_row = split.sentences / split.rows if split.rows else 0.0
         total = round(sentences_per_row * self.rows) if split.rows or is_split else None
         before = round(sentences_per_row * self.committed)
-        is_estimate = not self.ended and (not is_split or self.committed > 0)
+        is_estimate = not self.is_finished and (not is_split or self.committed > 0)
         pairs = zip(self.stages, counts, strict=True)
         return [
             self._make_bar(stage, stage_counts, total, before, is_estimate=is_estimate)
@@ -76,17 +76,17 @@ class Course:
         ]
 
     def _make_bar(self, stage: Stage, counts: Counts, total: int | None, before: int, *, is_estimate: bool) -> Bar:
-        done_here = counts.sentences + counts.begun
+        done_here = counts.sentences + counts.answered
         done = max(self._done.get(stage.name, 0), before + done_here if total is None else min(before + done_here, total))
         total = max(total, done) if total is not None else total
-        if self.ended:
+        if self.is_finished:
             done = total = total or done
         self._done[stage.name] = done
-        phase = phase_of(stage, counts).value
+        phase = find_phase(stage, counts).value
         return Bar(phase, stage.name, done, total, stage.unit or "", is_estimate, done_here, counts.tokens)
 
 
-def phase_of(stage: Stage, counts: Counts) -> Phase:
+def find_phase(stage: Stage, counts: Counts) -> Phase:
     """Return the phase of a stage. A stage without replicas loads nothing: until its first row it waits."""
     if counts.phase is Phase.LOADING and stage.replicas is None:
         return Phase.WAITING

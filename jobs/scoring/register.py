@@ -28,10 +28,10 @@ from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
 from ragassay.jobs.output.scored_dataset import open_raw
 from ragassay.jobs.output.sealed import sealed_among
 from ragassay.jobs.scoring import errors
-from ragassay.jobs.scoring.backfill import WHOLE_INPUT, Backfill, Taken, take_files
-from ragassay.jobs.scoring.checkpoint import CHECKPOINT, CommittedRows
+from ragassay.jobs.scoring.backfill import WHOLE_INPUT, Backfill, FileSelection, select_files
+from ragassay.jobs.scoring.checkpoint import CHECKPOINT, CommittedRowCounter
 from ragassay.jobs.scoring.selection import Selection
-from ragassay.jobs.scoring.stages import carried_columns
+from ragassay.jobs.scoring.stages import select_passthrough
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.engines.checked import check_once
 from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm
@@ -63,7 +63,7 @@ def check_input(job: Job, logs: Logs) -> None:
     if sum(file.rows or 0 for file in logs.files) == 0:
         raise InputError(errors.NO_ROWS, uri=logs.uri)
     check_logs(logs, job.input.columns, job.members.need_question)
-    carried_columns(job.output, logs)
+    select_passthrough(job.output, logs)
     _check_language_column(job.splitting.language_column, logs)
     for member in (member for member in job.members.uncertainty if member.score.of_samples):
         _check_samples_column(member, logs)
@@ -153,7 +153,7 @@ class Registration:
     unsealed: dict[int, InputFile]
     reopened: dict[str, list[int]]
     selection: Selection
-    touched: list[str]
+    rewritten: list[str]
     skipped: dict[str, str]
 
 
@@ -180,28 +180,28 @@ def match_input(job: Job, logs: Logs, output: Folder, manifest: Manifest, backfi
     """
     current_fingerprint = fingerprint(job)
     has_scores = manifest.sealed.files or any(file.state == SCORED for file in manifest.files.values())
-    if has_scores or CommittedRows(output, manifest.files)():
+    if has_scores or CommittedRowCounter(output, manifest.files)():
         check_fingerprint(manifest.fingerprint, current_fingerprint, output.uri)
     check_keys(backfill.conditions, logs.partition_keys, logs.uri)
     entries = {**manifest.files, **sealed_among(output, manifest, [*logs.files, *logs.unreadable])}
     known = _compare(logs, output, entries)
     numbers = known.numbers
-    refuse_unfinished(output, manifest, {entries[numbers[file.path]].path for file in logs.files if file.path in numbers})
-    included = {file.path for file in [*logs.files, *logs.unreadable] if backfill.wants(file)}
+    refuse_unfinished_run(output, manifest, {entries[numbers[file.path]].path for file in logs.files if file.path in numbers})
+    included = {file.path for file in [*logs.files, *logs.unreadable] if backfill.includes(file)}
     _refuse_no_partition(backfill, logs, included)
     by_path = {path: (number, entries[number]) for path, number in numbers.items()}
-    taken = take_files(backfill, logs, output, job.input.columns.row_id, by_path)
+    taken = select_files(backfill, logs, output, job.input.columns.row_id, by_path)
     for file in (file for file in [*taken.files, *taken.deferred] if file.path in numbers):
         _refuse_other_path(output, entries[numbers[file.path]], file)
     check_types(logs, taken.files, logs.passthrough)
-    _refuse_other_types(output, logs, carried_columns(job.output, logs), taken.files)
+    _refuse_other_types(output, logs, select_passthrough(job.output, logs), taken.files)
     new_entries = _make_entries(logs, entries, known, manifest.registered, included, taken)
     numbers = numbers | {entry.path: number for number, entry in new_entries.items()}
     is_sealed = {number for number in new_entries if number in entries and number not in manifest.files}
     selection = Selection(
         logs,
         files={numbers[file.path]: file for file in taken.files},
-        stops={numbers[path]: row for path, row in taken.stops.items()},
+        cut_at={numbers[path]: row for path, row in taken.cut_at.items()},
         shares={numbers[file.path]: taken.shares[file.path] for file in taken.files},
         samples={numbers[path]: rows.shift(numbers[path] << 32) for path, rows in taken.samples.items()},
         deferred=taken.deferred,
@@ -219,7 +219,7 @@ def match_input(job: Job, logs: Logs, output: Folder, manifest: Manifest, backfi
         unsealed={number: entry for number, entry in new_entries.items() if number in is_sealed},
         reopened=_find_reopened({number: entries[number] for number in selection.files if number in entries}),
         selection=selection,
-        touched=_find_rewritten(output, entries, unchanged),
+        rewritten=_find_rewritten(output, entries, unchanged),
         skipped={file.uri: file.error or "" for file in logs.unreadable if file.path in included},
     )
 
@@ -230,7 +230,7 @@ def _make_entries(
     known: _KnownFiles,
     next_number: int,
     included: Collection[str],
-    taken: Taken,
+    taken: FileSelection,
 ) -> dict[int, InputFile]:
     """Make the new and changed entries of the manifest.
 
@@ -307,7 +307,7 @@ def _compare(logs: Logs, output: Folder, entries: Mapping[int, InputFile]) -> _K
         if entry.state == UNREADABLE:
             known.changed.append(file)
         elif not _is_same(entry, file):
-            if entry.state == SCORED or CommittedRows(output, [number])():
+            if entry.state == SCORED or CommittedRowCounter(output, [number])():
                 raise OutputError(
                     errors.CHANGED_FILE,
                     uri=file.uri,
@@ -353,7 +353,7 @@ def _find_rewritten(output: Folder, entries: Mapping[int, InputFile], files: Map
         (number, entry, file) for number, entry, file in pairs if entry.mtime and file.mtime and entry.mtime != file.mtime
     ]
     unscored = [number for number, entry, _ in modified if entry.state in (PENDING, LEFT)]
-    is_begun = bool(unscored) and CommittedRows(output, unscored)() > 0
+    is_begun = bool(unscored) and CommittedRowCounter(output, unscored)() > 0
     return [file.uri for _, entry, file in modified if entry.state == SCORED or is_begun]
 
 
@@ -364,7 +364,7 @@ def _make_entry(file: LogFile) -> InputFile:
     )
 
 
-def refuse_unfinished(output: Folder, manifest: Manifest, paths: Collection[str]) -> None:
+def refuse_unfinished_run(output: Folder, manifest: Manifest, paths: Collection[str]) -> None:
     """Refuse to continue while `raw/` contains rows of an interrupted run over other files: only its checkpoint knows them.
 
     A run that has committed nothing, and has no half-finished commit, is not refused.
@@ -380,14 +380,14 @@ def refuse_unfinished(output: Folder, manifest: Manifest, paths: Collection[str]
     unfinished = [
         number for number, entry in manifest.files.items() if entry.state == PENDING and entry.path not in paths
     ]
-    rows = CommittedRows(output, unfinished)() if unfinished else 0
+    rows = CommittedRowCounter(output, unfinished)() if unfinished else 0
     if rows or (unfinished and has_pending(output, CHECKPOINT)):
         more = f" and {len(unfinished) - 1} more files" if len(unfinished) > 1 else ""
         first = manifest.files[unfinished[0]].uri
         raise OutputError(errors.UNFINISHED_RUN, output=output.uri, file=first, more=more, rows=rows)
 
 
-def waiting_partitions(manifest: Manifest, begun: Container[int], deferred: Iterable[LogFile] = ()) -> set[str]:
+def find_waiting_partitions(manifest: Manifest, begun: Container[int], deferred: Iterable[LogFile] = ()) -> set[str]:
     """Return the hive paths of incomplete partitions: a budget ended within one of their files, or some files are deferred.
 
     Args:

@@ -20,7 +20,7 @@ _SALT = b"ragassay sample"
 _ID_ROWS = 1 << 14
 
 
-def is_chosen(row_ids: Iterable[str | None], share: float) -> Bools:
+def is_in_sample(row_ids: Iterable[str | None], share: float) -> Bools:
     """Return for each row whether it belongs to the sample. A sample contains every smaller sample.
 
     Args:
@@ -34,7 +34,7 @@ def is_chosen(row_ids: Iterable[str | None], share: float) -> Bools:
     )
 
 
-def sampled(tables: Iterable[pa.Table], share: float) -> Iterator[pa.Table]:
+def filter_sample(tables: Iterable[pa.Table], share: float) -> Iterator[pa.Table]:
     """Filter log rows to the sample. Unreadable rows have no id and stay.
 
     Args:
@@ -45,13 +45,13 @@ def sampled(tables: Iterable[pa.Table], share: float) -> Iterator[pa.Table]:
         The filtered tables; no empty table.
     """
     for table in tables:
-        is_kept = is_chosen(table["row_id"].to_pylist(), share)
+        is_kept = is_in_sample(table["row_id"].to_pylist(), share)
         is_kept |= pc.equal(table["status"], Status.UNREADABLE.value).to_numpy()
         if is_kept.any():
             yield table.filter(pa.array(is_kept))
 
 
-def chosen_keys(fs: pafs.FileSystem, file: LogFile, number: int, id_column: str | None, share: float) -> Ints:
+def find_sample_keys(fs: pafs.FileSystem, file: LogFile, number: int, id_column: str | None, share: float) -> Ints:
     """Find the `row_key`s of the rows of a file that belong to the sample, in order. Rows with unreadable ids all belong to it.
 
     Args:
@@ -66,14 +66,14 @@ def chosen_keys(fs: pafs.FileSystem, file: LogFile, number: int, id_column: str 
     """
     if id_column is None or file.schema is None or id_column not in file.schema.names:
         ids = (f"{file.path}#{row}" for row in range(file.rows or 0))
-        return np.flatnonzero(is_chosen(ids, share)).astype(np.int64) + (number << 32)
+        return np.flatnonzero(is_in_sample(ids, share)).astype(np.int64) + (number << 32)
     parts: list[Bools] = []
     with open_log(fs, file) as log:
         for group, (start, end) in enumerate(zip(starts := [0, *accumulate(log.sizes)], starts[1:], strict=False)):
             row = start
             try:
                 for batch in log.batches(group, _ID_ROWS, [id_column]):
-                    parts.append(is_chosen(id_texts(batch[id_column])[0].to_pylist(), share))
+                    parts.append(is_in_sample(id_texts(batch[id_column])[0].to_pylist(), share))
                     row += batch.num_rows
             except (OSError, pa.ArrowException) as error:
                 if gave_way(error):  # a fault of the store, not of the rows

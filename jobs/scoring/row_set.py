@@ -7,10 +7,10 @@ from pyroaring import BitMap64 as RowSet
 
 from ragassay.pipeline.arrays import Bools, Ints
 
-__all__ = ["RowSet", "add_keys", "files_of", "holds", "keys_of", "row_set", "within"]
+__all__ = ["RowSet", "add_keys", "list_files", "contains_keys", "list_keys", "make_row_set", "slice_rows"]
 
 
-def row_set(keys: Ints) -> RowSet:
+def make_row_set(keys: Ints) -> RowSet:
     """Make a set of `row_key`s, which may be in any order and repeated."""
     rows = RowSet()
     add_keys(rows, keys)
@@ -23,22 +23,22 @@ def add_keys(rows: RowSet, keys: Ints) -> None:
     rows.update(array("Q", keys.astype(np.int64, copy=False).tobytes()))  # ten times faster than from the numpy array
 
 
-def keys_of(rows: RowSet) -> Ints:
+def list_keys(rows: RowSet) -> Ints:
     """Return the `row_key`s of a set, in order."""
     return np.array(rows.to_array(), np.int64)
 
 
-def within(rows: RowSet, start: int, stop: int) -> RowSet:
+def slice_rows(rows: RowSet, start: int, stop: int) -> RowSet:
     """Return the rows with `start <= row_key < stop`. Use ranges within one file: memory grows with the length of the range."""
     return rows & RowSet(range(start, stop))
 
 
-def holds(rows: RowSet, keys: Ints) -> Bools:
+def contains_keys(rows: RowSet, keys: Ints) -> Bools:
     """Return for each `row_key` whether the set contains it."""
-    return np.isin(keys, keys_of(rows & row_set(keys)))
+    return np.isin(keys, list_keys(rows & make_row_set(keys)))
 
 
-def files_of(rows: RowSet) -> set[int]:
+def list_files(rows: RowSet) -> set[int]:
     """Return the numbers of the files that have rows in the set."""
     files: set[int] = set()
     start = 0

@@ -24,7 +24,7 @@ class Selection:
 
     logs: Logs
     files: Mapping[int, LogFile]
-    stops: Mapping[int, int] = field(default_factory=dict)
+    cut_at: Mapping[int, int] = field(default_factory=dict)
     shares: Mapping[int, float] = field(default_factory=dict)
     samples: Mapping[int, RowSet] = field(default_factory=dict)
     deferred: Sequence[LogFile] = ()
@@ -32,20 +32,20 @@ class Selection:
     deadline: float | None = None
 
     @property
-    def with_rows(self) -> dict[int, LogFile]:
+    def non_empty_files(self) -> dict[int, LogFile]:
         """The files that have rows."""
         return {number: file for number, file in self.files.items() if file.rows}
 
-    def rows_of(self, number: int) -> int:
+    def count_rows(self, number: int) -> int:
         """Count the rows of a file that the output contains when the file is scored."""
         return len(self.samples[number]) if number in self.samples else self.files[number].rows or 0
 
     @property
     def rows(self) -> int:
         """Rows of all files that the output contains when they are scored."""
-        return sum(map(self.rows_of, self.files))
+        return sum(map(self.count_rows, self.files))
 
     @property
-    def may_end_early(self) -> bool:
+    def can_end_early(self) -> bool:
         """Whether a budget can end the run before all files are scored."""
-        return bool(self.stops) or self.deadline is not None
+        return bool(self.cut_at) or self.deadline is not None

@@ -10,7 +10,7 @@ from ragassay.jobs.config.output import OutputConfig
 from ragassay.jobs.config.splitting import ANY, SplittingConfig
 from ragassay.jobs.input import Logs
 from ragassay.jobs.input.types import may_hold_text
-from ragassay.jobs.runtime.resources import threads_of
+from ragassay.jobs.runtime.resources import count_threads
 from ragassay.jobs.scoring import errors
 from ragassay.pipeline.detectors.frequencies import Frequencies
 from ragassay.pipeline.errors import InputError
@@ -26,7 +26,7 @@ from ragassay.pipeline.stages.uncertainty import UncertaintyScorer
 from ragassay.schemas.columns import passthrough_name
 
 
-def stages(job: Job, frequencies: Callable[[], Frequencies] | None = None) -> list[Stage]:
+def make_stages(job: Job, frequencies: Callable[[], Frequencies] | None = None) -> list[Stage]:
     """Make the stages between reading and writing.
 
     Args:
@@ -35,15 +35,15 @@ def stages(job: Job, frequencies: Callable[[], Frequencies] | None = None) -> li
     """
     # Detectors come after the SLMs: an engine must not wait for rows because the CPU is busy.
     return [
-        split_stage(job),
-        *rerank_stages(job),
-        *slm_stages(job),
-        *uncertainty_stages(job),
-        *([detect_stage(job, frequencies)] if job.members.detectors else []),
+        make_split_stage(job),
+        *make_rerank_stages(job),
+        *make_slm_stages(job),
+        *make_uncertainty_stages(job),
+        *([make_detect_stage(job, frequencies)] if job.members.detectors else []),
     ]
 
 
-def split_stage(job: Job) -> Split:
+def make_split_stage(job: Job) -> Split:
     """Make the stage that splits responses into sentences and finds the language of each row.
 
     `splitting.languages` of the job must be settled, see `verdicts.languages`.
@@ -52,20 +52,20 @@ def split_stage(job: Job) -> Split:
     return Split(_splitter(job.splitting), job.members.need_question, _language_column(job.splitting), languages)
 
 
-def rerank_stages(job: Job) -> list[Stage]:
+def make_rerank_stages(job: Job) -> list[Stage]:
     """Make the stage that orders the passages; no stage if the job has no reranker."""
     rerank = job.members.rerank
     if rerank is None:
         return []
-    return [Reranker(rerank, _splitter(job.splitting), threads_of(rerank.engine, job.members.local_pools.values()))]
+    return [Reranker(rerank, _splitter(job.splitting), count_threads(rerank.engine, job.members.local_pools.values()))]
 
 
-def slm_stages(job: Job) -> list[Stage]:
+def make_slm_stages(job: Job) -> list[Stage]:
     """Make one stage per SLM, which computes log-probabilities."""
-    return [slm_stage(job, slm, job.members.local_pools.values()) for slm in job.members.slms]
+    return [make_slm_stage(job, slm, job.members.local_pools.values()) for slm in job.members.slms]
 
 
-def slm_stage(job: Job, slm: Slm, pools: Iterable[Replicas]) -> Stage:
+def make_slm_stage(job: Job, slm: Slm, pools: Iterable[Replicas]) -> Stage:
     """Make the stage of one SLM.
 
     Args:
@@ -76,17 +76,17 @@ def slm_stage(job: Job, slm: Slm, pools: Iterable[Replicas]) -> Stage:
     if slm.engine.SERVED:
         return ServedScorer(slm)
     rerank = job.members.rerank
-    return SlmScorer(slm, _splitter(job.splitting), threads_of(slm.local, pools), rerank.keep if rerank else None)
+    return SlmScorer(slm, _splitter(job.splitting), count_threads(slm.local, pools), rerank.keep if rerank else None)
 
 
-def uncertainty_stages(job: Job) -> list[Stage]:
+def make_uncertainty_stages(job: Job) -> list[Stage]:
     """Make one stage per group of uncertainty scores that share a model pass."""
     pools, splitter = job.members.local_pools.values(), _splitter(job.splitting)
     groups = job.members.reading_groups
-    return [UncertaintyScorer(group, splitter, threads_of(group[0].engine, pools)) for group in groups]
+    return [UncertaintyScorer(group, splitter, count_threads(group[0].engine, pools)) for group in groups]
 
 
-def detect_stage(job: Job, frequencies: Callable[[], Frequencies] | None) -> Detect:
+def make_detect_stage(job: Job, frequencies: Callable[[], Frequencies] | None) -> Detect:
     """Make the stage of the detectors: values and evidence. Engines start and score while the frequencies are counted."""
     return Detect(
         job.members.detectors, job.splitting.language, frequencies, os.cpu_count() or 1, _language_column(job.splitting)
@@ -102,16 +102,16 @@ def _language_column(splitting: SplittingConfig) -> str | None:
     return None if splitting.language_column is None else passthrough_name(splitting.language_column)
 
 
-def drop_stages(output: OutputConfig, logs: Logs) -> list[Stage]:
+def make_drop_stages(output: OutputConfig, logs: Logs) -> list[Stage]:
     """Make the stage that removes the text of users; no stage if the job keeps text in OUTPUT."""
     if output.drop_text is None:
         return []
-    written = set(carried_columns(output, logs).names)
+    written = set(select_passthrough(output, logs).names)
     dropped = tuple(name for name in logs.passthrough.names if name not in written)
     return [DropText(dropped, PASSAGE_IDS in output.drop_text.keep)]
 
 
-def carried_columns(output: OutputConfig, logs: Logs) -> pa.Schema:
+def select_passthrough(output: OutputConfig, logs: Logs) -> pa.Schema:
     """Select the pass-through columns to write. If text is dropped: hive keys, columns without text and columns that the job keeps.
 
     Raises:

@@ -11,8 +11,8 @@ from pyarrow import fs as pafs
 
 from ragassay.jobs import errors
 from ragassay.jobs.display.address import without_secrets
-from ragassay.jobs.progress.show import shown_waits
-from ragassay.jobs.progress.waits import waiting_for
+from ragassay.jobs.progress.show import show_waits
+from ragassay.jobs.progress.waits import track_wait
 from ragassay.jobs.storage.object_store import CONNECT_SECONDS, server_of, settings_of
 from ragassay.pipeline.errors import InputError
 
@@ -74,7 +74,7 @@ def _shown_wait(host: str, work: Callable[[], str]) -> str:
         finally:
             ended.set()
 
-    with waiting_for(f"object store {host}"), shown_waits():
+    with track_wait(f"object store {host}"), show_waits():
         Thread(target=run, daemon=True, name="contact").start()
         ended.wait(MOST_SECONDS)
     return said[0]

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 
 from ragassay.jobs import errors
-from ragassay.jobs.progress.waits import waiting_for
+from ragassay.jobs.progress.waits import track_wait
 from ragassay.pipeline.errors import InputError
 
 TRIES = 10
@@ -73,7 +73,7 @@ class PatientS3(pafs.S3FileSystem):  # type: ignore[misc]
         return pa.BufferedInputStream(plain, buffer_size) if buffer_size else plain
 
     def _waiting(self) -> AbstractContextManager[None]:
-        return waiting_for(self._server)
+        return track_wait(self._server)
 
     def __reduce__(self) -> Any:
         """What to make it of in another process."""

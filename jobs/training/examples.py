@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.jobs.config.input import Columns
-from ragassay.jobs.display.quoted import quoted
+from ragassay.jobs.display.quoted import quote_value
 from ragassay.jobs.evaluation.labels import SENTENCE_COLUMNS, Label, LabelSource, sentence_truth, to_labels
 from ragassay.jobs.storage.folder import read_named
 from ragassay.jobs.training import errors
@@ -162,7 +162,7 @@ def _more(uri: str, table: pa.Table, name: str) -> list[Any]:
     legal, wanted = LEGAL[name]
     for place, value in enumerate(values):
         if value is not None and not legal(value):
-            raise InputError(errors.WRONG_VALUE, file=uri, column=name, value=quoted(value), row=place, wanted=wanted)
+            raise InputError(errors.WRONG_VALUE, file=uri, column=name, value=quote_value(value), row=place, wanted=wanted)
     return values
 
 

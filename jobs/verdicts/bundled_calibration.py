@@ -22,13 +22,13 @@ _IRRELEVANT_SETTINGS = ("dtype", "engine", "name", "revision", "quantization", "
 
 
 @lru_cache(maxsize=1)
-def bundled_calibration() -> Calibration:
+def load_bundled_calibration() -> Calibration:
     """Load the calibration of the default members."""
     return Calibration.from_json(FILE.read_text(encoding="utf-8"))
 
 
 @lru_cache(maxsize=1)
-def bundled_detectors() -> Calibration:
+def load_bundled_detectors_calibration() -> Calibration:
     """Load the calibration of the three detectors alone, for rows that are judged one by one.
 
     It was measured with word frequencies of the row's own context. A run of the three detectors uses a quantile instead.
@@ -50,10 +50,10 @@ def is_fitted_for(calibration: Calibration, members: MembersConfig, fingerprint:
         return False
     weights = members.ensemble_weights or dict.fromkeys(ensemble, 1 / len(ensemble))
     has_same_weights = all(isclose(member.weight, weights[name], rel_tol=1e-6) for name, member in calibration.members.items())
-    return has_same_weights and values_depend_on(calibration.fingerprint, ensemble) == values_depend_on(fingerprint, ensemble)
+    return has_same_weights and select_value_settings(calibration.fingerprint, ensemble) == select_value_settings(fingerprint, ensemble)
 
 
-def is_of_members(calibration: Calibration, values: Mapping[str, str], fingerprint: Mapping[str, Any]) -> bool:
+def has_same_members(calibration: Calibration, values: Mapping[str, str], fingerprint: Mapping[str, Any]) -> bool:
     """Return whether members are those of a bundled calibration. Their weights and the splitter may differ.
 
     Args:
@@ -65,11 +65,11 @@ def is_of_members(calibration: Calibration, values: Mapping[str, str], fingerpri
         return False
     if not {"slms", "detectors", "splitter", "method"} <= fingerprint.keys():
         return False
-    fitted, current = values_depend_on(calibration.fingerprint, values), values_depend_on(fingerprint, values)
+    fitted, current = select_value_settings(calibration.fingerprint, values), select_value_settings(fingerprint, values)
     return all(fitted[part] == current[part] for part in ("slms", "detectors"))
 
 
-def values_depend_on(fingerprint: Mapping[str, Any], ensemble: Container[str]) -> dict[str, Any]:
+def select_value_settings(fingerprint: Mapping[str, Any], ensemble: Container[str]) -> dict[str, Any]:
     """Select the settings that the values of an ensemble's members depend on.
 
     Args:

@@ -12,7 +12,7 @@ from ragassay.schemas.stats import PartitionStats
 
 
 def check_drift(
-    config: VerdictConfig, manifest: Manifest, stats: Mapping[str, PartitionStats], tonight: Collection[str] | None = None
+    config: VerdictConfig, manifest: Manifest, stats: Mapping[str, PartitionStats], latest: Collection[str] | None = None
 ) -> DriftCheck:
     """Compare the latest partitions with the history before them.
 
@@ -22,17 +22,17 @@ def check_drift(
         stats: Path of a partition on disk -> its statistics.
         tonight: Paths of the latest partitions on disk; None for those with the last value of the first hive key.
     """
-    if tonight is None:
+    if latest is None:
         first_keys = sorted((path.partition("/")[0] for path in stats), key=natural)
-        tonight = [path for path in stats if path.partition("/")[0] == first_keys[-1]]
-    before = history(stats, tonight, config.history.partitions)
-    current, earlier = ([stats[path] for path in paths] for paths in (tonight, before))
+        latest = [path for path in stats if path.partition("/")[0] == first_keys[-1]]
+    before = history(stats, latest, config.history.partitions)
+    current, earlier = ([stats[path] for path in paths] for paths in (latest, before))
     sentences = sum(part.sentences for part in current), sum(part.sentences for part in earlier)
-    names = [hive_path(path) for path in sorted(tonight)], [hive_path(path) for path in before]
+    names = [hive_path(path) for path in sorted(latest)], [hive_path(path) for path in before]
     if not before:
         return DriftCheck(*names, sentences, [], "there is no earlier partition to compare with")
     limits = config.drift
-    error_rates = [_error_rate({path: stats[path] for path in paths}, manifest) for paths in (tonight, before)]
+    error_rates = [_error_rate({path: stats[path] for path in paths}, manifest) for paths in (latest, before)]
     errors = _compare_errors(limits, error_rates)
     if min(sentences) < limits.min_sentences:
         setting = f"verdict.drift.min_sentences: {limits.min_sentences}"

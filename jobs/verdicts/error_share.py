@@ -10,7 +10,7 @@ from ragassay.schemas.columns import Status
 from ragassay.schemas.manifest import Run
 
 
-def worst_share(*statuses: Counter[str]) -> dict[str, int]:
+def find_worst_error_share(*statuses: Counter[str]) -> dict[str, int]:
     """Find the group of rows with the largest share of rows with status `error`.
 
     Args:

@@ -16,8 +16,8 @@ from ragassay.jobs.output.passthrough import merged_passthrough, raw_schemas
 from ragassay.jobs.output.scored_dataset import ScoredDataset
 from ragassay.jobs.output.snapshot import with_verdicts_id
 from ragassay.jobs.storage.folder import writing
-from ragassay.jobs.verdicts.input_order import in_input_order
-from ragassay.jobs.verdicts.judged import NOBODY, Judged
+from ragassay.jobs.verdicts.input_order import read_in_input_order
+from ragassay.jobs.verdicts.judged import NO_JUDGE_FILES, JudgeFiles
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.cascade.decide import Decisions, with_judge
 from ragassay.pipeline.members import NUMBERS, readable_scores
@@ -30,7 +30,7 @@ from ragassay.schemas.stats import Moments
 
 
 @dataclass
-class Finalized:
+class FinalizedPartition:
     """Counts of the rows that `finalize_partition` wrote.
 
     Attributes:
@@ -59,15 +59,15 @@ class Finalized:
             self.sentences[number] += length if status == Status.OK else 0
 
 
-def score_moments(rows: ScoredDataset, settings: VerdictSettings) -> Moments:
+def compute_score_moments(rows: ScoredDataset, settings: VerdictSettings) -> Moments:
     """Compute the moments of the response scores of a partition."""
-    return merge(moments_of(scores[~np.isnan(scores)]) for scores in response_scores(_numbers(rows), settings))
+    return merge(moments_of(scores[~np.isnan(scores)]) for scores in compute_response_scores(_numbers(rows), settings))
 
 
-def score_cells(rows: ScoredDataset, settings: VerdictSettings, low: int, high: int) -> Cells:
+def count_score_cells(rows: ScoredDataset, settings: VerdictSettings, low: int, high: int) -> Cells:
     """Count the response scores of a partition within a range of keys, for a quantile threshold; see `exact_quantile`."""
     cells = cells_of(np.array([]), low, high)
-    for scores in response_scores(_numbers(rows), settings):
+    for scores in compute_response_scores(_numbers(rows), settings):
         cells = add_cells([cells, cells_of(scores, low, high)])
     return cells
 
@@ -76,7 +76,7 @@ def _numbers(rows: ScoredDataset) -> Iterator[pa.RecordBatch]:
     return (part.batch for part in rows.batches(NUMBERS))
 
 
-def response_scores(rows: Iterable[pa.RecordBatch], settings: VerdictSettings) -> Iterator[Floats]:
+def compute_response_scores(rows: Iterable[pa.RecordBatch], settings: VerdictSettings) -> Iterator[Floats]:
     """Compute the response scores of rows of `raw/`, batch by batch; NaN for a row without a score.
 
     Args:
@@ -88,7 +88,7 @@ def response_scores(rows: Iterable[pa.RecordBatch], settings: VerdictSettings) -
             yield apply_rule(settings.rule, scores, counts).response
 
 
-def finalize_partition(raw: ScoredDataset, target: str, settings: VerdictSettings, judged: Judged = NOBODY) -> Finalized:
+def finalize_partition(raw: ScoredDataset, target: str, settings: VerdictSettings, judged: JudgeFiles = NO_JUDGE_FILES) -> FinalizedPartition:
     """Write one partition of `scored/`, whole or not at all.
 
     Args:
@@ -102,10 +102,10 @@ def finalize_partition(raw: ScoredDataset, target: str, settings: VerdictSetting
     """
     passthrough = merged_passthrough(raw_schemas(raw).values())
     schema = scored_schema(passthrough)
-    counts, decisions = Finalized(), judged.read(raw.fs)
+    counts, decisions = FinalizedPartition(), judged.read(raw.fs)
     file_schema = with_verdicts_id(schema, settings.run_id)
     with writing(raw.fs, target) as stream, pq.ParquetWriter(stream, file_schema, compression="zstd") as writer:
-        rows = in_input_order(raw, partial(_add_columns, passthrough=passthrough))
+        rows = read_in_input_order(raw, partial(_add_columns, passthrough=passthrough))
         for table in _group_rows(_finalize_batches(rows, schema, settings, decisions), counts):
             writer.write_table(table)
     return counts
@@ -119,7 +119,7 @@ def _finalize_batches(
         yield scored if decisions is None else with_judge(scored, decisions)
 
 
-def _group_rows(scored: Iterable[pa.RecordBatch], counts: Finalized) -> Iterator[pa.Table]:
+def _group_rows(scored: Iterable[pa.RecordBatch], counts: FinalizedPartition) -> Iterator[pa.Table]:
     """Combine scored rows into tables of at least BATCH_ROWS, because raw files may be small. Count the rows in `counts`."""
     group: list[pa.RecordBatch] = []
     for batch in scored:

@@ -15,7 +15,7 @@ from ragassay.jobs.output.partitions import history
 from ragassay.jobs.output.scored_dataset import ScoredDataset, open_raw
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.runtime.clean_output import clean_task
-from ragassay.jobs.runtime.resources import DRIVER_CPUS
+from ragassay.jobs.runtime.resources import MODEL_FREE_TASK_CPUS
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts import errors
 from ragassay.pipeline.errors import FitError, OutputError
@@ -25,7 +25,7 @@ from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.stats import Moments, PartitionStats
 
 
-def fit_output(values: dict[str, str], output: Folder, without: Collection[str] = ()) -> dict[str, PartitionStats]:
+def update_stats(values: dict[str, str], output: Folder, without: Collection[str] = ()) -> dict[str, PartitionStats]:
     """Update `stats/` from `raw/`. Only the scores of partitions with new raw files are read.
 
     Args:
@@ -46,9 +46,9 @@ def fit_output(values: dict[str, str], output: Folder, without: Collection[str] 
         raise OutputError(errors.NO_SCORED_ROWS, output=output.uri)
     stats: dict[str, PartitionStats] = {}
     tasks: dict[str, Any] = {}
-    remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(partition_stats))
+    remote = ray.remote(num_cpus=MODEL_FREE_TASK_CPUS)(clean_task(compute_partition_stats))
     for partition, part in raw.items():
-        existing = known_stats(output, partition)
+        existing = read_stats(output, partition)
         if existing and existing.values == values and existing.raw_files == _file_names(part):
             stats[partition] = existing
         else:
@@ -61,7 +61,7 @@ def fit_output(values: dict[str, str], output: Folder, without: Collection[str] 
     return dict(sorted(stats.items()))
 
 
-def known_stats(output: Folder, partition: str) -> PartitionStats | None:
+def read_stats(output: Folder, partition: str) -> PartitionStats | None:
     """Read the statistics of a partition from `stats/`; None if there are none, or if they have another version."""
     text = output.read(_stats_path(partition))
     try:
@@ -70,7 +70,7 @@ def known_stats(output: Folder, partition: str) -> PartitionStats | None:
         return None
 
 
-def fits_of(
+def fit_members(
     settings: Normalize, values: Mapping[str, str], stats: Mapping[str, PartitionStats], run: Sequence[str], last: int
 ) -> dict[str, Fit]:
     """Compute mu and sigma of every member.
@@ -92,13 +92,13 @@ def fits_of(
     return {name: Value(values[name]).fit(name, moments) for name, moments in merged.items()}
 
 
-def partition_stats(raw: ScoredDataset, values: dict[str, str]) -> PartitionStats:
+def compute_partition_stats(raw: ScoredDataset, values: dict[str, str]) -> PartitionStats:
     """Compute the statistics of one partition. Only the score columns are read, in batches."""
-    stats = stats_of((rows.batch for rows in raw.batches(NUMBERS)), values)
+    stats = compute_stats((rows.batch for rows in raw.batches(NUMBERS)), values)
     return replace(stats, partition=raw.files[0].partition, raw_files=_file_names(raw))
 
 
-def stats_of(rows: Iterable[pa.RecordBatch], values: dict[str, str]) -> PartitionStats:
+def compute_stats(rows: Iterable[pa.RecordBatch], values: dict[str, str]) -> PartitionStats:
     """Compute the statistics of rows of `raw/`, on disk or in memory.
 
     Args:

@@ -10,7 +10,7 @@ from ragassay.jobs.output.partitions import BATCH_ROWS
 from ragassay.jobs.output.scored_dataset import ScoredDataset, read_file
 
 
-def in_input_order(raw: ScoredDataset, shape: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def read_in_input_order(raw: ScoredDataset, shape: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Read rows in the order of their `row_key`s.
 
     A file contains a block of input rows, in the order in which blocks were committed. A block of a resumed run can have a gap

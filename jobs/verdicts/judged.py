@@ -17,7 +17,7 @@ COLUMNS = ["row_key", "judge.sentence_scores.list.element"]
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgeFiles:
     """Files with a judge's decisions on a partition; small enough to send to a task.
 
     Attributes:
@@ -37,10 +37,10 @@ class Judged:
         return decisions_of(pa.Table.from_batches(batches(fs, self.files, COLUMNS)), self.judge, self.below)
 
 
-NOBODY = Judged("", 0.0, ())
+NO_JUDGE_FILES = JudgeFiles("", 0.0, ())
 
 
-def judged_partitions(output: Folder, manifest: Manifest, paths: Sequence[str]) -> dict[str, Judged]:
+def find_judge_files(output: Folder, manifest: Manifest, paths: Sequence[str]) -> dict[str, JudgeFiles]:
     """Find the files with a judge's decisions on partitions. The manifest, not the job file, names the judge.
 
     Args:
@@ -53,7 +53,7 @@ def judged_partitions(output: Folder, manifest: Manifest, paths: Sequence[str]) 
     if record is not None:
         files = {hive_path(path): file_paths for path, file_paths in partitions(output, ESCALATED).items()}
     if record is None or not files:
-        return dict.fromkeys(paths, NOBODY)
+        return dict.fromkeys(paths, NO_JUDGE_FILES)
     return {
-        path: Judged(record.name, record.below, tuple(files.get(hive_path(escalated_place(path)), ()))) for path in paths
+        path: JudgeFiles(record.name, record.below, tuple(files.get(hive_path(escalated_place(path)), ()))) for path in paths
     }

@@ -6,8 +6,8 @@ from typing import Any
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.config.splitting import ANY, SplittingConfig
 from ragassay.jobs.verdicts import errors
-from ragassay.jobs.verdicts.bundled_calibration import bundled_calibration, bundled_detectors, is_of_members
-from ragassay.jobs.verdicts.parts import calibration_of
+from ragassay.jobs.verdicts.bundled_calibration import load_bundled_calibration, load_bundled_detectors_calibration, has_same_members
+from ragassay.jobs.verdicts.parts import find_calibration
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.calibration import Calibration
 from ragassay.schemas.columns import Status
@@ -18,7 +18,7 @@ Languages = tuple[str, ...] | None
 """ISO 639-1 codes; None for every language."""
 
 
-def languages_of(job: Job, fingerprint: Mapping[str, Any], calibration: Calibration | None) -> Languages:
+def choose_languages(job: Job, fingerprint: Mapping[str, Any], calibration: Calibration | None) -> Languages:
     """Choose the languages in which rows get verdicts.
 
     The first of these that names languages decides: the job file, the fingerprint of the scores, the calibration, the bundled
@@ -34,19 +34,19 @@ def languages_of(job: Job, fingerprint: Mapping[str, Any], calibration: Calibrat
         return None if languages == ANY else tuple(languages)
     if calibration is not None:
         return calibration.languages
-    return languages_of_members(job.members.ensemble_values, fingerprint)
+    return find_measured_languages(job.members.ensemble_values, fingerprint)
 
 
-def languages_of_members(values: Mapping[str, str], fingerprint: Mapping[str, Any]) -> Languages:
+def find_measured_languages(values: Mapping[str, str], fingerprint: Mapping[str, Any]) -> Languages:
     """Find the languages in which this project has measured the members; None if they are not members of the package.
 
     Args:
         values: Member of the ensemble -> the number that is used.
         fingerprint: Fingerprint of the scores.
     """
-    bundled = (bundled_calibration(), bundled_detectors())
+    bundled = (load_bundled_calibration(), load_bundled_detectors_calibration())
     return next(
-        (calibration.languages for calibration in bundled if is_of_members(calibration, values, fingerprint)), None
+        (calibration.languages for calibration in bundled if has_same_members(calibration, values, fingerprint)), None
     )
 
 
@@ -60,16 +60,16 @@ def settle_languages(job: Job, fingerprint: dict[str, Any]) -> Job:
     Raises:
         ConfigError: The calibration cannot be read, or belongs to other scores.
     """
-    return with_languages(job, languages_of(job, fingerprint, calibration_of(job, fingerprint)))
+    return set_languages(job, choose_languages(job, fingerprint, find_calibration(job, fingerprint)))
 
 
-def with_languages(job: Job, languages: Languages) -> Job:
+def set_languages(job: Job, languages: Languages) -> Job:
     """Return a job that gives verdicts in these languages."""
     splitting = job.splitting.model_copy(update={"languages": ANY if languages is None else languages})
     return job.model_copy(update={"splitting": splitting})
 
 
-def refuse_more_languages(splitting: SplittingConfig, manifest: Manifest, stats: Mapping[str, PartitionStats]) -> None:
+def refuse_unscored_languages(splitting: SplittingConfig, manifest: Manifest, stats: Mapping[str, PartitionStats]) -> None:
     """Refuse verdicts in languages whose rows were not scored.
 
     Args:

@@ -19,7 +19,7 @@ from ragassay.jobs.config.verdict import (
 )
 from ragassay.jobs.output.calibration_file import load_calibration, rule_of
 from ragassay.jobs.verdicts import errors
-from ragassay.jobs.verdicts.bundled_calibration import bundled_calibration, bundled_detectors, is_fitted_for
+from ragassay.jobs.verdicts.bundled_calibration import load_bundled_calibration, load_bundled_detectors_calibration, is_fitted_for
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.verdict.aggregate import legal_pairs
 from ragassay.pipeline.verdict.rule import Rule
@@ -32,7 +32,7 @@ JOB_FILE = "job file"
 
 
 @dataclass(frozen=True)
-class Parts:
+class VerdictParts:
     """Parts of the verdict settings that do not depend on the scores.
 
     Attributes:
@@ -50,7 +50,7 @@ class Parts:
     origins: Origins
 
 
-def calibration_of(job: Job, fingerprint: dict[str, Any]) -> Calibration | None:
+def find_calibration(job: Job, fingerprint: dict[str, Any]) -> Calibration | None:
     """Find the calibration of a job's scores.
 
     Args:
@@ -66,12 +66,12 @@ def calibration_of(job: Job, fingerprint: dict[str, Any]) -> Calibration | None:
     path = job.verdict.calibration_file
     if path is not None:
         return load_calibration(path, fingerprint, job.members.values)
-    if job.verdict.calibration == BUNDLED and is_fitted_for(bundled_calibration(), job.members, fingerprint):
-        return bundled_calibration()
+    if job.verdict.calibration == BUNDLED and is_fitted_for(load_bundled_calibration(), job.members, fingerprint):
+        return load_bundled_calibration()
     return None
 
 
-def parts_of(job: Job, calibration: Calibration | None) -> Parts:
+def resolve_parts(job: Job, calibration: Calibration | None) -> VerdictParts:
     """Combine the parts of a calibration with those that the job file sets.
 
     Args:
@@ -102,7 +102,7 @@ def parts_of(job: Job, calibration: Calibration | None) -> Parts:
     if calibration is not None and changed and by_calibration:
         raise _other_scale(calibration, changed, base)
     fits_scores = calibration is not None and not changed and not own_moments and rule.sentence == base.sentence
-    return Parts(
+    return VerdictParts(
         rule,
         own_moments,
         calibration.threshold if calibration is not None and by_calibration else config.threshold.value,
@@ -118,22 +118,22 @@ def _sentence(config: VerdictConfig, base: Rule) -> float | None:
     return config.threshold.sentence or base.sentence or DEFAULT_SENTENCE
 
 
-def name_of(calibration: Calibration) -> str:
+def name_calibration(calibration: Calibration) -> str:
     """Name a calibration in words."""
-    bundled_ids = (bundled_calibration().calibration_id, bundled_detectors().calibration_id)
+    bundled_ids = (load_bundled_calibration().calibration_id, load_bundled_detectors_calibration().calibration_id)
     return BUNDLED_NAME if calibration.calibration_id in bundled_ids else f"calibration {calibration.calibration_id}"
 
 
 def _other_scale(calibration: Calibration, changed: dict[str, Any], base: Rule) -> ConfigError:
     settings = ", ".join(f"{key} {value} (the calibration has {getattr(base, key)})" for key, value in changed.items())
     keys = ", ".join(changed)
-    return ConfigError(errors.OTHER_SCALE, calibration=name_of(calibration), settings=settings, keys=keys, none=NONE)
+    return ConfigError(errors.OTHER_SCALE, calibration=name_calibration(calibration), settings=settings, keys=keys, none=NONE)
 
 
 def _origins(
     config: VerdictConfig, calibration: Calibration | None, changed: dict[str, Any], *, own_moments: bool, own_sentence: bool
 ) -> Origins:
-    base = "defaults" if calibration is None else name_of(calibration)
+    base = "defaults" if calibration is None else name_calibration(calibration)
     aggregate = f"{JOB_FILE} ({', '.join(changed)})" if changed else base
     if calibration is not None and not config.threshold.is_given:
         threshold = base

@@ -13,14 +13,14 @@ from ragassay.jobs.output.partitions import history, hive_path
 from ragassay.jobs.output.scored_dataset import ScoredDataset
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.runtime.clean_output import clean_task
-from ragassay.jobs.runtime.resources import DRIVER_CPUS
+from ragassay.jobs.runtime.resources import MODEL_FREE_TASK_CPUS
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts import errors as codes
-from ragassay.jobs.verdicts.error_share import worst_share
-from ragassay.jobs.verdicts.finalize import Finalized, finalize_partition, score_cells
-from ragassay.jobs.verdicts.fit import fits_of
-from ragassay.jobs.verdicts.judged import judged_partitions
-from ragassay.jobs.verdicts.parts import Parts, calibration_of, name_of, parts_of
+from ragassay.jobs.verdicts.error_share import find_worst_error_share
+from ragassay.jobs.verdicts.finalize import FinalizedPartition, finalize_partition, count_score_cells
+from ragassay.jobs.verdicts.fit import fit_members
+from ragassay.jobs.verdicts.judged import find_judge_files
+from ragassay.jobs.verdicts.parts import VerdictParts, find_calibration, name_calibration, resolve_parts
 from ragassay.pipeline.errors import BalanceError, ConfigError
 from ragassay.pipeline.stages.finalize import VerdictSettings
 from ragassay.pipeline.verdict.aggregate import Mean, Positive
@@ -39,7 +39,7 @@ TIED = 0.01
 
 
 @dataclass(frozen=True)
-class Decided:
+class ResolvedSettings:
     """Settings of verdicts, with their records for the manifest.
 
     Attributes:
@@ -56,7 +56,7 @@ class Decided:
 
 
 @dataclass(frozen=True)
-class Scores:
+class ScoredPartitions:
     """Complete partitions of an output folder. Keys are paths on disk.
 
     Attributes:
@@ -71,7 +71,7 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Written:
+class RowCounts:
     """Counts of rows in `scored/` that a run reports.
 
     Attributes:
@@ -89,14 +89,14 @@ class Written:
     files: set[int]
 
 
-def without_verdict(raw: Iterable[str], manifest: Manifest) -> list[str]:
+def find_partitions_without_verdicts(raw: Iterable[str], manifest: Manifest) -> list[str]:
     """Find the partitions of `raw/` without verdicts: they are new, or a run ended before it finalized them."""
     return [path for path in raw if hive_path(path) not in manifest.finalized]
 
 
-def decide(
+def resolve_settings(
     job: Job, calibration: Calibration | None, run_id: str, stats: Mapping[str, PartitionStats], chosen: Sequence[str]
-) -> Decided:
+) -> ResolvedSettings:
     """Resolve the settings of verdicts from a calibration and the job file.
 
     Args:
@@ -112,18 +112,18 @@ def decide(
     # If all rows failed there is nothing to fit; the rows are written without a verdict.
     if not sum(stats[path].rows.get(Status.OK.value, 0) for path in chosen):
         return _resolve_without_scores(job, run_id)
-    parts = parts_of(job, calibration)
+    parts = resolve_parts(job, calibration)
     config = job.verdict
     # Members that the calibration does not contain are outside the ensemble; they are fitted here.
     unfitted = {name: value for name, value in job.members.values.items() if name not in parts.rule.fits}
-    fits = fits_of(config.normalize, unfitted, stats, chosen, config.history.partitions) if unfitted else {}
+    fits = fit_members(config.normalize, unfitted, stats, chosen, config.history.partitions) if unfitted else {}
     settings = _make_settings(job, parts, run_id, fits)
-    source = name_of(calibration) if calibration is not None and not parts.own_moments else config.normalize.source or "run"
+    source = name_calibration(calibration) if calibration is not None and not parts.own_moments else config.normalize.source or "run"
     fit = _make_fit_record(job.members, source, settings.rule, calibrated=config.calibration_file is not None)
-    return Decided(settings, fit, _make_threshold_record(config.threshold, calibration, parts.tau), parts.origins)
+    return ResolvedSettings(settings, fit, _make_threshold_record(config.threshold, calibration, parts.tau), parts.origins)
 
 
-def decide_alone(job: Job, calibration: Calibration | None, run_id: str) -> tuple[VerdictSettings, Origins]:
+def resolve_standalone_settings(job: Job, calibration: Calibration | None, run_id: str) -> tuple[VerdictSettings, Origins]:
     """Resolve the settings for single rows, without the moments or the quantile of a run.
 
     Args:
@@ -137,16 +137,16 @@ def decide_alone(job: Job, calibration: Calibration | None, run_id: str) -> tupl
     Raises:
         ConfigError: Moments or threshold need a run, or the job file contradicts the calibration.
     """
-    parts = parts_of(job, calibration)
+    parts = resolve_parts(job, calibration)
     if (parts.own_moments and job.verdict.normalize.source != "frozen") or parts.tau is None:
         raise ConfigError(codes.NOTHING_TO_JUDGE_BY)
     weights = parts.rule.weights
     members = {name: value for name, value in job.members.values.items() if not weights or name in weights}
-    fits = fits_of(job.verdict.normalize, members, {}, [], 1) if parts.own_moments else {}
+    fits = fit_members(job.verdict.normalize, members, {}, [], 1) if parts.own_moments else {}
     return _make_settings(job, parts, run_id, fits), parts.origins
 
 
-def decide_as_before(run: Run, run_id: str, probability: ProbabilityMap | None) -> VerdictSettings:
+def restore_settings(run: Run, run_id: str, probability: ProbabilityMap | None) -> VerdictSettings:
     """Restore the settings of an earlier run from its record.
 
     Args:
@@ -163,7 +163,7 @@ def decide_as_before(run: Run, run_id: str, probability: ProbabilityMap | None) 
     )
 
 
-def _make_settings(job: Job, parts: Parts, run_id: str, fits: Mapping[str, Fit]) -> VerdictSettings:
+def _make_settings(job: Job, parts: VerdictParts, run_id: str, fits: Mapping[str, Fit]) -> VerdictSettings:
     """Make settings from parts and the fits of members that the calibration does not contain.
 
     Members without a fit are omitted. Members outside the ensemble get weight 0.
@@ -175,7 +175,7 @@ def _make_settings(job: Job, parts: Parts, run_id: str, fits: Mapping[str, Fit])
     return VerdictSettings(values, rule, parts.tau, run_id, parts.probability)
 
 
-def check_parts(job: Job, fingerprint: dict[str, Any]) -> None:
+def check_verdict_settings(job: Job, fingerprint: dict[str, Any]) -> None:
     """Check, before there are scores, that the job file and its calibration can give verdicts.
 
     Args:
@@ -185,7 +185,7 @@ def check_parts(job: Job, fingerprint: dict[str, Any]) -> None:
     Raises:
         ConfigError: The calibration cannot be read or belongs to other scores, or the job file contradicts it.
     """
-    parts_of(job, calibration_of(job, fingerprint))
+    resolve_parts(job, find_calibration(job, fingerprint))
 
 
 def _make_threshold_record(
@@ -194,15 +194,15 @@ def _make_threshold_record(
     if tau is None:
         return None
     if calibration is not None and not threshold.is_given:
-        return ThresholdRecord(tau, f"{name_of(calibration)}, made for {calibration.target}", calibration.calibration_id)
+        return ThresholdRecord(tau, f"{name_calibration(calibration)}, made for {calibration.target}", calibration.calibration_id)
     measured_on = threshold.measured_on or "an unnamed set"
     return ThresholdRecord(tau, f"value in the job file, measured on {without_secrets(measured_on)}")
 
 
-def _resolve_without_scores(job: Job, run_id: str) -> Decided:
-    rule = replace(parts_of(job, None).rule, weights=None)
+def _resolve_without_scores(job: Job, run_id: str) -> ResolvedSettings:
+    rule = replace(resolve_parts(job, None).rule, weights=None)
     record = _make_fit_record(job.members, job.verdict.normalize.source or "run", rule)
-    return Decided(VerdictSettings(job.members.values, rule, None, run_id), record, ThresholdRecord(None, NO_SCORE), None)
+    return ResolvedSettings(VerdictSettings(job.members.values, rule, None, run_id), record, ThresholdRecord(None, NO_SCORE), None)
 
 
 def _make_fit_record(config: MembersConfig, source: str, rule: Rule, *, calibrated: bool = False) -> FitRecord:
@@ -214,7 +214,7 @@ def _make_fit_record(config: MembersConfig, source: str, rule: Rule, *, calibrat
     return FitRecord(source, members, rule.mean.value, rule.positive.value, rule.epsilon, weights, calibrated, rule.sentence)
 
 
-def quantile(config: VerdictConfig, scores: Scores, settings: VerdictSettings) -> ThresholdRecord:
+def find_quantile_threshold(config: VerdictConfig, scores: ScoredPartitions, settings: VerdictSettings) -> ThresholdRecord:
     """Find the threshold that is a quantile of the response scores. Without a score it has no value.
 
     Args:
@@ -226,17 +226,17 @@ def quantile(config: VerdictConfig, scores: Scores, settings: VerdictSettings) -
 
     raw, chosen = scores.raw, scores.chosen
     paths = [*chosen, *(history(raw, chosen, config.history.partitions) if config.threshold.of == "history" else [])]
-    remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(score_cells))
+    remote = ray.remote(num_cpus=MODEL_FREE_TASK_CPUS)(clean_task(count_score_cells))
 
     def count_cells(low: int, high: int) -> Iterator[Cells]:
         tasks = [remote.remote(raw[path], settings, low, high) for path in sorted(paths)]
         while tasks:  # one result at a time: those of hundreds of partitions take a gigabyte
             yield ray.get(tasks.pop())
 
-    return share_threshold(config.threshold, count_cells)
+    return compute_quantile_threshold(config.threshold, count_cells)
 
 
-def share_threshold(threshold: Threshold, look: Callable[[int, int], Iterable[Cells]]) -> ThresholdRecord:
+def compute_quantile_threshold(threshold: Threshold, look: Callable[[int, int], Iterable[Cells]]) -> ThresholdRecord:
     """Compute a quantile threshold.
 
     Args:
@@ -257,7 +257,7 @@ def share_threshold(threshold: Threshold, look: Callable[[int, int], Iterable[Ce
     return ThresholdRecord(cut.value, source)
 
 
-def write_verdicts(output: Folder, manifest: Manifest, scores: Scores, settings: VerdictSettings) -> dict[str, Finalized]:
+def write_verdicts(output: Folder, manifest: Manifest, scores: ScoredPartitions, settings: VerdictSettings) -> dict[str, FinalizedPartition]:
     """Write partitions of `scored/`, each whole or not at all.
 
     Args:
@@ -274,12 +274,12 @@ def write_verdicts(output: Folder, manifest: Manifest, scores: Scores, settings:
     """
     import ray
 
-    remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(finalize_partition))
+    remote = ray.remote(num_cpus=MODEL_FREE_TASK_CPUS)(clean_task(finalize_partition))
     targets = {path: output.path("/".join(filter(None, ["scored", path, "part-0.parquet"]))) for path in scores.chosen}
-    judge_files = judged_partitions(output, manifest, scores.chosen)
+    judge_files = find_judge_files(output, manifest, scores.chosen)
     tasks = {path: remote.remote(scores.raw[path], targets[path], settings, judge_files[path]) for path in scores.chosen}
     scored_rows = manifest.scored_rows()
-    results: dict[str, Finalized] = {}
+    results: dict[str, FinalizedPartition] = {}
     expect(len(tasks), "partitions")
     for path, task in tasks.items():
         result = results[path] = ray.get(task)
@@ -290,7 +290,7 @@ def write_verdicts(output: Folder, manifest: Manifest, scores: Scores, settings:
     return results
 
 
-def count_rows(files: Mapping[int, InputFile], partitions: Iterable[Finalized], scored: Collection[int] | None) -> Written:
+def count_written_rows(files: Mapping[int, InputFile], partitions: Iterable[FinalizedPartition], scored: Collection[int] | None) -> RowCounts:
     """Count the rows of `scored/` that a run reports. A row can have a score in `raw/` and none in `scored/`.
 
     Errors are counted twice: among all written rows, and among the rows without an earlier verdict (scored by an earlier `score`
@@ -314,4 +314,4 @@ def count_rows(files: Mapping[int, InputFile], partitions: Iterable[Finalized], 
                 statuses.update(counts)
                 sentences += partition.sentences[number]
                 flagged += partition.flagged[number]
-    return Written(statuses, sentences, flagged, worst_share(new_rows, written_rows) if written_rows else None, numbers)
+    return RowCounts(statuses, sentences, flagged, find_worst_error_share(new_rows, written_rows) if written_rows else None, numbers)

@@ -24,7 +24,7 @@ from ragassay.jobs.input import LogFile, find_logs, read_logs
 from ragassay.jobs.input.formats import look_at
 from ragassay.jobs.input.twice import IN_MEMORY
 from ragassay.jobs.output.sealed import SEAL_AT, seal
-from ragassay.jobs.scoring.row_set import RowSet, row_set
+from ragassay.jobs.scoring.row_set import RowSet, make_row_set
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.schemas.manifest import Manifest
 from tests.benchmarks.agreement import HANDBOOK
@@ -115,7 +115,7 @@ def _whole() -> float:
     files = 500
     held = RowSet()
     for number in range(files):
-        held |= row_set((number << 32) + np.arange(10_000))
+        held |= make_row_set((number << 32) + np.arange(10_000))
     assert len(held) == files * 10_000
     return len(held.serialize()) / files + AROUND_A_CHUNK
 

@@ -24,7 +24,7 @@ import polars as pl
 import psutil
 
 from ragassay.jobs.runtime.ray_session import set_ray_environment
-from ragassay.jobs.runtime.ray_start import start_here
+from ragassay.jobs.runtime.ray_start import start_local_ray
 from ragassay.pipeline.engines.protocol import EngineOutput
 from ragassay.pipeline.slm.config import Slm
 from tests.benchmarks.agreement import HANDBOOK
@@ -112,12 +112,12 @@ def run(logs: str, output: str, block_mib: float, result: Any) -> None:
 
     from ragassay.jobs.config.job import Job
     from ragassay.jobs.run import run_job
-    from ragassay.jobs.runtime.dataflow import needed_resources
-    from ragassay.jobs.scoring.stages import stages
+    from ragassay.jobs.runtime.dataflow import compute_needed_resources
+    from ragassay.jobs.scoring.stages import make_stages
 
     job = Job(members={"slms": (SLM,)}, runtime={"block_mib": block_mib})
     hook = {"worker_process_setup_hook": "tests.benchmarks.scale.use_constant_engine"}
-    start_here(needed_resources(stages(job))[0], hook)
+    start_local_ray(compute_needed_resources(make_stages(job))[0], hook)
     record = run_job(job, logs, output, Console(quiet=True))
     result.put({"rows": record.rows, "steps": record.seconds})
     ray.shutdown()
@@ -148,12 +148,12 @@ def in_process(logs: Path, output: Path, block_mib: float) -> dict[str, Any]:
 
 def killed_at(logs: Path, output: Path, block_mib: float, rows: int) -> dict[str, Any]:
     """Start the job and kill it, with all its processes, when so many rows are committed."""
-    from ragassay.jobs.scoring.checkpoint import CommittedRows
+    from ragassay.jobs.scoring.checkpoint import CommittedRowCounter
     from ragassay.jobs.storage.folder import open_folder
 
     started = time.perf_counter()
     process, _queue = start(logs, output, block_mib)  # the process needs its queue to be kept
-    committed = CommittedRows(open_folder(str(output)), range(10_000))
+    committed = CommittedRowCounter(open_folder(str(output)), range(10_000))
     while committed() < rows:
         if not process.is_alive():
             raise SystemExit("the job ended before it could be killed")

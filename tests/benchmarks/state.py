@@ -25,7 +25,7 @@ from ragassay.jobs.input import find_logs
 from ragassay.jobs.input.twice import Hashes, Twice
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
 from ragassay.jobs.output.sealed import seal
-from ragassay.jobs.scoring.row_set import RowSet, row_set
+from ragassay.jobs.scoring.row_set import RowSet, make_row_set
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.pipeline.arrays import Ints
 from ragassay.schemas.manifest import SCORED, InputFile, Manifest
@@ -52,7 +52,7 @@ def keys_before(rows: int, step: int = 1) -> int:
 def keys_now(rows: int, step: int = 1) -> int:
     held = RowSet()
     for keys in committed(rows, step):
-        held |= row_set(keys)
+        held |= make_row_set(keys)
     return len(held)
 
 

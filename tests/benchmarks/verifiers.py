@@ -18,7 +18,7 @@ from ragassay.jobs.config.verdict import Normalize
 from ragassay.jobs.evaluation.labelled import Labelled, load_labelled, member_values_of
 from ragassay.jobs.evaluation.labels import Label, LabelSource
 from ragassay.jobs.output.manifest import existing_output, read_manifest
-from ragassay.jobs.verdicts.fit import fits_of, known_stats
+from ragassay.jobs.verdicts.fit import fit_members, read_stats
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import auroc, measure
 from ragassay.pipeline.members import Value
@@ -55,9 +55,9 @@ def load_set(output: str, name: str) -> tuple[Labelled, dict[str, Fit]]:
     folder = existing_output(output)
     values = member_values_of(read_manifest(folder))
     rows = load_labelled(folder, values, LabelSource("label", where={"dev_set": name}), texts=True)
-    stats = known_stats(folder, f"set={name}")
+    stats = read_stats(folder, f"set={name}")
     assert stats is not None
-    return rows, fits_of(Normalize(), values, {name: stats}, [name], 1)
+    return rows, fit_members(Normalize(), values, {name: stats}, [name], 1)
 
 
 def sets_of(output: str) -> list[str]:

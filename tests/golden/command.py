@@ -88,12 +88,12 @@ def start(arguments: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
 def shared_ray() -> Iterator[None]:
     """Start one Ray for all commands of this process."""
     from ragassay.jobs.runtime.ray_session import set_ray_environment
-    from ragassay.jobs.runtime.ray_start import start_here
+    from ragassay.jobs.runtime.ray_start import start_local_ray
 
     set_ray_environment()
     import ray
 
-    start_here(2)
+    start_local_ray(2)
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Run the command line as a user does, in a process of its own; or many times in this one, on one Ray."""
+"""Run the command line in a separate process, as a user does, or in this process."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def environment(**extra: str) -> dict[str, str]:
 
 
 def ragassay(*args: str | Path, env: dict[str, str] | None = None, timeout: float = 600) -> subprocess.CompletedProcess[str]:
-    """Run a command; a traceback is never a way to end."""
+    """Run a command in a separate process. It must never end with a traceback."""
     done = subprocess.run(
         [*COMMAND, *map(str, args)],
         capture_output=True,
@@ -48,7 +48,7 @@ def _without_ray() -> Iterator[None]:
 
 
 def here(*args: str | Path) -> subprocess.CompletedProcess[str]:
-    """`ragassay` in this process; where it starts Ray, the test wants `one_ray`."""
+    """Run a command in this process. A test whose command starts Ray needs `one_ray`."""
     from ragassay.jobs.cli.main import app
 
     result = CliRunner(env={"COLUMNS": "200"}).invoke(app, list(map(str, args)))
@@ -70,8 +70,8 @@ def start(*args: str | Path, log: Path) -> subprocess.Popen[bytes]:
 def wait_for(condition: Any, process: subprocess.Popen[bytes], seconds: float = 180) -> None:
     end = time.monotonic() + seconds
     while not condition():
-        assert process.poll() is None, "it ended before the fault could be made"
-        assert time.monotonic() < end, "it took too long"
+        assert process.poll() is None, "the process ended before the fault was injected"
+        assert time.monotonic() < end, "the condition was not met in time"
         time.sleep(0.02)
 
 
@@ -96,7 +96,7 @@ def read_table(output: Path, which: str) -> pa.Table:
 
 
 def committed_rows(output: Path, checkpoint: str = "_checkpoint") -> int:
-    """Rows that a plan has committed."""
+    """Count the rows that a plan has committed."""
     files = [path for path in (output / checkpoint).glob("*.parquet") if ".pending." not in path.name]
     return sum(pq.ParquetFile(path).metadata.num_rows for path in files)
 

@@ -1,4 +1,4 @@
-"""No place that prints, logs or records shows a secret of a URI, whoever quotes the URI."""
+"""No output, log or record shows a secret of a URI, whatever library quotes the URI."""
 
 import io
 import json
@@ -33,9 +33,9 @@ from ragassay.jobs.integrations.lineage.events import run_events
 from ragassay.jobs.integrations.publish.http import Answer
 from ragassay.jobs.output.fingerprint import short
 from ragassay.jobs.progress.bar import Bar
-from ragassay.jobs.progress.show import json_line, say_line
+from ragassay.jobs.progress.show import format_json, print_line
 from ragassay.jobs.runtime.clean_output import RayDataFormatter, clean_error, clean_process_output, clean_task, traceback_text
-from ragassay.jobs.runtime.ray_session import our_error
+from ragassay.jobs.runtime.ray_session import find_own_error
 from ragassay.jobs.scoring import register
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.engines.server import Caller, Server, _fault_of
@@ -53,7 +53,7 @@ BROKEN = SecretUri(f"s3://K:{SECRET}@bkt/a?sig={SECRET}#{SECRET}", "s3://bkt/a",
 
 @pytest.fixture(autouse=True)
 def hooks() -> Iterator[None]:
-    """Those of a process of ours; afterwards the test run has its own again."""
+    """Install the hooks of a RAGAssay process; restore those of the test run afterwards."""
     before = sys.excepthook, sys.unraisablehook, threading.excepthook, warnings.formatwarning, logging.getLogRecordFactory()
     clean_process_output()
     yield
@@ -61,8 +61,8 @@ def hooks() -> Iterator[None]:
     logging.setLogRecordFactory(records)
 
 
-def raised(uri: SecretUri) -> OSError:
-    """An error of a library, as it was raised, with another behind it."""
+def library_error(uri: SecretUri) -> OSError:
+    """An error of a library with a cause, as raised."""
     try:
         try:
             raise ValueError({"url": uri.text}, uri.text)
@@ -73,46 +73,46 @@ def raised(uri: SecretUri) -> OSError:
 
 
 def console_text(work: Callable[[Console], None], width: int = 60) -> str:
-    with redirect_stdout(io.StringIO()) as heard:
+    with redirect_stdout(io.StringIO()) as stream:
         work(new_console(width=width))
-    return heard.getvalue()
+    return stream.getvalue()
 
 
-def ended_with(error: Exception) -> str:
-    """What a command says that ends with an error."""
+def error_text(error: Exception) -> str:
+    """Text that a command prints for an error."""
     with redirect_stderr(io.StringIO()) as heard, suppress(SystemExit), our_errors():
         raise error
-    return heard.getvalue()
+    return stream.getvalue()
 
 
 def logged(log: Callable[[logging.Logger], None]) -> str:
-    heard = io.StringIO()
-    handler = logging.StreamHandler(heard)
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
     logger = logging.getLogger("ragassay.test_attack_secrets")
     logger.addHandler(handler)
     try:
         log(logger)
     finally:
         logger.removeHandler(handler)
-    return heard.getvalue()
+    return stream.getvalue()
 
 
 def stderr_of(work: Callable[[], None]) -> str:
-    with redirect_stderr(io.StringIO()) as heard:
+    with redirect_stderr(io.StringIO()) as stream:
         work()
-    return heard.getvalue()
+    return stream.getvalue()
 
 
-def in_thread(uri: SecretUri) -> None:
+def raise_in_thread(uri: SecretUri) -> None:
     def fail() -> None:
-        raise raised(uri)
+        raise library_error(uri)
 
     thread = threading.Thread(target=fail)
     thread.start()
     thread.join()
 
 
-def warned(uri: SecretUri) -> str:
+def warning_text(uri: SecretUri) -> str:
     return warnings.formatwarning(UserWarning(f"see {uri.text}"), UserWarning, "a.py", 1, f"x = '{uri.text}'")
 
 
@@ -124,7 +124,7 @@ def manifest_text(uri: SecretUri) -> str:
 
 
 def row_errors(uri: SecretUri) -> Iterator[str]:
-    """What the `error` column of raw/ and of sidecars gets."""
+    """Texts for the `error` column of raw/ and of sidecars."""
     caller = Caller("judge", "m", Server(base_url="http://h:1/v1"))
     answer = httpx2.Response(
         400, request=httpx2.Request("POST", uri.text if uri.is_plain and "[" not in uri.place else "http://h")
@@ -141,54 +141,54 @@ def _unreadable(uri: SecretUri) -> str:
         raise OSError(f"reading '{uri.text}' failed")
         yield
 
-    class Opened:
+    class BrokenReader:
         sizes = (1,)
         batches = broken
 
-        def __enter__(self) -> "Opened":
+        def __enter__(self) -> "BrokenReader":
             return self
 
         def __exit__(self, *_: object) -> None: ...
 
-    file = LogFile("a.x", "a.x", "a.x", 1, (), rows=1, view=SimpleNamespace(open=lambda *_: Opened()))
+    file = LogFile("a.x", "a.x", "a.x", 1, (), rows=1, view=SimpleNamespace(open=lambda *_: BrokenReader()))
     columns = Columns(question="q", context="c", response="r")
     (table,) = read_logs(pafs.LocalFileSystem(), file, 0, [0], columns, pa.schema([]), keep_bad=True)
     return str(table["error"][0].as_py())
 
 
 def from_worker(uri: SecretUri) -> str:
-    """An error of a library behind a task of Ray's: as it is pickled, and as it is written there."""
+    """An error of a library in a Ray task, as text and pickled."""
 
     def work() -> None:
-        raise raised(uri)
+        raise library_error(uri)
 
     try:
         clean_task(work)()
     except OSError as error:
         return f"{error} {error!r} {vars(error)} {error.__cause__} {pickle.loads(pickle.dumps(error))}"
-    raise AssertionError("it raises")
+    raise AssertionError("the task must raise")
 
 
-PLACES: dict[str, Callable[[SecretUri], str]] = {
-    "error of ours": lambda uri: ended_with(InputError(TEXT, text=f"input {uri.text!r} is bad")),
-    "error of a store": lambda uri: ended_with(OSError(f"AWS Error NETWORK at '{uri.text}': no")),
-    "error of a full disk": lambda uri: ended_with(OSError(28, "no room", uri.text)),
-    "error of a library passed on": lambda uri: ended_with(OutputError(TEXT, text=f"it can't be written: {raised(uri)}")),
-    "error of a worker": lambda uri: str(our_error(OutputError(TEXT, text=f"output '{uri.text}' is bad"))),
-    "traceback": lambda uri: traceback_text(raised(uri)),
-    "traceback of a thread": lambda uri: stderr_of(lambda: in_thread(uri)),
-    "traceback of the process": lambda uri: stderr_of(lambda: sys.excepthook(OSError, raised(uri), None)),
+OUTPUTS: dict[str, Callable[[SecretUri], str]] = {
+    "own error": lambda uri: error_text(InputError(TEXT, text=f"input {uri.text!r} is bad")),
+    "error of a store": lambda uri: error_text(OSError(f"AWS Error NETWORK at '{uri.text}': no")),
+    "error of a full disk": lambda uri: error_text(OSError(28, "no room", uri.text)),
+    "error of a library passed on": lambda uri: error_text(OutputError(TEXT, text=f"it can't be written: {library_error(uri)}")),
+    "error of a worker": lambda uri: str(find_own_error(OutputError(TEXT, text=f"output '{uri.text}' is bad"))),
+    "traceback": lambda uri: traceback_text(library_error(uri)),
+    "traceback of a thread": lambda uri: stderr_of(lambda: raise_in_thread(uri)),
+    "traceback of the process": lambda uri: stderr_of(lambda: sys.excepthook(OSError, library_error(uri), None)),
     "log record": lambda uri: logged(lambda log: log.error("at '%s': %d", uri.text, 1)),
     "log record that does not fit": lambda uri: logged(lambda log: log.error("at %d", f"'{uri.text}'")),
-    "log record with an error": lambda uri: logged(lambda log: log.error("no", exc_info=raised(uri))),
+    "log record with an error": lambda uri: logged(lambda log: log.error("no", exc_info=library_error(uri))),
     "log of Ray Data": lambda uri: RayDataFormatter().format(
-        logging.LogRecord("ray.data", 40, "a.py", 1, "no", (), (OSError, raised(uri), None))
+        logging.LogRecord("ray.data", 40, "a.py", 1, "no", (), (OSError, library_error(uri), None))
     ),
-    "warning": warned,
+    "warning": warning_text,
     "line of a console": lambda uri: console_text(lambda console: console.print(f"report  {uri.text}", markup=False), 200),
     "line of a table": lambda uri: console_text(lambda console: print_lines([("output", f"{uri.text} (a)")], console), 200),
-    "line of progress": lambda uri: console_text(lambda console: say_line([Bar("waiting", uri.text)], 1.0, console), 200),
-    "progress as JSON": lambda uri: str(json.loads(json_line(Bar(uri.text, uri.text), "now"))),
+    "line of progress": lambda uri: console_text(lambda console: print_line([Bar("waiting", uri.text)], 1.0, console), 200),
+    "progress as JSON": lambda uri: str(json.loads(format_json(Bar(uri.text, uri.text), "now"))),
     "manifest": lambda uri: json.dumps(json.loads(manifest_text(uri)), ensure_ascii=False),
     "pickled error": lambda uri: str(pickle.dumps(InputError(TEXT, text=f"input '{uri.text}' is bad"))),
     "error that leaves a worker": from_worker,
@@ -197,17 +197,17 @@ PLACES: dict[str, Callable[[SecretUri], str]] = {
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("output", OUTPUTS)
 @given(uri=uris)
-def test_attack_no_place_shows_a_secret(place: str, uri: SecretUri) -> None:
-    shown = PLACES[place](uri)
-    assert SECRET not in shown
+def test_attack_no_output_shows_a_secret(output: str, uri: SecretUri) -> None:
+    text = OUTPUTS[output](uri)
+    assert SECRET not in text
     if uri.is_plain:
-        assert uri.place in shown
+        assert uri.place in text
 
 
 @given(uri=uris)
-def test_attack_no_error_of_a_row_holds_a_secret(uri: SecretUri) -> None:
+def test_attack_no_error_of_a_row_contains_a_secret(uri: SecretUri) -> None:
     for error in row_errors(uri):
         assert SECRET not in error
         assert uri.place in error or not uri.is_plain
@@ -215,7 +215,7 @@ def test_attack_no_error_of_a_row_holds_a_secret(uri: SecretUri) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(uri=uris)
-def test_attack_no_event_holds_a_secret(uri: SecretUri, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attack_no_event_contains_a_secret(uri: SecretUri, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from openlineage.client import OpenLineageClient
     from openlineage.client.serde import Serde
 
@@ -233,21 +233,21 @@ def test_attack_no_event_holds_a_secret(uri: SecretUri, tmp_path: Path, monkeypa
     assert uri.place in message or not uri.is_plain
 
 
-def test_attack_a_uri_that_no_store_takes_is_quoted_without_secrets() -> None:
+def test_attack_an_unsupported_uri_is_quoted_without_secrets() -> None:
     with pytest.raises(InputError) as error:
         open_folder(f"foo://{SECRET}@bkt/a?sig={SECRET}")
     assert SECRET not in str(error.value) and "foo://bkt/a" in str(error.value)
     assert SECRET not in "".join(traceback.format_exception(error.value))
 
 
-def test_an_error_keeps_its_class_and_what_tells_of_it() -> None:
-    error = raised(BROKEN)
+def test_a_cleaned_error_keeps_its_class_and_attributes() -> None:
+    error = library_error(BROKEN)
     clean_error(error)
     assert error.errno == 2 and error.filename == BROKEN.place and BROKEN.place in str(error)
     assert isinstance(error.__cause__, ValueError) and error.__cause__.args == ({"url": BROKEN.place}, BROKEN.place)
 
 
-def test_hooks_are_set_once() -> None:
+def test_hooks_are_installed_once() -> None:
     before = sys.excepthook, warnings.formatwarning, logging.getLogRecordFactory()
     clean_process_output()
     assert before == (sys.excepthook, warnings.formatwarning, logging.getLogRecordFactory())

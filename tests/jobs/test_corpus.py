@@ -1,4 +1,4 @@
-"""Odd rows, files and folders through whole jobs: no traceback, no row lost, every row scored or with a reason."""
+"""Whole jobs over odd rows, files and folders: no traceback, no lost row, every row has a score or a reason."""
 
 import os
 from collections import Counter, defaultdict
@@ -26,7 +26,7 @@ ESCAPED = ["red", "\x1b[31mred", "\x9b2J", "[bold]x[/]", "\ufeff", None]
 
 
 def write_rows(folder: Path, classes: Mapping[str, list[odd.Odd]] = odd.ROWS) -> None:
-    """A file a class of odd rows."""
+    """Write one file per class of odd rows."""
     folder.mkdir(parents=True)
     for kind, rows in classes.items():
         count = len(rows)
@@ -41,7 +41,7 @@ def write_rows(folder: Path, classes: Mapping[str, list[odd.Odd]] = odd.ROWS) ->
 
 
 @dataclass
-class Night:
+class CorpusRun:
     """A run over the whole corpus."""
 
     logs: Path
@@ -49,11 +49,11 @@ class Night:
     job: Path
     printed: str
     rows: list[dict[str, Any]]
-    tried: int
+    rows_in: int
 
 
 @pytest.fixture(scope="module")
-def night(one_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Night:
+def corpus_run(one_ray: None, tmp_path_factory: pytest.TempPathFactory) -> CorpusRun:
     folder = tmp_path_factory.mktemp("corpus")
     logs, output = folder / "logs", folder / "out"
     write_rows(logs / f"layout={ODD}")
@@ -63,14 +63,14 @@ def night(one_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Night:
     job = write_job(folder / "job.yaml", settings, members={"slms": [], "detectors": DETECTORS})
     done = here("run", logs, output, "--config", job)
     assert done.returncode == 0, done.stderr
-    tried = sum(map(len, odd.ROWS.values())) + sum(layout.rows for layout in BESIDE)
-    return Night(logs, output, job, done.stdout + done.stderr, scored_rows(output), tried)
+    rows_in = sum(map(len, odd.ROWS.values())) + sum(layout.rows for layout in BESIDE)
+    return CorpusRun(logs, output, job, done.stdout + done.stderr, scored_rows(output), rows_in)
 
 
 def check_classes(
     rows: list[dict[str, Any]], tried: Mapping[str, int], capsys: pytest.CaptureFixture[str]
 ) -> dict[str, list[dict[str, Any]]]:
-    """Every row of every class has come out once, with scores or a reason; prints what became of them."""
+    """Check that every row of every class is in the output once, with scores or a reason; print the counts."""
     by_class = defaultdict(list)
     for row in rows:
         check_row(row)
@@ -82,17 +82,17 @@ def check_classes(
 
 
 @pytest.mark.slow
-def test_every_odd_row_is_scored_or_has_a_reason(night: Night, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_odd_row_is_scored_or_has_a_reason(corpus_run: CorpusRun, capsys: pytest.CaptureFixture[str]) -> None:
     tried = {kind: len(rows) for kind, rows in odd.ROWS.items()}
     assert len(tried) >= 25 and sum(tried.values()) >= 330
-    by_class = check_classes([row for row in night.rows if row["layout"] == ODD], tried, capsys)
+    by_class = check_classes([row for row in corpus_run.rows if row["layout"] == ODD], tried, capsys)
     assert not [row["row_id"] for row in by_class["empty altogether"] + by_class["empty response"] if row["status"] == "ok"]
 
 
 @pytest.mark.slow
-def test_every_odd_layout_comes_out_whole(night: Night, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_row_of_every_odd_layout_is_in_the_output(corpus_run: CorpusRun, capsys: pytest.CaptureFixture[str]) -> None:
     found = defaultdict(list)
-    for row in night.rows:
+    for row in corpus_run.rows:
         check_row(row)
         found[row["layout"]].append(row)
     kinds = [layout.kind for layouts in (BESIDE, ALONE, REFUSED) for layout in layouts]
@@ -105,48 +105,48 @@ def test_every_odd_layout_comes_out_whole(night: Night, capsys: pytest.CaptureFi
         tried[layout.kind] += layout.rows
     with capsys.disabled():
         print("\n" + table(tried, by_class))
-        print(f"{len(BESIDE)} layouts, beside {len(ALONE)} inputs that are scored alone and {len(REFUSED)} that are refused")
+        print(f"{len(BESIDE)} layouts, {len(ALONE)} inputs that are scored alone and {len(REFUSED)} that are refused")
     for layout in BESIDE:
         rows = found[layout.value]
-        wanted = layout.rows if layout.scored is None else layout.scored
-        assert (len(rows), sum(row["status"] == "ok" for row in rows)) == (layout.rows, wanted), layout[:2]
+        expected = layout.rows if layout.scored is None else layout.scored
+        assert (len(rows), sum(row["status"] == "ok" for row in rows)) == (layout.rows, expected), layout[:2]
 
 
 @pytest.mark.slow
-def test_columns_that_are_carried_come_out_as_they_were(night: Night) -> None:
+def test_pass_through_columns_are_unchanged(corpus_run: CorpusRun) -> None:
     for name, values in CARRIED.items():
-        found = column_of(night.output, "layout", name, f"carried {name}")
+        found = column_of(corpus_run.output, "layout", name, f"carried {name}")
         assert repr(found.to_pylist()) == repr(values.to_pylist()), name
     for name, both in DIFFER.items():
-        found = column_of(night.output, "layout", name, name)
-        wanted = pa.array([value for part in both for value in part.to_pylist()], found.type)
-        assert Counter(map(repr, found.to_pylist())) == Counter(map(repr, wanted.to_pylist())), name
+        found = column_of(corpus_run.output, "layout", name, name)
+        expected = pa.array([value for part in both for value in part.to_pylist()], found.type)
+        assert Counter(map(repr, found.to_pylist())) == Counter(map(repr, expected.to_pylist())), name
 
 
 @pytest.mark.slow
-def test_rows_in_are_rows_out(night: Night) -> None:
-    run = manifest(night.output)["runs"][-1]
-    scored = sum(row["status"] == "ok" for row in night.rows)
-    assert run["rows"] == {"in": night.tried, "scored": scored, "failed": night.tried - scored, "skipped": 0}
-    assert len(night.rows) == night.tried and f"{night.tried:,} in = {scored:,} scored" in night.printed
-    keys = raw_keys(night.output)
-    assert len(keys) == len(set(keys)) == night.tried
-    files = manifest(night.output)["files"]
+def test_rows_in_are_rows_out(corpus_run: CorpusRun) -> None:
+    run = manifest(corpus_run.output)["runs"][-1]
+    scored = sum(row["status"] == "ok" for row in corpus_run.rows)
+    assert run["rows"] == {"in": corpus_run.rows_in, "scored": scored, "failed": corpus_run.rows_in - scored, "skipped": 0}
+    assert len(corpus_run.rows) == corpus_run.rows_in and f"{corpus_run.rows_in:,} in = {scored:,} scored" in corpus_run.printed
+    keys = raw_keys(corpus_run.output)
+    assert len(keys) == len(set(keys)) == corpus_run.rows_in
+    files = manifest(corpus_run.output)["files"]
     assert Counter(key >> 32 for key in keys) == {n: file["rows"] for n, file in enumerate(files) if file["rows"]}
-    assert not raw_controls("\n".join(line for line in night.printed.splitlines() if "(raylet)" not in line))
+    assert not raw_controls("\n".join(line for line in corpus_run.printed.splitlines() if "(raylet)" not in line))
     assert "error" not in run["statuses"]
 
 
 @pytest.mark.slow
-def test_a_second_run_skips_all_however_the_input_is_spelled(night: Night, tmp_path: Path) -> None:
-    before = {path: path.stat().st_mtime_ns for path in (night.output / "raw").rglob("*")}
-    done = here("run", night.logs, night.output, "--config", night.job)
-    assert done.returncode == 0 and f"{night.tried:,} skipped" in done.stdout, done.stdout + done.stderr
-    (tmp_path / "link").symlink_to(night.logs)
-    for spelled in (f"{night.logs}/../logs", tmp_path / "link", night.logs.as_uri(), f"{night.logs}/."):
-        run = CliRunner().invoke(app, ["run", str(spelled), str(night.output), "--config", str(night.job)])
-        assert run.exit_code == 0 and f"{night.tried:,} skipped" in run.output, run.output
-    assert {path: path.stat().st_mtime_ns for path in (night.output / "raw").rglob("*")} == before
+def test_a_second_run_skips_all_rows_under_any_spelling_of_the_input(corpus_run: CorpusRun, tmp_path: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in (corpus_run.output / "raw").rglob("*")}
+    done = here("run", corpus_run.logs, corpus_run.output, "--config", corpus_run.job)
+    assert done.returncode == 0 and f"{corpus_run.rows_in:,} skipped" in done.stdout, done.stdout + done.stderr
+    (tmp_path / "link").symlink_to(corpus_run.logs)
+    for spelled in (f"{corpus_run.logs}/../logs", tmp_path / "link", corpus_run.logs.as_uri(), f"{corpus_run.logs}/."):
+        run = CliRunner().invoke(app, ["run", str(spelled), str(corpus_run.output), "--config", str(corpus_run.job)])
+        assert run.exit_code == 0 and f"{corpus_run.rows_in:,} skipped" in run.output, run.output
+    assert {path: path.stat().st_mtime_ns for path in (corpus_run.output / "raw").rglob("*")} == before
 
 
 @pytest.mark.slow
@@ -164,13 +164,13 @@ def test_a_second_run_skips_all_however_the_input_is_spelled(night: Night, tmp_p
     ],
     ids=" ".join,
 )
-def test_whatever_is_done_with_it_then(
-    night: Night, command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_commands_on_the_output_succeed_or_end_with_an_error_message(
+    corpus_run: CorpusRun, command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     name, *rest = command
-    config = [] if name in {"calibrate", "export"} else ["--config", str(night.job)]
-    run = CliRunner().invoke(app, [name, str(night.output), *rest, *config])
+    config = [] if name in {"calibrate", "export"} else ["--config", str(corpus_run.job)]
+    run = CliRunner().invoke(app, [name, str(corpus_run.output), *rest, *config])
     assert run.exit_code == 0 or (run.exit_code == 1 and "\nerror[" in f"\n{run.output}"), run.output or run.exception
     assert not raw_controls(run.output) and "Traceback" not in run.output
     for path in tmp_path.iterdir():
@@ -179,12 +179,12 @@ def test_whatever_is_done_with_it_then(
 
 
 @pytest.mark.slow
-def test_a_log_that_changed_is_noticed(night: Night) -> None:
-    path = night.logs / "layout=codec none" / "a.parquet"
-    old, then = path.read_bytes(), path.stat()
+def test_a_changed_log_is_refused(corpus_run: CorpusRun) -> None:
+    path = corpus_run.logs / "layout=codec none" / "a.parquet"
+    old, old_stat = path.read_bytes(), path.stat()
     path.write_bytes(old.replace(b"Shop 0", b"Shop 9"))
     assert pq.read_table(path, partitioning=None) != pq.read_table(pa.BufferReader(old))
-    run = CliRunner().invoke(app, ["run", str(night.logs), str(night.output), "--config", str(night.job)])
+    run = CliRunner().invoke(app, ["run", str(corpus_run.logs), str(corpus_run.output), "--config", str(corpus_run.job)])
     path.write_bytes(old)
-    os.utime(path, ns=(then.st_atime_ns, then.st_mtime_ns))
+    os.utime(path, ns=(old_stat.st_atime_ns, old_stat.st_mtime_ns))
     assert run.exit_code == 1 and "layout=codec none/a.parquet" in run.output, run.output

@@ -1,4 +1,4 @@
-"""Whole jobs with detectors: alone, beside an SLM, night after night."""
+"""Whole jobs with detectors: alone, with an SLM, and in several runs."""
 
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ def run(logs: Path, output: Path, job: Path) -> str:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_ray")
-def test_without_any_slm_night_after_night(tmp_path: Path) -> None:
+def test_repeated_runs_without_an_slm(tmp_path: Path) -> None:
     logs, output = tmp_path / "logs", tmp_path / "out"
     rows = [*example_rows(30), {**example_rows(1)[0], "response": "It is so."}]
     write_logs(logs / "dt=2026-11-01" / "a.parquet", rows)
@@ -45,17 +45,17 @@ def test_without_any_slm_night_after_night(tmp_path: Path) -> None:
     frequencies = (output / "frequencies.parquet").read_bytes()
 
     write_logs(logs / "dt=2026-11-02" / "a.parquet", [*example_rows(30), *example_rows(10, start=200)])
-    for left in ("raw/dt=2026-11-02/x_000000-0.parquet", "_checkpoint/x_000000.pending.parquet"):  # by a killed run
-        (output / left).parent.mkdir(parents=True, exist_ok=True)
-        (output / left).write_bytes(b"PAR1, cut off")
+    for leftover in ("raw/dt=2026-11-02/x_000000-0.parquet", "_checkpoint/x_000000.pending.parquet"):  # of a killed run
+        (output / leftover).parent.mkdir(parents=True, exist_ok=True)
+        (output / leftover).write_bytes(b"PAR1, cut off")
     run(logs, output, job)
     assert (output / "frequencies.parquet").read_bytes() == frequencies
-    night = {r["question"]: r for r in read_rows(output, "raw") if "dt=2026-11-02" in r["row_id"] and r["members"]}
-    before = {r["question"]: r for r in read_rows(output, "raw") if "dt=2026-11-01" in r["row_id"] and r["members"]}
-    assert len(set(night) & set(before)) == 30
-    for question in set(night) & set(before):  # the same response has the same values in any night
-        if night[question]["response"] == before[question]["response"]:
-            assert night[question]["members"] == before[question]["members"]
+    second = {r["question"]: r for r in read_rows(output, "raw") if "dt=2026-11-02" in r["row_id"] and r["members"]}
+    first_run = {r["question"]: r for r in read_rows(output, "raw") if "dt=2026-11-01" in r["row_id"] and r["members"]}
+    assert len(set(second) & set(first_run)) == 30
+    for question in set(second) & set(first_run):  # the same response has the same values in every run
+        if second[question]["response"] == first_run[question]["response"]:
+            assert second[question]["members"] == first_run[question]["members"]
     assert manifest(output)["runs"][-1]["fit"]["weights"] == {"entities": 0.5, "novelty": 0.5, "near": 0.0}
     compared = here("compare", output, "--last", "20", "--config", job)
     assert compared.returncode == 0 and "what each flags among the last 20 responses" in compared.stdout
@@ -70,21 +70,21 @@ def test_without_any_slm_night_after_night(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_ray")
-def test_a_detector_changes_nobody_elses_values(tmp_path: Path) -> None:
+def test_a_detector_does_not_change_values_of_other_members(tmp_path: Path) -> None:
     logs = write_logs(tmp_path / "logs.parquet", example_rows(12))
     outputs = {}
     with servers() as known:
         slm = known.slm("served")
-        for name, slms, detectors in (("none", [slm], []), ("one", [], DETECTORS[:1]), ("all", [slm], DETECTORS)):
+        for name, slms, detectors in (("slm", [slm], []), ("detector", [], DETECTORS[:1]), ("all", [slm], DETECTORS)):
             outputs[name] = tmp_path / name
             run(logs, outputs[name], write_job(tmp_path / f"{name}.yaml", members={"slms": slms, "detectors": detectors}))
-    assert members(outputs["none"], "served") == members(outputs["all"], "served")
-    assert members(outputs["one"], "entities") == members(outputs["all"], "entities")
+    assert members(outputs["slm"], "served") == members(outputs["all"], "served")
+    assert members(outputs["detector"], "entities") == members(outputs["all"], "entities")
     row = read_rows(outputs["all"])[0]
     assert [m["name"] for m in row["members"]] == ["served", "entities", "novelty", "near"] and len(row["evidence"]) == len(
         row["sentences"]
     )
-    assert all(row["evidence"] is None for row in read_rows(outputs["none"]))
+    assert all(row["evidence"] is None for row in read_rows(outputs["slm"]))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_detector_changes_nobody_elses_values(tmp_path: Path) -> None:
         ({"name": "n", "kind": "attribution", "similarity": "embedding", "model": "/no/model"}, "model.embedding-not-loaded"),
     ],
 )
-def test_what_a_detector_lacks_is_said_before_anything_runs(tmp_path: Path, detector: dict[str, Any], code: str) -> None:
+def test_a_missing_dependency_of_a_detector_is_an_error_before_the_run(tmp_path: Path, detector: dict[str, Any], code: str) -> None:
     logs = write_logs(tmp_path / "logs.parquet", example_rows(2))
     done = here(
         "run",

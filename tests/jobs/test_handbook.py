@@ -1,4 +1,4 @@
-"""The bundled logs: what the issue promised of them, and that they are what their source says."""
+"""The bundled logs: their composition, and that they match their source."""
 
 from collections import Counter
 from pathlib import Path
@@ -14,11 +14,11 @@ from tests.conftest import HANDBOOK
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = pq.read_table(HANDBOOK).to_pylist()
-    return found
+    rows: list[dict[str, Any]] = pq.read_table(HANDBOOK).to_pylist()
+    return rows
 
 
-def test_parquet_is_what_the_source_says(tmp_path: Path) -> None:
+def test_bundled_parquet_files_match_their_source(tmp_path: Path) -> None:
     build(tmp_path / "logs", tmp_path / "demo")
     for name, bundled in (("logs", LOGS), ("demo", DEMO)):
         files = sorted(p.relative_to(tmp_path / name) for p in (tmp_path / name).rglob("*.parquet"))
@@ -54,32 +54,32 @@ def test_responses_of_an_item_are_of_similar_length(rows: list[dict[str, Any]]) 
     mean = {
         label: sum(len(r["response"]) for r in rows if r["label"] == label) / 120 for label in ("correct", "partial", "wrong")
     }
-    assert max(mean.values()) <= 1.05 * min(mean.values()), "length alone must not tell the labels apart"
+    assert max(mean.values()) <= 1.05 * min(mean.values()), "length alone must not reveal the label"
 
 
 def different_from_labels(rows: list[dict[str, Any]]) -> list[str]:
-    """Ids of the rows whose labelled sentences the splitter does not find, whole or as clauses one after the other."""
+    """Ids of the rows whose labeled sentences are neither sentences of the splitter nor sequences of its clauses."""
     spans = split(load_splitter("sentencizer", "en"), [r["response"] for r in rows])
     different = []
     for row, found in zip(rows, spans, strict=True):
-        labelled = [(x["start"], x["end"]) for x in row["sentence_labels"]]
-        whole = [(min(c)[0], max(c)[1]) for a, b in labelled if (c := [(s, e) for s, e in found if a <= s and e <= b])]
-        if whole != labelled or len(found) != sum(any(a <= s and e <= b for a, b in labelled) for s, e in found):
+        labeled = [(x["start"], x["end"]) for x in row["sentence_labels"]]
+        whole = [(min(c)[0], max(c)[1]) for a, b in labeled if (c := [(s, e) for s, e in found if a <= s and e <= b])]
+        if whole != labeled or len(found) != sum(any(a <= s and e <= b for a, b in labeled) for s, e in found):
             different.append(row["row_id"])
     return different
 
 
-def test_labelled_sentences_are_what_the_splitter_finds(rows: list[dict[str, Any]]) -> None:
+def test_labeled_sentences_match_those_of_the_splitter(rows: list[dict[str, Any]]) -> None:
     assert len(different_from_labels(rows)) <= 0.02 * len(rows)
 
 
 @pytest.fixture(scope="module")
 def demo() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = pq.read_table(DEMO).to_pylist()
-    return found
+    rows: list[dict[str, Any]] = pq.read_table(DEMO).to_pylist()
+    return rows
 
 
-def test_the_demo_has_everyday_answers_beside_hard_ones(demo: list[dict[str, Any]], rows: list[dict[str, Any]]) -> None:
+def test_the_demo_has_everyday_and_hard_answers(demo: list[dict[str, Any]], rows: list[dict[str, Any]]) -> None:
     assert Counter((r["part"], r["label"]) for r in demo) == {
         (part, label): items for part, items in (("everyday", 34), ("hard", 24)) for label in ("correct", "partial", "wrong")
     }
@@ -99,8 +99,8 @@ def test_shape_of_everyday_items(demo: list[dict[str, Any]]) -> None:
         label: sum(len(r["response"]) for r in everyday if r["label"] == label) / 34
         for label in ("correct", "partial", "wrong")
     }
-    assert max(mean.values()) <= 1.1 * min(mean.values()), "length alone must not tell the labels apart"
+    assert max(mean.values()) <= 1.1 * min(mean.values()), "length alone must not reveal the label"
 
 
-def test_sentences_of_everyday_answers_are_what_the_splitter_finds(demo: list[dict[str, Any]]) -> None:
+def test_sentences_of_everyday_answers_match_those_of_the_splitter(demo: list[dict[str, Any]]) -> None:
     assert different_from_labels([row for row in demo if row["part"] == "everyday"]) == []

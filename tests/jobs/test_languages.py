@@ -1,4 +1,4 @@
-"""Rows in a language without a measured figure: no verdict, and they are counted wherever rows are."""
+"""Rows in a language in which the members were not measured get no verdict, and are counted wherever rows are counted."""
 
 import json
 from io import StringIO
@@ -20,9 +20,9 @@ from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.report.gather import gather
 from ragassay.jobs.run import finalize_job, run_job
-from ragassay.jobs.scoring.stages import split_stage
+from ragassay.jobs.scoring.stages import make_split_stage
 from ragassay.jobs.storage.folder import open_folder
-from ragassay.jobs.verdicts.bundled_calibration import bundled_calibration, bundled_detectors
+from ragassay.jobs.verdicts.bundled_calibration import load_bundled_calibration, load_bundled_detectors_calibration
 from ragassay.jobs.verdicts.languages import settle_languages
 from ragassay.pipeline.calibration.target import parse_target
 from ragassay.schemas.columns import Status, logs_schema
@@ -43,7 +43,7 @@ ENGLISH_ROWS = 30
 
 
 def rows_in(*codes: str) -> list[dict[str, Any]]:
-    """Three rows a language: answers over the same English passages."""
+    """Three rows per language: answers over the same English passages."""
     return [
         {"row_id": f"{code} {kind}", "question": question, "context": list(PASSAGES), "response": answer}
         for code in codes
@@ -57,7 +57,7 @@ def mixed_rows(*codes: str) -> list[dict[str, Any]]:
     return [*english, *rows_in(*codes)]
 
 
-def ran(folder: Path, rows: list[dict[str, Any]], job: dict[str, Any], name: str = "a") -> tuple[Path, Run]:
+def run_rows(folder: Path, rows: list[dict[str, Any]], job: dict[str, Any], name: str = "a") -> tuple[Path, Run]:
     folder.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist(rows), folder / f"{name}.parquet")
     run = run_job(make_job(job), str(folder / f"{name}.parquet"), str(folder / "out"), Console(quiet=True))
@@ -68,22 +68,22 @@ def by_id(output: Path, dataset: str = "scored") -> dict[str, dict[str, Any]]:
     return {row["row_id"]: row for row in read_rows(output, dataset)}
 
 
-def shown(run: Run, output: Path) -> str:
+def summary_text(run: Run, output: Path) -> str:
     console = Console(width=200, record=True, file=StringIO())
     print_summary(run, str(output), console)
     return console.export_text()
 
 
-def split_by(job: Job) -> list[dict[str, Any]]:
-    """German and English rows behind the split stage of a job."""
+def split_rows(job: Job) -> list[dict[str, Any]]:
+    """German and English rows after the split stage of a job."""
     rows = [{**row, "row_key": i, "status": "ok"} for i, row in enumerate(rows_in("de", "en"))]
-    found: list[dict[str, Any]] = split_stage(job)(pa.Table.from_pylist(rows, logs_schema(pa.schema([])))).to_pylist()
+    found: list[dict[str, Any]] = make_split_stage(job)(pa.Table.from_pylist(rows, logs_schema(pa.schema([])))).to_pylist()
     return found
 
 
-def test_attack_german_rows_of_the_default_job_get_no_verdict_and_cost_no_token() -> None:
+def test_attack_german_rows_in_the_default_job_get_no_verdict_and_cost_no_tokens() -> None:
     job = Job()
-    found = split_by(settle_languages(job, fingerprint(job)))
+    found = split_rows(settle_languages(job, fingerprint(job)))
     assert [row["status"] for row in found] == [OTHER] * 3 + ["ok"] * 3
     assert [row["language"] for row in found] == ["de"] * 3 + ["en"] * 3
     for row in found[:3]:
@@ -120,14 +120,14 @@ def test_languages_are_codes(wrong: Any) -> None:
 
 
 def test_both_bundled_calibrations_state_english() -> None:
-    assert bundled_calibration().languages == bundled_detectors().languages == ("en",)
+    assert load_bundled_calibration().languages == load_bundled_detectors_calibration().languages == ("en",)
 
 
 def test_rows_are_counted_in_manifest_summary_and_report(tmp_path: Path) -> None:
-    output, run = ran(tmp_path, mixed_rows("de", "fr", "ja"), ALONE)
+    output, run = run_rows(tmp_path, mixed_rows("de", "fr", "ja"), ALONE)
     assert run.rows == {"in": ENGLISH_ROWS + 9, "scored": ENGLISH_ROWS, "failed": 9, "skipped": 0}
     assert run.statuses == {"ok": ENGLISH_ROWS, OTHER: 9}
-    assert f"9 {OTHER}" in shown(run, output)
+    assert f"9 {OTHER}" in summary_text(run, output)
     recorded = json.loads((output / "manifest.json").read_text())["runs"][-1]
     assert recorded["statuses"][OTHER] == 9
     for row_id, row in by_id(output).items():
@@ -143,42 +143,42 @@ def test_rows_are_counted_in_manifest_summary_and_report(tmp_path: Path) -> None
     assert by_language == {"de": 3, "fr": 3, "ja": 3}
 
 
-def test_any_judges_and_marks_all_rows(tmp_path: Path) -> None:
-    output, run = ran(tmp_path, mixed_rows("de", "ja"), merged(ALONE, {"splitting": {"languages": "any"}}))
+def test_with_any_language_all_rows_are_judged_and_have_a_language(tmp_path: Path) -> None:
+    output, run = run_rows(tmp_path, mixed_rows("de", "ja"), merged(ALONE, {"splitting": {"languages": "any"}}))
     rows = by_id(output)
     assert run.rows["scored"] + run.statuses.get("not_judged", 0) == len(rows) and OTHER not in run.statuses
     assert {rows[f"de {kind}"]["language"] for kind in KINDS} == {"de"} and rows["de several"]["verdict"] is not None
     assert {row["language"] for row in rows.values()} <= {"en", "de", "ja", None}
 
 
-def test_members_that_nobody_measured_judge_all_rows(tmp_path: Path) -> None:
-    output, _ = ran(tmp_path, mixed_rows("de"), OWN)
+def test_members_without_measured_languages_judge_all_rows(tmp_path: Path) -> None:
+    output, _ = run_rows(tmp_path, mixed_rows("de"), OWN)
     assert {row["status"] for row in by_id(output).values()} == {"ok"}
 
 
-def test_a_column_of_the_logs_wins_over_what_texts_say(tmp_path: Path) -> None:
+def test_the_language_column_overrides_detected_languages(tmp_path: Path) -> None:
     rows = [{**row, "language": "de-AT" if i % 2 else None, "score": i} for i, row in enumerate(mixed_rows("de"))]
-    output, _ = ran(tmp_path, rows, merged(ALONE, {"splitting": {"language_column": "language"}}))
+    output, _ = run_rows(tmp_path, rows, merged(ALONE, {"splitting": {"language_column": "language"}}))
     for row in by_id(output).values():
         assert row["input_language"] == ("de-AT" if row["input_score"] % 2 else None)
         german = row["input_language"] is not None or row["row_id"].startswith("de")
         assert (row["language"], row["status"]) == (("de", OTHER) if german else (row["language"], "ok"))
 
 
-def test_rows_that_were_not_scored_are_not_promised_a_verdict(tmp_path: Path) -> None:
-    output, run = ran(tmp_path, mixed_rows("de", "fr"), merged(ALONE, {"splitting": {"languages": ["en", "de"]}}))
+def test_adding_languages_after_scoring_is_refused(tmp_path: Path) -> None:
+    output, run = run_rows(tmp_path, mixed_rows("de", "fr"), merged(ALONE, {"splitting": {"languages": ["en", "de"]}}))
     assert run.statuses == {"ok": ENGLISH_ROWS + 3, OTHER: 3}
     before = read_manifest(open_folder(str(output)))
     for wider in ("any", ["en", "fr"]):
         with raises("fit.more-languages"):
             finalize_job(make_job(merged(ALONE, {"splitting": {"languages": wider}})), str(output), Console(quiet=True))
         with raises("output.other-settings", settings=["languages"]):
-            ran(tmp_path, rows_in("fr"), merged(ALONE, {"splitting": {"languages": wider}}), "b")
+            run_rows(tmp_path, rows_in("fr"), merged(ALONE, {"splitting": {"languages": wider}}), "b")
     assert read_manifest(open_folder(str(output))).finalized == before.finalized
 
 
-def test_finalize_with_fewer_languages_takes_verdicts_back(tmp_path: Path) -> None:
-    output, _ = ran(tmp_path, mixed_rows("de"), merged(ALONE, {"splitting": {"languages": ["en", "de"]}}))
+def test_finalize_with_fewer_languages_removes_verdicts(tmp_path: Path) -> None:
+    output, _ = run_rows(tmp_path, mixed_rows("de"), merged(ALONE, {"splitting": {"languages": ["en", "de"]}}))
     run = finalize_job(make_job(merged(ALONE, {"splitting": {"languages": ["en"]}})), str(output), Console(quiet=True))
     assert run.statuses == {"ok": ENGLISH_ROWS, OTHER: 3}
     german = by_id(output)["de several"]
@@ -189,9 +189,9 @@ def test_finalize_with_fewer_languages_takes_verdicts_back(tmp_path: Path) -> No
     assert finalize_job(make_job(ALONE), str(output), Console(quiet=True)).statuses == {"ok": ENGLISH_ROWS + 3}
 
 
-def test_a_calibration_states_the_languages_of_its_labelled_rows(tmp_path: Path) -> None:
+def test_a_calibration_states_the_languages_of_its_labeled_rows(tmp_path: Path) -> None:
     rows = [{**row, "label": "correct" if i % 3 else "wrong"} for i, row in enumerate(mixed_rows("de"))]
-    output, _ = ran(tmp_path, rows, OWN)
+    output, _ = run_rows(tmp_path, rows, OWN)
     folder = open_folder(str(output))
     found = calibrate(folder, read_manifest(folder), parse_target("f1", "supported"), LabelSource("label"))
     english = sum(row["language"] == "en" for row in by_id(output).values())
@@ -206,7 +206,7 @@ def test_a_calibration_states_the_languages_of_its_labelled_rows(tmp_path: Path)
     assert calibrate(folder, read_manifest(folder), parse_target("flagged=0.2", "supported"), None).languages is None
 
 
-def test_attack_a_german_answer_that_is_checked_has_no_verdict(tmp_path: Path) -> None:
+def test_attack_check_of_a_german_answer_gives_no_verdict(tmp_path: Path) -> None:
     german, english = ({k: v for k, v in row.items() if k != "row_id"} for row in rows_in("de", "en")[2::3])
     found = ragassay.check(**german, fast=True)
     assert (found.status, found.verdict, found.score, found.row["language"]) == (OTHER, None, None, "de")
@@ -215,7 +215,7 @@ def test_attack_a_german_answer_that_is_checked_has_no_verdict(tmp_path: Path) -
     job = {"members": {"slms": [], "detectors": DETECTORS}, "splitting": {"languages": "any"}}
     assert ragassay.check(**german, job=job).verdict is not None
     for languages, status in ({}, OTHER), ({"splitting": {"languages": "any"}}, "ok"):
-        output, _ = ran(tmp_path / status, mixed_rows(), {**ALONE, **languages})
+        output, _ = run_rows(tmp_path / status, mixed_rows(), {**ALONE, **languages})
         assert ragassay.check(**german, like=str(output), job={**ALONE, **languages}).status == status
         assert ragassay.check(**german, like=str(output)).status == status
     table = ragassay.judge(pa.Table.from_pylist(mixed_rows("de")), ALONE).to_pylist()

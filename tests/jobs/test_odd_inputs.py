@@ -1,4 +1,4 @@
-"""Inputs laid out oddly: each is scored, and then skipped; or refused before anything is scored."""
+"""Inputs with odd layouts: each is scored and then skipped, or refused before anything is scored."""
 
 from io import StringIO
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.corpus.tally import check_row, raw_controls, scored_rows
 from tests.raises import refuses
 
 
-def place(root: Path, at: str) -> str:
+def input_uri(root: Path, at: str) -> str:
     return at if "://" in at else f"{root}/{at}".removesuffix("/") if not at else f"{root}/{at}"
 
 
@@ -24,9 +24,9 @@ def test_odd_inputs_are_scored_and_then_skipped(layout: Alone, tmp_path: Path, w
     root, output = tmp_path / "logs", tmp_path / "out"
     root.mkdir()
     layout.write(root)
-    for wanted in ({"in": layout.rows, "skipped": 0}, {"in": layout.rows, "skipped": layout.rows}):
-        run = run_job(without_slm(**layout.job), place(root, layout.at), str(output), Console(file=StringIO()))
-        assert run.rows.items() >= wanted.items()
+    for expected in ({"in": layout.rows, "skipped": 0}, {"in": layout.rows, "skipped": layout.rows}):
+        run = run_job(without_slm(**layout.job), input_uri(root, layout.at), str(output), Console(file=StringIO()))
+        assert run.rows.items() >= expected.items()
     rows = scored_rows(output)
     assert len(rows) == layout.rows
     for row in rows:
@@ -42,9 +42,9 @@ def test_odd_inputs_are_refused_before_anything_is_scored(
     layout.write(root)
     monkeypatch.setattr("ragassay.jobs.run.commands.ray_session", _no_ray)
     with refuses(layout.fault) as refused:
-        run_job(without_slm(**layout.job), place(root, layout.at), str(output), Console(quiet=True))
+        run_job(without_slm(**layout.job), input_uri(root, layout.at), str(output), Console(quiet=True))
     assert not raw_controls(str(refused.value)) and not (output / "raw").exists()
 
 
 def _no_ray(*_: Any) -> None:
-    raise AssertionError("it was about to be scored")
+    raise AssertionError("the run started Ray")

@@ -1,4 +1,4 @@
-"""An object store that fails at times: it is asked again, in workers too, and no row is to blame where that does not help."""
+"""An object store with temporary failures: requests are repeated, also in workers, and a failure never marks rows as unreadable."""
 
 import gzip
 import pickle
@@ -24,23 +24,23 @@ from tests.soak.fault_store import BUCKET, Weather, s3_store
 SLOW = "When reading information for key 'a' in bucket 'b': AWS Error SLOW_DOWN during HeadObject operation: slow down"
 
 
-def test_a_worker_asks_as_often_as_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_retries_as_often_as_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in OBJECT_STORE.items():
         monkeypatch.setenv(name, value)
     with s3_store() as store:
         folder = open_folder(store.uri("out"))
         folder.write("a", "text")
-        there = pickle.loads(pickle.dumps(folder.fs))
-        assert isinstance(there, PatientS3) and there.equals(folder.fs) and there.type_name == "s3"
-        store.weather = Weather(dropped=0.5, seed=3)  # pyarrow's own, asking 3 times, fails in one of eight
+        worker_fs = pickle.loads(pickle.dumps(folder.fs))
+        assert isinstance(worker_fs, PatientS3) and worker_fs.equals(folder.fs) and worker_fs.type_name == "s3"
+        store.weather = Weather(dropped=0.5, seed=3)  # pyarrow's default of 3 attempts fails in one of eight cases
         for _ in range(6):
-            with there.open_input_stream(folder.path("a")) as stream:
+            with worker_fs.open_input_stream(folder.path("a")) as stream:
                 assert bytes(stream.read()) == b"text"
         assert store.weather.seen["dropped"] > 3
 
 
-def test_a_short_range_is_asked_for_as_often_as_a_long_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Shorter than what the store says of an error: a column of one value, a lock, a small manifest, a packed file."""
+def test_a_short_range_is_retried_as_often_as_a_long_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A range that is shorter than an error response: a column of one value, a lock, a small manifest, a compressed file."""
     for name, value in OBJECT_STORE.items():
         monkeypatch.setenv(name, value)
     rows = [{"tenant": "a", "number": i} for i in range(50)]
@@ -56,10 +56,10 @@ def test_a_short_range_is_asked_for_as_often_as_a_long_one(monkeypatch: pytest.M
             assert parquet.read().to_pylist() == rows
         assert pq.read_schema(f"{BUCKET}/in/a.parquet", filesystem=fs).names == ["tenant", "number"]
         assert open_folder(store.uri("in")).read("c.json") == "{}"
-        for told in ({"compression": "gzip"}, {}):
-            with fs.open_input_stream(f"{BUCKET}/in/b.jsonl.gz", **told) as unpacked:
+        for options in ({"compression": "gzip"}, {}):
+            with fs.open_input_stream(f"{BUCKET}/in/b.jsonl.gz", **options) as unpacked:
                 assert unpacked.read() == b"one\ntwo\n"
-        with writing(fs, f"{BUCKET}/in/d.jsonl.gz", "gzip") as stream:  # packed once, as its name would have it once more
+        with writing(fs, f"{BUCKET}/in/d.jsonl.gz", "gzip") as stream:  # compressed once, although pyarrow would compress again by the file name
             stream.write(b"one\n")
         with fs.open_input_stream(f"{BUCKET}/in/d.jsonl.gz", compression=None) as packed:
             assert gzip.decompress(packed.read()) == b"one\n"
@@ -70,14 +70,14 @@ def test_a_short_range_is_asked_for_as_often_as_a_long_one(monkeypatch: pytest.M
         assert store.weather.seen["errors"] > 3
         with pytest.raises(FileNotFoundError):
             fs.open_input_file(f"{BUCKET}/in/d")
-        opened = fs.open_input_file(f"{BUCKET}/in/c.json")
+        file = fs.open_input_file(f"{BUCKET}/in/c.json")
         fs.delete_file(f"{BUCKET}/in/c.json")
-        with pytest.raises(FileNotFoundError):  # at the second try, not after ten
-            opened.read()
+        with pytest.raises(FileNotFoundError):  # at the second attempt, not after ten
+            file.read()
 
 
-class Fails:
-    """A reader whose store gives way in the second row group."""
+class FailingReader:
+    """Reader whose store fails in the second row group."""
 
     def __init__(self) -> None:
         self.sizes = [1, 1]
@@ -88,17 +88,17 @@ class Fails:
         yield from pa.Table.from_pylist(example_rows(1)).to_batches()
 
 
-def test_rows_that_a_store_does_not_give_are_not_unreadable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_not_unreadable_because_a_store_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     logs = find_logs(str(write_logs(tmp_path / "a.parquet", example_rows(2), row_group_size=1)))
 
     @contextmanager
-    def failing(*_: object) -> Iterator[Fails]:
-        yield Fails()
+    def failing(*_: object) -> Iterator[FailingReader]:
+        yield FailingReader()
 
     monkeypatch.setattr(read, "open_log", failing)
     monkeypatch.setattr(row_sample, "open_log", failing)
-    with raises("store.gave-way", where=f" at {logs.files[0].uri}"):  # nor is any of them chosen unseen
-        row_sample.chosen_keys(logs.fs, logs.files[0], 0, "response", 0.5)
+    with raises("store.gave-way", where=f" at {logs.files[0].uri}"):  # nor are rows chosen without reading their ids
+        row_sample.find_sample_keys(logs.fs, logs.files[0], 0, "response", 0.5)
     tables = read.read_logs(logs.fs, logs.files[0], 0, [0, 1], Columns(), pa.schema([]), keep_bad=True)
     assert next(tables).num_rows == 1
     with raises("store.gave-way", where=f" at {logs.files[0].uri}"):
@@ -106,7 +106,7 @@ def test_rows_that_a_store_does_not_give_are_not_unreadable(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize(("code", "skipped"), [("SLOW_DOWN", False), ("EXPIRED_TOKEN", False), ("ACCESS_DENIED", True)])
-def test_a_footer_that_a_store_does_not_give_is_no_bad_file(
+def test_a_file_is_not_bad_because_a_store_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, skipped: bool
 ) -> None:
     logs = find_logs(str(write_logs(tmp_path / "a.parquet", example_rows(1))))

@@ -1,4 +1,4 @@
-"""Progress of whole jobs, as a program reads it."""
+"""Progress of whole jobs as JSON."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ def progress(stderr: str) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = [json.loads(line) for line in stderr.splitlines()]
     for line in lines:
         assert set(line) == {
-            "time", "phase", "stage", "done", "total", "unit", "about", "tokens_per_second", "seconds_left",
+            "time", "phase", "stage", "done", "total", "unit", "is_estimate", "tokens_per_second", "seconds_left",
         }  # fmt: skip
         assert line["total"] is None or 0 <= line["done"] <= line["total"]
     assert [line["time"] for line in lines] == sorted(line["time"] for line in lines)
@@ -40,16 +40,16 @@ def test_a_job_reports_its_progress_from_the_first_check_to_the_last_sentence_an
     phases = list(dict.fromkeys(line["phase"] for line in lines))
     assert phases == [phase for phase in PHASES if phase in phases] and {"loading", "scoring", "deciding"} < set(phases)
     detect = [line for line in lines if line["stage"] == "detect"]
-    counted = [line["done"] for line in detect]
+    done_counts = [line["done"] for line in detect]
     sentences = manifest(output)["runs"][-1]["sentences"]
-    assert counted == sorted(counted) and counted[0] == 0
-    assert (detect[-1]["done"], detect[-1]["total"], detect[-1]["about"]) == (sentences, sentences, False)
+    assert done_counts == sorted(done_counts) and done_counts[0] == 0
+    assert (detect[-1]["done"], detect[-1]["total"], detect[-1]["is_estimate"]) == (sentences, sentences, False)
     assert (lines[-1]["phase"], lines[-1]["done"], lines[-1]["total"]) == ("done", sentences, sentences)
 
     check_addresses(tmp_path)
 
     again = ragassay("run", logs, output, "--config", config, "--log-format", "json")
-    assert {line["phase"] for line in progress(again.stderr)} == {"checking", "counting", "done"}, "nothing is left to score"
-    anew = ragassay("finalize", output, "--config", config, "--log-format", "json")
-    partitions = [(line["done"], line["total"]) for line in progress(anew.stderr) if line["stage"] == "verdicts"]
+    assert {line["phase"] for line in progress(again.stderr)} == {"checking", "counting", "done"}, "no row is left to score"
+    finalize = ragassay("finalize", output, "--config", config, "--log-format", "json")
+    partitions = [(line["done"], line["total"]) for line in progress(finalize.stderr) if line["stage"] == "verdicts"]
     assert partitions[-1] == (1, 1)

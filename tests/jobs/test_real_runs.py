@@ -1,4 +1,4 @@
-"""Whole runs: real Ray, real vLLM, real models, in processes of their own."""
+"""Whole runs with real Ray, real vLLM and real models."""
 
 import json
 import random
@@ -31,7 +31,7 @@ def day_rows(day: str) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def handbook_day(one_ray: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Some rows of two days of the bundled logs, scored by the embedded SLM; gives the output and the job file."""
+    """Rows of two days of the bundled logs, scored by the bundled SLM: the output and the job file."""
     folder = tmp_path_factory.mktemp("handbook")
     for day in DAYS:
         write_logs(folder / "logs" / f"dt=2026-11-{day}" / "a.parquet", day_rows(day))
@@ -46,7 +46,7 @@ def handbook_day(one_ray: None, tmp_path_factory: pytest.TempPathFactory) -> tup
     return folder / "out", config
 
 
-def test_logs_come_out_scored_and_partitioned(handbook_day: tuple[Path, Path]) -> None:
+def test_the_output_has_a_score_for_every_row_and_the_partitions_of_the_logs(handbook_day: tuple[Path, Path]) -> None:
     output, _ = handbook_day
     logs = {r["row_id"]: r for day in DAYS for r in day_rows(day)}
     rows = read_rows(output)
@@ -70,7 +70,7 @@ def test_logs_come_out_scored_and_partitioned(handbook_day: tuple[Path, Path]) -
         assert all(np.exp(y) + np.exp(n) <= 1 + 1e-5 for y, n in zip(member["log_p_yes"], member["log_p_no"], strict=True))
 
 
-def test_an_answer_checked_by_itself_has_the_scores_of_the_run(handbook_day: tuple[Path, Path], tmp_path: Path) -> None:
+def test_check_of_a_single_answer_gives_the_scores_of_the_run(handbook_day: tuple[Path, Path], tmp_path: Path) -> None:
     output, config = handbook_day
     answers = tmp_path / "answers.jsonl"
     rows = day_rows(DAYS[0])[:6]
@@ -78,7 +78,7 @@ def test_an_answer_checked_by_itself_has_the_scores_of_the_run(handbook_day: tup
         "".join(json.dumps({k: r[k] for k in ("row_id", "question", "context", "response")}) + "\n" for r in rows)
     )
     done = ragassay("check", answers, "--like", output, "--config", config, "--json")
-    assert done.returncode == 0 and done.stderr == "", done.stderr  # nor does the engine say anything
+    assert done.returncode == 0 and done.stderr == "", done.stderr  # the engine prints nothing either
     known = {row["row_id"]: row for row in read_rows(output)}
     for line in done.stdout.splitlines():
         found = json.loads(line)
@@ -98,13 +98,13 @@ def test_manifest_balances_and_reuse_is_counted(handbook_day: tuple[Path, Path])
     assert run["sentences"] == sum(len(r["sentences"]) for r in rows)
     assert run["flagged"] == sum(r["verdict"] == "hallucinated" for r in rows)
     used = run["usage"]["smollm2"]
-    assert used["prompts"] == run["sentences"] + ROWS  # the whole responses too
+    assert used["prompts"] == run["sentences"] + ROWS  # one per whole response, too
     assert used["tokens_reused"] > used["tokens_computed"] > 0
     assert {p["state"] for p in manifest(output)["files"]} == {"scored"}
     assert not (output / "_checkpoint").exists() and not (output / "_lock").exists()
 
 
-def test_polars_and_duckdb_read_it_without_help(handbook_day: tuple[Path, Path]) -> None:
+def test_polars_and_duckdb_read_the_output_directly(handbook_day: tuple[Path, Path]) -> None:
     pattern = f"{handbook_day[0]}/scored/**/*.parquet"
     by_polars = (
         pl.scan_parquet(pattern, hive_partitioning=True).select(pl.len(), pl.col("flagged_sentences").sum()).collect().row(0)
@@ -113,17 +113,17 @@ def test_polars_and_duckdb_read_it_without_help(handbook_day: tuple[Path, Path])
     assert by_duckdb and by_polars == by_duckdb.fetchall()[0] and by_polars[0] == ROWS
 
 
-def judged(row: dict[str, Any]) -> list[bool]:
-    """Which of a row's sentences have a score: those that repeat nothing."""
+def has_score(row: dict[str, Any]) -> list[bool]:
+    """Whether each sentence of a row has a score: repeated sentences have none."""
     return [not sentence["repeats"] for sentence in row["sentences"]]
 
 
-def test_scores_are_the_formulas_of_the_raw_numbers(handbook_day: tuple[Path, Path]) -> None:
+def test_scores_follow_from_the_raw_values_by_the_formulas(handbook_day: tuple[Path, Path]) -> None:
     output, _ = handbook_day
     raw = read_table(output, "raw").to_pylist()
-    odds = {r["row_id"]: np.subtract(r["members"][0]["log_p_yes"], r["members"][0]["log_p_no"])[judged(r)] for r in raw}
-    everything = np.concatenate(list(odds.values()))
-    mu, sigma = everything.mean(), everything.std()
+    odds = {r["row_id"]: np.subtract(r["members"][0]["log_p_yes"], r["members"][0]["log_p_no"])[has_score(r)] for r in raw}
+    all_odds = np.concatenate(list(odds.values()))
+    mu, sigma = all_odds.mean(), all_odds.std()
     for row in read_rows(output):
         z = (odds[row["row_id"]] - mu) / sigma
         positive = np.maximum(z, 0.01)
@@ -132,7 +132,7 @@ def test_scores_are_the_formulas_of_the_raw_numbers(handbook_day: tuple[Path, Pa
         assert row["score"] == pytest.approx(min(mean, lowest), rel=1e-4, abs=1e-4)
 
 
-def test_plan_forecasts_the_tokens_that_the_engine_ran(handbook_day: tuple[Path, Path]) -> None:
+def test_plan_forecasts_the_tokens_that_the_engine_computed(handbook_day: tuple[Path, Path]) -> None:
     output, config = handbook_day
     done = here("plan", config.parent / "logs", "--config", config, "--seconds", "0")
     assert done.returncode == 0, done.stderr
@@ -142,18 +142,18 @@ def test_plan_forecasts_the_tokens_that_the_engine_ran(handbook_day: tuple[Path,
     assert used["idle_seconds"] >= 0 and used["engine_seconds"] > 0
 
 
-def test_neither_row_order_nor_a_second_pool_changes_anything(
+def test_neither_row_order_nor_a_second_pool_changes_scores(
     handbook_day: tuple[Path, Path], tiny_model: str, tmp_path: Path
 ) -> None:
-    """float32: scores of the same rows, again and in another order, other blocks and beside another SLM, within 1e-4. Of a
-    chain of two SLMs each scores every row, and their z-scores are averaged."""
+    """In float32, scores of the same rows in another order, in other blocks and with a second SLM agree within 1e-4. Each of the two
+    SLMs scores every row, and their z-scores are averaged."""
     output, config = handbook_day
     rows = [row for day in DAYS for row in day_rows(day)]
     write_logs(tmp_path / "logs.parquet", random.Random(3).sample(rows, len(rows)))
     job = yaml.safe_load(config.read_text())
-    beside = {**tiny(tiny_model), "prompt": "{{ context | join }} {{ sentence }} Yes or No?"}
+    second_slm = {**tiny(tiny_model), "prompt": "{{ context | join }} {{ sentence }} Yes or No?"}
     both = write_job(
-        tmp_path / "both.yaml", **merged(job, {"members": {"slms": [*job["slms"], beside]}, "runtime": {"block_mib": 0.5}})
+        tmp_path / "both.yaml", **merged(job, {"members": {"slms": [*job["slms"], second_slm]}, "runtime": {"block_mib": 0.5}})
     )
     done = here("run", tmp_path / "logs.parquet", tmp_path / "out", "--config", both)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -162,7 +162,7 @@ def test_neither_row_order_nor_a_second_pool_changes_anything(
     assert len(averaged) == ROWS and all([m["name"] for m in row["members"]] == ["smollm2", "tiny"] for row in averaged)
     for row in averaged:
         z = [(np.array(m["sentence_scores"]) - fits[m["name"]]["mu"]) / fits[m["name"]]["sigma"] for m in row["members"]]
-        expected = np.mean(z, axis=0)[judged(row)]
+        expected = np.mean(z, axis=0)[has_score(row)]
         assert [s["score"] for s in row["sentences"] if not s["repeats"]] == pytest.approx(expected, abs=1e-4)
 
     alone = here("finalize", tmp_path / "out", "--config", config)
@@ -170,15 +170,15 @@ def test_neither_row_order_nor_a_second_pool_changes_anything(
     a, b = ({r["row_id"]: r for r in read_rows(folder)} for folder in (output, tmp_path / "out"))
     assert set(a) == set(b)
     for row_id, row in a.items():
-        ours, theirs = row["members"][0], b[row_id]["members"][0]
-        assert ours["log_p_yes"] == pytest.approx(theirs["log_p_yes"], abs=1e-4)
-        assert ours["log_p_no"] == pytest.approx(theirs["log_p_no"], abs=1e-4)
+        first, second = row["members"][0], b[row_id]["members"][0]
+        assert first["log_p_yes"] == pytest.approx(second["log_p_yes"], abs=1e-4)
+        assert first["log_p_no"] == pytest.approx(second["log_p_no"], abs=1e-4)
         assert row["score"] == pytest.approx(b[row_id]["score"], abs=1e-3)
         if abs(row["score"] - row["threshold"]) > 2e-3:
             assert row["verdict"] == b[row_id]["verdict"]
 
 
-def test_the_next_night_skips_what_is_scored_and_adds_what_is_new(handbook_day: tuple[Path, Path]) -> None:
+def test_the_next_run_skips_scored_rows(handbook_day: tuple[Path, Path]) -> None:
     output, config = handbook_day
     before = {f: f.stat().st_mtime_ns for f in (output / "raw").rglob("*.parquet")}
     done = here("run", config.parent / "logs", output, "--config", config)
@@ -186,7 +186,7 @@ def test_the_next_night_skips_what_is_scored_and_adds_what_is_new(handbook_day: 
     assert {f: f.stat().st_mtime_ns for f in (output / "raw").rglob("*.parquet")} == before
 
 
-def test_other_settings_need_no_model(handbook_day: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finalize_with_other_settings_needs_no_model(handbook_day: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output, _ = handbook_day
     monkeypatch.setenv("RAGASSAY_HOME", str(tmp_path / "no-models-here"))
     slms = [{"name": "smollm2", "whole_response": True, "dtype": "float32", "value": "p_yes"}]

@@ -1,4 +1,4 @@
-"""What a run says of its rows, and how it ends where this program failed on too many; without Ray and engines."""
+"""The counts that a run reports, and its end if this program failed on too many rows; without Ray and engines."""
 
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,8 @@ def raw_row(key: int, response: str, value: float) -> dict[str, Any]:
 
 
 def score_files(job: Any, selection: Selection, output: Folder, *_: Any) -> None:
-    """In the place of plan 1: rows as their responses say."""
-    for number, file in selection.with_rows.items():
+    """Replace the scoring of files: each response determines its row."""
+    for number, file in selection.non_empty_files.items():
         responses = pq.read_table(file.uri)["response"].to_pylist()
         rows = [raw_row(number << 32 | i, response, (i % 7) / 7) for i, response in enumerate(responses)]
         path = Path(output.path("raw")) / file.partition_path / f"part-{number}.parquet"
@@ -53,14 +53,14 @@ def stages(without_ray: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finalize_stage, "finalize_batch", finalize_batch)
 
 
-class Nights:
-    """A folder of logs, an output, and commands on the two."""
+class RunFolder:
+    """A folder with logs and an output, and commands on them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.output = folder, folder / "out"
-        self.job(0.05)
+        self.set_job(0.05)
 
-    def job(self, max_error_share: float) -> None:
+    def set_job(self, max_error_share: float) -> None:
         self.config = write_job(
             self.folder / "job.yaml",
             members={"detectors": DETECTORS},
@@ -68,75 +68,75 @@ class Nights:
             runtime={"max_error_share": max_error_share},
         )
 
-    def add(self, name: str, *responses: str) -> None:
+    def add_logs(self, name: str, *responses: str) -> None:
         path = self.folder / "logs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         rows = [{"question": "q", "context": "c", "response": response} for response in responses]
         pq.write_table(pa.Table.from_pylist(rows), path)
 
-    def says(self, verb: str) -> str:
-        """The error of a command; empty where there is none."""
-        logs = () if verb == "finalize" else (self.folder / "logs",)
-        done = here(verb, *logs, self.output, "--config", self.config)
+    def run_command(self, name: str) -> str:
+        """Run a command and return its stderr, which is empty if it succeeds."""
+        logs = () if name == "finalize" else (self.folder / "logs",)
+        done = here(name, *logs, self.output, "--config", self.config)
         assert done.returncode == bool(done.stderr), done.stderr
         return done.stderr
 
 
 @pytest.fixture
-def nights(tmp_path: Path) -> Nights:
-    return Nights(tmp_path)
+def folder(tmp_path: Path) -> RunFolder:
+    return RunFolder(tmp_path)
 
 
 @pytest.mark.parametrize("bug", [SCORING, FINALIZE])
-def test_too_many_errors_end_the_run_and_every_one_after_it(nights: Nights, bug: str) -> None:
-    nights.add("dt=1/a.parquet", *[GOOD] * 18, bug, bug)
-    for _ in range(3):  # a scheduler tries again
-        assert "2 of the 20 rows" in nights.says("run")
-    assert [row["status"] for row in read_rows(nights.output)].count("error") == 2
-    nights.job(0.1)  # as many as that are allowed
-    assert nights.says("run") == ""
-    nights.job(0.09)
-    assert "2 of the 20 rows" in nights.says("run")
-    nights.add("dt=2/b.parquet", *[GOOD] * 20)
-    assert nights.says("run") == nights.says("run") == ""  # what it wrote last is well
+def test_too_many_errors_fail_the_run_and_every_repeated_run(folder: RunFolder, bug: str) -> None:
+    folder.add_logs("dt=1/a.parquet", *[GOOD] * 18, bug, bug)
+    for _ in range(3):  # as a scheduler repeats it
+        assert "2 of the 20 rows" in folder.run_command("run")
+    assert [row["status"] for row in read_rows(folder.output)].count("error") == 2
+    folder.set_job(0.1)  # exactly this share is allowed
+    assert folder.run_command("run") == ""
+    folder.set_job(0.09)
+    assert "2 of the 20 rows" in folder.run_command("run")
+    folder.add_logs("dt=2/b.parquet", *[GOOD] * 20)
+    assert folder.run_command("run") == folder.run_command("run") == ""  # the last written rows have no errors
 
 
-@pytest.mark.parametrize("folder", ["dt=2/", ""])
+@pytest.mark.parametrize("prefix", ["dt=2/", ""])
 @pytest.mark.parametrize("bug", [SCORING, FINALIZE])
-def test_rows_scored_before_count_when_they_get_their_verdicts(nights: Nights, bug: str, folder: str) -> None:
-    """Also where they share a partition with many rows that were well long ago."""
-    nights.add(f"{folder.replace('2', '1')}a.parquet", *[GOOD] * 300)
-    assert nights.says("run") == ""
-    nights.add(f"{folder}b.parquet", *[GOOD] * 18, bug, bug)
-    assert ("2 of the 20 rows" in nights.says("score")) == (bug == SCORING)
+def test_rows_of_an_earlier_score_command_count_when_they_get_verdicts(folder: RunFolder, bug: str, prefix: str) -> None:
+    """Also in a partition with many earlier rows without errors."""
+    folder.add_logs(f"{prefix.replace('2', '1')}a.parquet", *[GOOD] * 300)
+    assert folder.run_command("run") == ""
+    folder.add_logs(f"{prefix}b.parquet", *[GOOD] * 18, bug, bug)
+    assert ("2 of the 20 rows" in folder.run_command("score")) == (bug == SCORING)
     for _ in range(2):
-        assert "2 of the 20 rows" in nights.says("run")
+        assert "2 of the 20 rows" in folder.run_command("run")
 
 
 @pytest.mark.parametrize("bug", [SCORING, FINALIZE])
-def test_a_run_killed_between_scoring_and_verdicts(nights: Nights, bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    nights.add("a.parquet", GOOD, GOOD, bug)
+def test_errors_count_after_a_run_was_killed_between_score_and_decide(folder: RunFolder, bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.add_logs("a.parquet", GOOD, GOOD, bug)
     with monkeypatch.context() as patched:
         patched.setattr("ragassay.jobs.run.decide.write_verdicts", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        assert here("run", nights.folder / "logs", nights.output, "--config", nights.config).returncode == 130
+        assert here("run", folder.folder / "logs", folder.output, "--config", folder.config).returncode == 130
     for _ in range(2):
-        assert "1 of the 3 rows" in nights.says("run")
+        assert "1 of the 3 rows" in folder.run_command("run")
 
 
-def test_a_version_that_has_it_mended_finalises_and_all_is_well(nights: Nights, monkeypatch: pytest.MonkeyPatch) -> None:
-    nights.add("a.parquet", GOOD, FINALIZE)
-    assert nights.says("score") == "" and "1 of the 2 rows" in nights.says("run")
-    assert "1 of the 2 rows" in nights.says("finalize")
+def test_finalize_with_a_fixed_version_removes_the_errors(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.add_logs("a.parquet", GOOD, FINALIZE)
+    assert folder.run_command("score") == "" and "1 of the 2 rows" in folder.run_command("run")
+    assert "1 of the 2 rows" in folder.run_command("finalize")
     monkeypatch.setattr(finalize_stage, "finalize_batch", FINALIZE_BATCH)
-    assert nights.says("finalize") == nights.says("run") == ""
+    assert folder.run_command("finalize") == folder.run_command("run") == ""
 
 
 @pytest.mark.parametrize(
     ("share", "errors", "passes"),
     [(0.29, 29, True), (0.29, 30, False), (0.07, 7, True), (0, 0, True), (0, 1, False), (1, 100, True)],
 )
-def test_the_bound_is_as_it_is_written(share: float, errors: int, passes: bool) -> None:
-    """In floats 0.29 * 100 is 28.999999999999996."""
+def test_the_limit_is_compared_as_a_decimal_number(share: float, errors: int, passes: bool) -> None:
+    """As floats, 0.29 * 100 is 28.999999999999996."""
     job = make_job({"members": {"detectors": DETECTORS}, "runtime": {"max_error_share": share}})
     run = Run("r", "", errors={"errors": errors, "rows": 100})
     if passes:
@@ -146,21 +146,21 @@ def test_the_bound_is_as_it_is_written(share: float, errors: int, passes: bool) 
             refuse_too_many_errors(job.runtime, run, "out")
 
 
-def test_verdicts_of_rows_scored_before_are_not_called_none(nights: Nights) -> None:
-    nights.add("a.parquet", *[GOOD] * 20)
-    assert nights.says("score") == ""
-    said = here("run", nights.folder / "logs", nights.output, "--config", nights.config).stdout
-    assert "verdicts are of rows that an earlier run scored" in said and "flagged    0" not in said
+def test_the_summary_mentions_verdicts_of_rows_that_an_earlier_run_scored(folder: RunFolder) -> None:
+    folder.add_logs("a.parquet", *[GOOD] * 20)
+    assert folder.run_command("score") == ""
+    summary = here("run", folder.folder / "logs", folder.output, "--config", folder.config).stdout
+    assert "verdicts are of rows that an earlier run scored" in summary and "flagged    0" not in summary
 
 
-def test_flagged_and_scored_are_of_the_same_rows(nights: Nights) -> None:
-    """Though the second night's partition holds the first one's rows too, and gives them new verdicts."""
-    nights.add("a.parquet", *[GOOD] * 100)
-    assert nights.says("run") == ""
-    nights.add("b.parquet", *[GOOD] * 10)
-    assert nights.says("run") == ""
-    first, second = manifest(nights.output)["runs"]
-    flagged = [row["verdict"] == "hallucinated" for row in read_rows(nights.output)]
+def test_flagged_and_scored_counts_cover_the_same_rows(folder: RunFolder) -> None:
+    """Although the second run gives new verdicts to the rows of the first run in the same partition."""
+    folder.add_logs("a.parquet", *[GOOD] * 100)
+    assert folder.run_command("run") == ""
+    folder.add_logs("b.parquet", *[GOOD] * 10)
+    assert folder.run_command("run") == ""
+    first, second = manifest(folder.output)["runs"]
+    flagged = [row["verdict"] == "hallucinated" for row in read_rows(folder.output)]
     assert (first["rows"]["scored"], second["rows"]["scored"]) == (100, 10)
     assert (first["flagged"], second["flagged"]) == (30, sum(flagged[100:])) and second["flagged"] <= 10
-    assert manifest(nights.output)["finalized"][""] == {"run_id": second["run_id"], "scored": 110, "flagged": sum(flagged)}
+    assert manifest(folder.output)["finalized"][""] == {"run_id": second["run_id"], "scored": 110, "flagged": sum(flagged)}

@@ -1,4 +1,4 @@
-"""Whole runs in this process: odd rows, files and weights. They run on Ray where an actor is what is tested."""
+"""Whole runs in this process, with invalid rows, files and weights. Tests of actors use Ray."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ NOVELTY = {"name": "novelty", "kind": "novelty"}
 
 
 @pytest.mark.usefixtures("without_ray")
-def test_rows_that_cannot_be_scored_stay(tiny_model: str, tmp_path: Path) -> None:
+def test_rows_that_cannot_be_scored_stay_in_the_output(tiny_model: str, tmp_path: Path) -> None:
     good = example_rows(1)[0]
     rows = {
         "ok": good,
@@ -35,8 +35,8 @@ def test_rows_that_cannot_be_scored_stay(tiny_model: str, tmp_path: Path) -> Non
     write_logs(tmp_path / "logs" / "dt=1" / "a.parquet", [{**row, "row_id": name} for name, row in rows.items()])
     (tmp_path / "logs" / "dt=1" / "b.parquet").write_text("no parquet")
     engine = {"dtype": "float32", "max_model_len": 1024}
-    doubt = {"name": "attenhscore", "model": tiny_model, "engine": engine}
-    config = write_job(tmp_path / "job.yaml", members={"slms": [tiny(tiny_model)], "uncertainty": [doubt]})
+    uncertainty = {"name": "attenhscore", "model": tiny_model, "engine": engine}
+    config = write_job(tmp_path / "job.yaml", members={"slms": [tiny(tiny_model)], "uncertainty": [uncertainty]})
     done = here("run", tmp_path / "logs", tmp_path / "out", "--config", config, "--on-bad-file", "skip")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "12 in = 5 scored + 7 failed + 0 skipped" in done.stdout and "b.parquet" in done.stdout
@@ -64,7 +64,7 @@ def test_a_crash_after_the_last_commit_scores_nothing_again(tmp_path: Path) -> N
     output = tmp_path / "out"
     assert here("score", logs, output, "--config", config).returncode == 0
     raw = {path: path.stat().st_mtime_ns for path in (output / "raw").rglob("*.parquet")}
-    # The state of that moment: all rows committed, and a manifest that does not know it yet.
+    # The state after the crash: all rows are committed, and the manifest does not contain them yet.
     state = manifest(output)
     state["files"][0]["state"] = "pending"
     (output / "manifest.json").write_text(json.dumps(state))
@@ -78,7 +78,7 @@ def test_a_crash_after_the_last_commit_scores_nothing_again(tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("without_ray")
-def test_an_unreadable_file_is_scored_once_it_is_mended(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_scored_when_it_is_readable(tmp_path: Path) -> None:
     write_logs(tmp_path / "logs" / "a.parquet", example_rows(3))
     (tmp_path / "logs" / "b.parquet").write_text("no parquet")
     config = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": [NOVELTY]}, input={"on_bad_file": "skip"})
@@ -94,8 +94,8 @@ def test_an_unreadable_file_is_scored_once_it_is_mended(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_weights_that_cannot_be_loaded_are_an_error_of_one_message(tiny_model: str, tmp_path: Path) -> None:
-    """What goes wrong in an actor reaches the user as what it is; nothing is scored."""
+def test_weights_that_cannot_be_loaded_are_one_error_message(tiny_model: str, tmp_path: Path) -> None:
+    """An error in an actor reaches the user unchanged; nothing is scored."""
     model = tmp_path / "model"
     shutil.copytree(tiny_model, model)
     (model / "model.safetensors").write_bytes(b"no weights")
@@ -108,7 +108,7 @@ def test_weights_that_cannot_be_loaded_are_an_error_of_one_message(tiny_model: s
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_plan_tries_the_engine(tiny_model: str, tmp_path: Path) -> None:
+def test_plan_runs_a_trial_of_the_engine(tiny_model: str, tmp_path: Path) -> None:
     logs = write_logs(tmp_path / "a.parquet", example_rows(20))
     done = here(
         "plan", logs, "--config", write_job(tmp_path / "job.yaml", members={"slms": [tiny(tiny_model)]}), "--seconds", "1"

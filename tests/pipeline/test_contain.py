@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.scoring.frequencies import context_frequencies
+from ragassay.jobs.scoring.frequencies import count_context_frequencies
 from ragassay.pipeline.contain import contain, fault_of
 from ragassay.pipeline.detectors.attribution import Attribution
 from ragassay.pipeline.detectors.config import Detector
@@ -89,7 +89,7 @@ def scorer(tokenizer: Any) -> SlmScorer:
 
 @pytest.fixture(scope="module")
 def frequencies() -> Frequencies:
-    return context_frequencies([["The desk opens at nine.", "Leave is 25 days."]], "en")
+    return count_context_frequencies([["The desk opens at nine.", "Leave is 25 days."]], "en")
 
 
 def detect(table: pa.Table, frequencies: Frequencies) -> pa.Table:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from ragassay.jobs.config.job import make_job
-from ragassay.jobs.scoring.stages import stages
+from ragassay.jobs.scoring.stages import make_stages
 from ragassay.pipeline.detectors.frequencies import count
 from ragassay.pipeline.stages.escalate import FromJudge, ToJudge
 from ragassay.pipeline.stages.stage import Stage, check_columns
@@ -43,10 +43,10 @@ class Step(Stage):
 
 def test_the_stages_of_a_job_fit_together_and_are_small() -> None:
     job = make_job(JOB)
-    plan = stages(job, lambda: count([]))
+    plan = make_stages(job, lambda: count([]))
     check_columns(plan, LOGS, raw_schema(pa.schema([])))
     assert [stage.name for stage in plan] == ["split", "rerank", "a", "b", "u", "detect"]
-    for stage in stages(job):
+    for stage in make_stages(job):
         assert pickle.loads(pickle.dumps(stage)) == stage
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from ragassay.jobs.scoring import plan
-from ragassay.jobs.scoring.stages import stages
+from ragassay.jobs.scoring.stages import make_stages
 from ragassay.pipeline.slm.config import Replicas
 from ragassay.pipeline.stages.stage import Stage
 from tests.conftest import example_rows, write_logs
@@ -123,10 +123,10 @@ def test_hours_end_in_the_rows_of_one_run(tmp_path: Path, monkeypatch: pytest.Mo
     assert here("run", logs, tmp_path / "whole", "--config", job).returncode == 0
 
     def with_a_model(*arguments: Any) -> list[Stage]:
-        split, *others = stages(*arguments)
+        split, *others = make_stages(*arguments)
         return [split, SlowModel(0.04), *others]
 
-    monkeypatch.setattr(plan, "stages", with_a_model)
+    monkeypatch.setattr(plan, "make_stages", with_a_model)
     seconds, cut, over = 15.0, 0, 0.0
     for _ in range(40):
         start = time.monotonic()

@@ -26,7 +26,7 @@ def test_a_raylet_that_ends_as_it_starts_is_started_anew(monkeypatch: pytest.Mon
         return found
 
     monkeypatch.setattr(services, "start_ray_process", once_killed)
-    ray_start.start_here(1)
+    ray_start.start_local_ray(1)
     try:
         kinds = [kind for kind, _ in begun]
         assert kinds.count("raylet") == kinds.count("gcs_server") == 2

@@ -1,4 +1,4 @@
-"""A run one of whose actors is killed: nothing is lost, and nothing scored twice."""
+"""A run in which an actor is killed: no row is lost or scored twice."""
 
 import threading
 from pathlib import Path
@@ -14,14 +14,14 @@ from tests.jobs.conftest import manifest, read_rows, start, wait_for, write_job
 ROWS = 60
 
 
-def test_a_killed_actor_is_started_anew_and_its_rows_are_scored_once(serve: Serve, tmp_path: Path) -> None:
-    """The server stops answering until the actor that asks it is dead."""
+def test_a_killed_actor_is_restarted_and_its_rows_are_scored_once(serve: Serve, tmp_path: Path) -> None:
+    """The server stops answering until the actor that calls it is dead."""
     killed = threading.Event()
-    asked: list[str] = []
+    prompts: list[str] = []
 
     def reply(body: dict[str, Any]) -> Reply:
-        asked.append(body["messages"][-1]["content"])
-        if len(asked) > ROWS:
+        prompts.append(body["messages"][-1]["content"])
+        if len(prompts) > ROWS:
             killed.wait(120)
         return completion({"Yes": 0.3 + len(body["messages"][-1]["content"]) % 7 / 20, "No": 0.3})
 
@@ -30,7 +30,7 @@ def test_a_killed_actor_is_started_anew_and_its_rows_are_scored_once(serve: Serv
     logs = write_logs(tmp_path / "logs" / "a.parquet", example_rows(ROWS), row_group_size=10)
     job = write_job(tmp_path / "job.yaml", members={"slms": [slm]}, runtime={"block_mib": 0.002})
     run = start("run", logs.parent, tmp_path / "out", "--config", job, log=tmp_path / "run.log")
-    wait_for(lambda: len(asked) > ROWS, run)
+    wait_for(lambda: len(prompts) > ROWS, run)
     (actor,) = [p for p in psutil.Process(run.pid).children(recursive=True) if "StageActor" in " ".join(p.cmdline())]
     actor.kill()
     psutil.wait_procs([actor], timeout=20)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from rich.console import Console
 
 from ragassay.jobs.config.integrations import OpenLineage
-from ragassay.jobs.display.address import address_of, server_of, without_secrets
+from ragassay.jobs.display.address import address_of, format_server, without_secrets
 from ragassay.jobs.input.files import Logs
 from ragassay.jobs.input.tables.places import library
 from ragassay.jobs.output.scored_dataset import open_scored
@@ -69,7 +69,7 @@ def _teller(
     if not url:
         return None
     try:
-        return _Teller(url, server_of(url), settings, step, logs, output, run, console)
+        return _Teller(url, format_server(url), settings, step, logs, output, run, console)
     except (InputError, ValueError) as error:
         if settings.url:
             raise

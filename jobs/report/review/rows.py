@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ragassay.jobs.display.visible import visible
+from ragassay.jobs.display.visible import make_visible
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.report.review.sample import Drawn
 from ragassay.jobs.storage.folder import Folder
@@ -44,10 +44,10 @@ def shown(row: Mapping[str, Any], drawn: Drawn) -> Shown:
     parts: list[str | Shown] = []
     end = 0
     for sentence, at in zip(row["sentences"], evidence, strict=True):
-        parts += [visible(row["response"][end : sentence["start"]])] if sentence["start"] > end else []
+        parts += [make_visible(row["response"][end : sentence["start"]])] if sentence["start"] > end else []
         parts.append(
             {
-                "text": visible(sentence["text"]),
+                "text": make_visible(sentence["text"]),
                 "start": sentence["start"],
                 "end": sentence["end"],
                 "score": _figure(sentence["score"]) + (", flagged" if sentence["flagged"] else ""),
@@ -55,17 +55,17 @@ def shown(row: Mapping[str, Any], drawn: Drawn) -> Shown:
             }
         )
         end = sentence["end"]
-    parts += [visible(row["response"][end:])] if end < len(row["response"]) else []
+    parts += [make_visible(row["response"][end:])] if end < len(row["response"]) else []
     partition = drawn.position.file.partition_name
     return {
         "row_id": row["row_id"],
         "partition": partition or None,
         "stratum": drawn.stratum or None,
         "inclusion_probability": drawn.probability,
-        "name": visible(row["row_id"]),
-        "place": visible(partition),
-        "question": visible(row["question"] or ""),
-        "context": [visible(passage) for passage in passages],
+        "name": make_visible(row["row_id"]),
+        "place": make_visible(partition),
+        "question": make_visible(row["question"] or ""),
+        "context": [make_visible(passage) for passage in passages],
         "verdict": _verdict(row),
         "parts": parts,
     }
@@ -85,13 +85,13 @@ def _near(
 
 def _units(text: str) -> int:
     """UTF-16 units of a text as it is shown, in which JavaScript counts."""
-    return len(visible(text).encode("utf-16-le", "surrogatepass")) // 2
+    return len(make_visible(text).encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _verdict(row: Mapping[str, Any]) -> str:
     verdict = "flagged as hallucinated" if row["verdict"] == HALLUCINATED else row["verdict"]
     judge = row.get("decided_by") or ENSEMBLE
-    by = "" if judge == ENSEMBLE else f" by {visible(judge)}"
+    by = "" if judge == ENSEMBLE else f" by {make_visible(judge)}"
     return f"{verdict}{by}, score {_figure(row['score'])} (threshold {_figure(row['threshold'])})"
 
 

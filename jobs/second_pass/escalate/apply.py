@@ -12,7 +12,7 @@ from pyarrow import parquet as pq
 from ragassay.jobs.output.scored_dataset import DataFile, read_file
 from ragassay.jobs.output.snapshot import with_verdicts_id
 from ragassay.jobs.storage.folder import writing
-from ragassay.jobs.verdicts.judged import Judged
+from ragassay.jobs.verdicts.judged import JudgeFiles
 from ragassay.pipeline.arrays import Ints
 from ragassay.pipeline.cascade.decide import Decisions, with_judge
 from ragassay.pipeline.verdict.threshold import verdicts
@@ -34,7 +34,7 @@ class Applied:
     rise: Counter[int] = field(default_factory=Counter)
 
 
-def apply_file(fs: pafs.FileSystem, file: DataFile, judged: Judged, keys: Ints, verdicts_id: str = "") -> Applied:
+def apply_file(fs: pafs.FileSystem, file: DataFile, judged: JudgeFiles, keys: Ints, verdicts_id: str = "") -> Applied:
     """Write a file of `scored/` anew, with the judge's decisions.
 
     Args:

@@ -15,18 +15,18 @@ from ragassay.jobs.output.sidecar import escalations
 from ragassay.jobs.output.snapshot import judged_id
 from ragassay.jobs.progress.task import advance, expect, task
 from ragassay.jobs.runtime.clean_output import clean_task
-from ragassay.jobs.runtime.dataflow import run_plan
-from ragassay.jobs.runtime.resources import DRIVER_CPUS
-from ragassay.jobs.scoring.progress import progress
+from ragassay.jobs.runtime.dataflow import run_dataflow
+from ragassay.jobs.runtime.resources import MODEL_FREE_TASK_CPUS
+from ragassay.jobs.scoring.progress import show_stages
 from ragassay.jobs.scoring.register import check_slm
-from ragassay.jobs.scoring.stages import slm_stage
+from ragassay.jobs.scoring.stages import make_slm_stage
 from ragassay.jobs.second_pass.escalate import errors
 from ragassay.jobs.second_pass.escalate.apply import Applied, apply_file
 from ragassay.jobs.second_pass.escalate.candidates import Candidates, before, candidates, choose
 from ragassay.jobs.second_pass.escalate.written import Outcomes, drop_superseded, outcomes, spent
 from ragassay.jobs.second_pass.scored_rows import by_file, chosen_rows
 from ragassay.jobs.storage.folder import Folder
-from ragassay.jobs.verdicts.judged import judged_partitions
+from ragassay.jobs.verdicts.judged import find_judge_files
 from ragassay.pipeline.arrays import Ints
 from ragassay.pipeline.cascade.config import EscalationPolicy
 from ragassay.pipeline.cascade.dynamic import Segment
@@ -135,8 +135,8 @@ def ask_judge(job: Job, output: Folder, run_id: str, wanted: Mapping[DataFile, I
     sink = escalations(output).sink(list(names.values()), escalated_schema(names.values()))
     block_mib = min(job.runtime.block_mib, SERVED_BLOCK_MIB) if escalate.judge.engine.SERVED else job.runtime.block_mib
     stages = judge_stages(job, escalate, run_id)
-    with progress(stages, rows, 0, console) as board:
-        run_plan(chosen_rows(output, wanted, names), stages, sink, block_mib, board)
+    with show_stages(stages, rows, 0, console) as board:
+        run_dataflow(chosen_rows(output, wanted, names), stages, sink, block_mib, board)
     drop_superseded(output)
 
 
@@ -184,7 +184,7 @@ def judge_stages(job: Job, escalate: EscalationPolicy, run_id: str = "") -> list
     """The stages of the plan: the judge's own, as that of any SLM, between two that fit it to its source and its sink."""
     return [
         ToJudge(),
-        slm_stage(job, escalate.judge, (escalate.judge.replicas,)),
+        make_slm_stage(job, escalate.judge, (escalate.judge.replicas,)),
         FromJudge(run_id),
     ]
 
@@ -248,8 +248,8 @@ def _apply(
     """
     import ray
 
-    remote = ray.remote(num_cpus=DRIVER_CPUS)(clean_task(apply_file))
-    scored, judged = open_scored(output).partitions, judged_partitions(output, manifest, places)
+    remote = ray.remote(num_cpus=MODEL_FREE_TASK_CPUS)(clean_task(apply_file))
+    scored, judged = open_scored(output).partitions, find_judge_files(output, manifest, places)
     tasks = {
         p: [remote.remote(output.fs, file, judged[p], keys, verdicts_id) for file in scored[p].files]
         for p in places

@@ -21,7 +21,7 @@ from ragassay.jobs.output.sidecar import explanations
 from ragassay.jobs.output.snapshot import Snapshot, read_snapshot
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.runtime.counts import open_board
-from ragassay.jobs.runtime.dataflow import needed_resources, run_plan
+from ragassay.jobs.runtime.dataflow import compute_needed_resources, run_dataflow
 from ragassay.jobs.runtime.ray_session import ray_session
 from ragassay.jobs.second_pass.explain import errors
 from ragassay.jobs.second_pass.explain.account import count, fill_purse
@@ -137,7 +137,7 @@ def _explain(
         stage = _stage(reasoner, strategy, identity, run.run_id, output, budget)
         with ExitStack() as ray:
             with task(console, "loading", "Ray"):
-                ray.enter_context(ray_session(job.runtime, *needed_resources([stage])))
+                ray.enter_context(ray_session(job.runtime, *compute_needed_resources([stage])))
             _run(job.runtime.block_mib, output, flagged, todo, stage, strategy, console, size)
     count(output, manifest, run, reasoner, {key: sentences[key] for key in flagged.keys[chosen].tolist()})
 
@@ -192,4 +192,4 @@ def _run(
     before = len(output.list(kept, ".json"))
     explaining = task(console, "explaining", "", size, "sentences", count=lambda: len(output.list(kept, ".json")) - before)
     with open_board(1) as board, explaining:
-        run_plan(chosen_rows(output, wanted, keys), [stage], sink, block_mib, board)
+        run_dataflow(chosen_rows(output, wanted, keys), [stage], sink, block_mib, board)

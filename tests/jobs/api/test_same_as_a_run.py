@@ -12,7 +12,7 @@ from ragassay.jobs.api.job import detectors_alone
 from ragassay.jobs.config.job import make_job
 from ragassay.jobs.config.verdict import DEFAULT_EPSILON, DEFAULT_MEAN, DEFAULT_POSITIVE
 from ragassay.jobs.output.fingerprint import fingerprint
-from ragassay.jobs.verdicts.bundled_calibration import bundled_detectors
+from ragassay.jobs.verdicts.bundled_calibration import load_bundled_detectors_calibration
 from tests.conftest import example_rows
 from tests.job_settings import merged
 from tests.jobs.api.conftest import ALONE, DETECTORS, as_table, odd_rows, ran, same
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("without_ray")
 def calibration_of(job: dict[str, Any], path: Path) -> str:
     """A calibration file for a job of the three detectors."""
     known = fingerprint(make_job(job))
-    path.write_text(replace(bundled_detectors(), calibration_id="own", fingerprint=known, threshold=0.6).to_json())
+    path.write_text(replace(load_bundled_detectors_calibration(), calibration_id="own", fingerprint=known, threshold=0.6).to_json())
     return str(path)
 
 
@@ -89,7 +89,7 @@ def test_an_answer_is_judged_by_a_calibration_as_in_a_run_over_it_alone(tmp_path
         assert found.probability is not None
         by_default = ragassay.check(**texts, fast=True)
         assert (by_default.score, by_default.probability) == (found.score, found.probability)
-        assert by_default.threshold == bundled_detectors().threshold and "not on yours" in by_default.judged_by
+        assert by_default.threshold == load_bundled_detectors_calibration().threshold and "not on yours" in by_default.judged_by
 
 
 def test_the_frequencies_of_an_output_count_beside_a_calibration(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_the_frequencies_of_an_output_count_beside_a_calibration(tmp_path: Path)
 
 def test_the_bundled_statistics_are_of_the_three_detectors() -> None:
     job = detectors_alone()
-    found = bundled_detectors()
+    found = load_bundled_detectors_calibration()
     assert {name: member.value for name, member in found.members.items()} == job.members.values
     assert (found.mean, found.positive, found.epsilon) == (DEFAULT_MEAN, DEFAULT_POSITIVE, DEFAULT_EPSILON)
     assert sum(found.rows.values()) > 2000 and found.probability is not None

@@ -10,8 +10,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 from ragassay.jobs.cli.console import our_errors
-from ragassay.jobs.display.visible import visible
-from ragassay.jobs.runtime.endings import Terminated, end_at_sigterm
+from ragassay.jobs.display.visible import make_visible
+from ragassay.jobs.runtime.endings import Terminated, handle_sigterm
 from ragassay.pipeline.errors import InputError, Message
 
 HOSTILE = "\x1b[31mred\x1b]0;title\x07 \x9b2J \u202edesrever [bold]b[/bold] :smile: \\[x]"
@@ -48,7 +48,7 @@ def test_values_in_error_messages(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_line_ends_and_letters_stay() -> None:
-    assert visible("a\nb\tc é 漢 🙂") == "a\nb\tc é 漢 🙂" and visible("a\rb") == "a\nb" and visible("\ud800") == "[U+D800]"
+    assert make_visible("a\nb\tc é 漢 🙂") == "a\nb\tc é 漢 🙂" and make_visible("a\rb") == "a\nb" and make_visible("\ud800") == "[U+D800]"
 
 
 def test_a_handler_that_is_not_pythons_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ def test_a_signal_ends_it_with_one_line(number: signal.Signals, code: int, capsy
     ignored = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     with pytest.raises(SystemExit) as ended, our_errors():
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as Ray puts its own handler there
-        end_at_sigterm()
+        handle_sigterm()
         os.kill(os.getpid(), number)
     signal.signal(signal.SIGINT, ignored)
     assert ended.value.code == code and issubclass(Terminated, KeyboardInterrupt)

@@ -1,4 +1,4 @@
-"""What of an address may be shown and stored."""
+"""The parts of an address that may be shown and stored."""
 
 from pathlib import Path
 
@@ -7,20 +7,20 @@ from pyarrow import fs as pafs
 from pydantic_core import PydanticCustomError
 
 from ragassay.jobs.config.job import make_job
-from ragassay.jobs.display.address import address_of, server_of, without_secrets
+from ragassay.jobs.display.address import address_of, format_server, without_secrets
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import ConfigError, InputError
 
 
-def test_a_place_has_one_address_however_it_is_opened() -> None:
-    place = "s3://bkt/a/b=%20@"
+def test_a_location_has_one_address_independent_of_its_credentials() -> None:
+    address = "s3://bkt/a/b=%20@"
     for uri in (
-        place,
+        address,
         "s3://KEY:SEC%2FRET@bkt/a/b=%20@",
         "s3://KEY@bkt/a/b=%20@?region=eu&endpoint_override=h:9000",
-        f"{place}#x",
+        f"{address}#x",
     ):
-        assert address_of(uri) == place
+        assert address_of(uri) == address
     assert address_of("/a?b@c") == "/a?b@c" and address_of("file:///a") == "file:///a" and address_of("gs://bkt") == "gs://bkt"
     assert (
         address_of("abfss://data:SECRET@acc.dfs.core.windows.net/a?client_secret=x")
@@ -34,7 +34,7 @@ def test_a_message_has_no_secrets() -> None:
     assert without_secrets("at http://h:1/a: no, at http://b@c") == "at http://h:1/a: no, at http://c"
 
 
-def test_a_key_may_hold_what_begins_a_query_or_a_fragment() -> None:
+def test_a_key_may_contain_the_start_of_a_query_or_fragment() -> None:
     folder = Folder(pafs.LocalFileSystem(), "bkt/logs", "s3://bkt/logs?region=eu")
     assert (
         folder.address_of("a#1?.parquet") == "s3://bkt/logs/a%231%3F.parquet" == address_of(folder.address_of("a#1?.parquet"))
@@ -42,19 +42,19 @@ def test_a_key_may_hold_what_begins_a_query_or_a_fragment() -> None:
     assert Folder(pafs.LocalFileSystem(), "/logs", "/logs").address_of("a#1?.parquet") == "/logs/a#1?.parquet"
 
 
-def test_attack_a_uri_that_can_be_read_in_two_ways_is_not_opened(tmp_path: Path) -> None:
+def test_attack_an_ambiguous_uri_is_not_opened(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         open_folder("s3://KEY:p@SECRET/x@bkt/a?region=eu")
     assert "SECRET" not in str(error.value) and "s3://bkt/a" in str(error.value)
     assert open_folder(f"file://{tmp_path}#SECRET").uri == f"file://{tmp_path}"
 
 
-def test_a_server_is_scheme_host_and_port() -> None:
-    assert server_of(" http://u:p@h:1/x?api_key=k#f") == "http://h:1" and server_of("https://[::1]/") == "https://[::1]"
+def test_a_server_is_shown_as_scheme_host_and_port() -> None:
+    assert format_server(" http://u:p@h:1/x?api_key=k#f") == "http://h:1" and format_server("https://[::1]/") == "https://[::1]"
     for wrong in ("ftp://u:secret@h", "http://u:p@secret/x@h"):
-        with pytest.raises(PydanticCustomError) as found:
-            server_of(wrong)
-        assert found.value.type == "config.server-address" and "secret" not in str(found.value)
+        with pytest.raises(PydanticCustomError) as error_info:
+            format_server(wrong)
+        assert error_info.value.type == "config.server-address" and "secret" not in str(error_info.value)
     with pytest.raises(ConfigError) as error:
         make_job({"integrations": {"openlineage": {"url": "ftp://u:secret@h"}}})
     assert "secret" not in str(error.value)

@@ -14,7 +14,7 @@ from rich.console import Console
 from sklearn.metrics import roc_auc_score
 
 from ragassay.jobs.cli.console import new_console
-from ragassay.jobs.display.text_table import TextTable, fitted, shortened
+from ragassay.jobs.display.text_table import TextTable, fit_table, shorten
 from ragassay.jobs.evaluation.evaluate import (
     AS_FINALISED,
     ENSEMBLE,
@@ -162,7 +162,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
     st.integers(40, 200),
 )
 def test_any_table_fits_and_keeps_its_cells(rows: list[list[str]], width: int) -> None:
-    parts = fitted(TextTable("a title that is not short " * 9, rows[0], rows[1:]), width)
+    parts = fit_table(TextTable("a title that is not short " * 9, rows[0], rows[1:]), width)
     for part in parts:
         columns = zip(part.header, *part.rows, strict=True)
         assert sum(max(map(cell_len, column)) + 2 for column in columns) - 2 <= width
@@ -172,6 +172,6 @@ def test_any_table_fits_and_keeps_its_cells(rows: list[list[str]], width: int) -
 
 @given(TEXT, st.integers(3, 40))
 def test_a_shortened_text_fits(text: str, width: int) -> None:
-    short = shortened(text, width)
+    short = shorten(text, width)
     assert cell_len(short) <= width and (short == text) == (cell_len(text) <= width)
     assert ENSEMBLE not in short or ENSEMBLE in text

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.display.visible import visible
+from ragassay.jobs.display.visible import make_visible
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.report.gather import gather
 from ragassay.jobs.report.marks import LONGEST, MISSING, NEW, cut, sentence_pieces, shortened
@@ -204,7 +204,7 @@ def test_a_response_is_shown_whole() -> None:
 
 
 def test_text_is_made_visible() -> None:
-    assert visible("a\u202eb\x00c\td\ne\r\u200d") == "a[U+202E]b[U+0000]c\td\ne\n\u200d"
+    assert make_visible("a\u202eb\x00c\td\ne\r\u200d") == "a[U+202E]b[U+0000]c\td\ne\n\u200d"
     long = "x" * (LONGEST + 5)
     assert shortened(long).endswith("x [… 5 more characters]") and shortened("ok") == "ok"
 

@@ -16,7 +16,7 @@ from ragassay.jobs.forecast.estimate import Forecast, forecast_lines, forecast_r
 from ragassay.jobs.forecast.sample import read_sample
 from ragassay.jobs.forecast.trial import Trial
 from ragassay.jobs.input import LogFile, Logs, find_logs
-from ragassay.jobs.scoring.stages import uncertainty_stages
+from ragassay.jobs.scoring.stages import make_uncertainty_stages
 from ragassay.pipeline.stages.split import Split
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import here, ragassay, write_job
@@ -116,7 +116,7 @@ def test_tokens_of_uncertainty_are_those_that_are_then_read(tiny_model: str, tmp
     )
     tables = split_all(job, read_sample(find_logs(str(tmp_path)), Columns(), 100))
     (counted,) = count_stretches(job, tables)
-    (stage,) = uncertainty_stages(job)
+    (stage,) = make_uncertainty_stages(job)
     stage.setup()
     used = [entry for row in stage(tables[0])["usage"].to_pylist() for entry in row]
     asked = counted.asked["attenhscore"]

@@ -15,7 +15,7 @@ from pyarrow import fs as pafs
 from ragassay.jobs.output import lock
 from ragassay.jobs.output.lease import ConditionalPut, LastPut, lease_of, store_age
 from ragassay.jobs.output.lock import LOCK, locked
-from ragassay.jobs.runtime.endings import interruption
+from ragassay.jobs.runtime.endings import find_interruption
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import OutputError
 from tests.conftest import OBJECT_STORE
@@ -125,7 +125,7 @@ def test_a_claim_is_renewed_and_who_has_lost_it_is_stopped(
             time.sleep(0.05)
         folder.write(LOCK, json.dumps(OTHER))
         asleep()
-    assert interruption(told.value) is None  # it is no Ctrl-C
+    assert find_interruption(told.value) is None  # it is no Ctrl-C
     assert json.loads(folder.read(LOCK) or "{}") == OTHER  # and leaves the other's alone
 
 

@@ -15,7 +15,7 @@ from ragassay.jobs.config.job import Job
 from ragassay.jobs.output import lease, lock
 from ragassay.jobs.output.lock import HOLDER, LOCK, locked
 from ragassay.jobs.output.manifest import write_manifest
-from ragassay.jobs.progress.show import LogFormat, log_as
+from ragassay.jobs.progress.show import LogFormat, set_log_format
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.run import commands, score_job
 from ragassay.jobs.storage.folder import Folder, open_folder
@@ -37,9 +37,9 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.fixture
 def as_json() -> Iterator[None]:
-    log_as(LogFormat.JSON)
+    set_log_format(LogFormat.JSON)
     yield
-    log_as(LogFormat.TEXT)
+    set_log_format(LogFormat.TEXT)
 
 
 def when_it_waits(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object]) -> list[float]:

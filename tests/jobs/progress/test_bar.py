@@ -1,4 +1,4 @@
-"""Bars in words; speeds and times left."""
+"""Text of bars; speeds and remaining times."""
 
 from dataclasses import replace
 
@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.progress.bar import Bar, Speeds
+from ragassay.jobs.progress.bar import Bar, SpeedEstimator
 
 
-class Course:
-    """A bar whose number grows, as it is measured."""
+class GrowingBar:
+    """A bar that grows while it is measured."""
 
     def __init__(self, total: int | None) -> None:
         self.now = 0.0
-        self.speeds = Speeds(lambda: self.now)
+        self.speeds = SpeedEstimator(lambda: self.now)
         self.bar = Bar("scoring", "facts", 0, total, "sentences", tokens=0)
 
     def at(self, now: float, done: int, worked: int | None = None) -> Bar:
@@ -22,40 +22,40 @@ class Course:
         return self.speeds.measure(replace(self.bar, done=done, worked=worked, tokens=10 * done))
 
 
-def test_nothing_is_known_before_anything_has_grown() -> None:
-    still = Course(10)
+def test_before_any_progress_speed_and_time_are_unknown() -> None:
+    still = GrowingBar(10)
     for now in (0, 5, 90):
         bar = still.at(now, 0)
         assert bar.seconds_left is None and bar.tokens_per_second is None
-    assert Course(0).at(0, 0).seconds_left == 0, "of nothing there is nothing left"
+    assert GrowingBar(0).at(0, 0).seconds_left == 0, "nothing to do takes no time"
 
 
-def test_the_last_minutes_tell_the_speed_and_the_time_left() -> None:
-    steady = Course(500)
+def test_speed_and_remaining_time_come_from_the_last_minutes() -> None:
+    steady = GrowingBar(500)
     for now in range(1, 21):
         bar = steady.at(now, 10 * now)
     assert bar.tokens_per_second == pytest.approx(100) and bar.seconds_left == pytest.approx(30)
 
 
-def test_what_was_done_before_does_not_count() -> None:
-    resumed = Course(6_000)
+def test_work_of_an_earlier_run_does_not_count_as_speed() -> None:
+    resumed = GrowingBar(6_000)
     for now in range(10):
         bar = resumed.at(now, 5_000 + 10 * now, worked=10 * now)
     assert bar.seconds_left == pytest.approx((6_000 - 5_090) / 10)
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.integers(-5, 1000)), max_size=30), st.integers(0, 10_000))
-def test_whatever_comes_a_speed_is_positive_and_a_time_is_not_negative(steps: list[tuple[float, int]], total: int) -> None:
-    course, now, value = Course(total), 0.0, 0
-    for seconds, growth in steps:  # what is counted can shrink: a batch of estimates has ended
+def test_a_speed_is_always_positive_and_a_time_never_negative(steps: list[tuple[float, int]], total: int) -> None:
+    growing, now, value = GrowingBar(total), 0.0, 0
+    for seconds, growth in steps:  # a count can shrink when a batch with an estimate ends
         now, value = now + seconds, value + growth
-        bar = course.at(now, value)
+        bar = growing.at(now, value)
         assert bar.tokens_per_second is None or bar.tokens_per_second > 0
         assert bar.seconds_left is None or bar.seconds_left >= 0
 
 
-def test_a_bar_in_words() -> None:
-    whole = Bar("scoring", "facts", 1_200, 6_400, "sentences", about=True, tokens_per_second=2_134.4, seconds_left=151)
+def test_the_text_of_a_bar() -> None:
+    whole = Bar("scoring", "facts", 1_200, 6_400, "sentences", is_estimate=True, tokens_per_second=2_134.4, seconds_left=151)
     assert whole.title == "facts: scoring"
     assert whole.text == "1,200 of about 6,400 sentences, 2,134 tokens/s, about 3 min left"
     assert Bar("loading", "Ray").text == "" and Bar("evaluating").title == "evaluating"

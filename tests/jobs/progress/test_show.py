@@ -1,4 +1,4 @@
-"""What a terminal, a file and a program see."""
+"""Progress on a terminal, in a file and as JSON."""
 
 import io
 import json
@@ -12,19 +12,19 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from ragassay.jobs.cli.console import new_console
 from ragassay.jobs.progress import show
-from ragassay.jobs.progress.bar import Bar, Speeds
-from ragassay.jobs.progress.show import LINE_SECONDS, QUIET_SECONDS, LogFormat, Teller, draw, finished, log_as, say_line, shown
+from ragassay.jobs.progress.bar import Bar, SpeedEstimator
+from ragassay.jobs.progress.show import LINE_SECONDS, QUIET_SECONDS, LogFormat, LineReporter, update_bars, report_finished, set_log_format, print_line, show_progress
 from ragassay.jobs.progress.task import advance, expect, reach, task
 
-FACTS = Bar("scoring", "facts", 120, 637, "sentences", about=True, tokens_per_second=2_100.26, seconds_left=40.0)
+FACTS = Bar("scoring", "facts", 120, 637, "sentences", is_estimate=True, tokens_per_second=2_100.26, seconds_left=40.0)
 DETECT = Bar("waiting", "detect", 0, None, "sentences")
 
 
 @pytest.fixture
 def as_json() -> Iterator[None]:
-    log_as(LogFormat.JSON)
+    set_log_format(LogFormat.JSON)
     yield
-    log_as(LogFormat.TEXT)
+    set_log_format(LogFormat.TEXT)
 
 
 def terminal() -> tuple[Console, io.StringIO]:
@@ -34,35 +34,35 @@ def terminal() -> tuple[Console, io.StringIO]:
     return console, file
 
 
-def test_bars_of_a_terminal() -> None:
+def test_bars_on_a_terminal() -> None:
     console, file = terminal()
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[text]}", markup=False))
     with Progress(*columns, console=console, auto_refresh=False) as progress:
-        draw(progress, [FACTS])
-        draw(progress, [FACTS, DETECT])
+        update_bars(progress, [FACTS])
+        update_bars(progress, [FACTS, DETECT])
         assert len(progress.tasks) == 2 and progress.tasks[0].percentage == pytest.approx(100 * 120 / 637)
         assert progress.tasks[1].total is None, "a bar without an end"
-    said = file.getvalue()
-    assert "facts: scoring" in said and "120 of about 637 sentences, 2,100 tokens/s, about 40 s left" in said
-    assert "detect: waiting" in said
+    output = file.getvalue()
+    assert "facts: scoring" in output and "120 of about 637 sentences, 2,100 tokens/s, about 40 s left" in output
+    assert "detect: waiting" in output
 
 
-def test_a_live_bar_comes_after_two_seconds_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_live_bar_appears_after_the_quiet_time_and_is_removed_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(show, "QUIET_SECONDS", 0.05)
-    monkeypatch.setattr(show, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(show, "REFRESH_SECONDS", 0.02)
     console, file = terminal()
     with task(console, "reading", "[red]logs", 10, "rows"):
         advance(3, "rows")
         end = time.monotonic() + 20
         while "3 of 10 rows" not in file.getvalue() and time.monotonic() < end:
             time.sleep(0.02)
-    said = file.getvalue()
-    assert "[red]logs: reading" in said and "3 of 10 rows" in said
-    assert said.rstrip().endswith("\x1b[2K"), "the line is wiped at the end"
+    output = file.getvalue()
+    assert "[red]logs: reading" in output and "3 of 10 rows" in output
+    assert output.rstrip().endswith("\x1b[2K"), "the line is erased at the end"
 
 
-def test_what_is_quick_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+def test_short_work_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     console, file = terminal()
     with task(console, "reading", "logs"):
         pass
@@ -72,28 +72,28 @@ def test_what_is_quick_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_line_when_a_phase_changes_and_every_fifteen_seconds() -> None:
-    now, said = 0.0, []
-    teller = Teller(lambda bars: said.append((now, bars[0].phase)), QUIET_SECONDS, lambda: now)
+    now, printed = 0.0, []
+    reporter = LineReporter(lambda bars: printed.append((now, bars[0].phase)), QUIET_SECONDS, lambda: now)
     for second in range(50):
         now = float(second)
-        teller.tell([Bar("loading" if second < 20 else "scoring", "facts", done=second)])
-    assert said == [(2, "loading"), (2 + LINE_SECONDS, "loading"), (20, "scoring"), (35, "scoring")]
+        reporter.report([Bar("loading" if second < 20 else "scoring", "facts", done=second)])
+    assert printed == [(2, "loading"), (2 + LINE_SECONDS, "loading"), (20, "scoring"), (35, "scoring")]
 
 
 def test_one_line_for_all_bars(capsys: pytest.CaptureFixture[str]) -> None:
-    say_line([FACTS, DETECT], 17.2, new_console(width=200))
+    print_line([FACTS, DETECT], 17.2, new_console(width=200))
     line = "facts: scoring, 120 of about 637 sentences, 2,100 tokens/s, about 40 s left; detect: waiting (17 s)\n"
     assert capsys.readouterr() == (line, "")
 
 
 @pytest.mark.usefixtures("as_json")
-def test_json_goes_to_stderr_a_line_an_object(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_goes_to_stderr_with_one_object_per_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     bars = [FACTS, DETECT]
-    monkeypatch.setattr(Speeds, "measure", lambda _, bar: bar)
+    monkeypatch.setattr(SpeedEstimator, "measure", lambda _, bar: bar)
     console, file = terminal()
-    with shown(lambda: bars, console):
+    with show_progress(lambda: bars, console):
         bars[1] = Bar("scoring", "det\nect \u202e", 0, 0, "sentences", seconds_left=0.0)
-    finished("run", 637, "sentences")
+    report_finished("run", 637, "sentences")
     out, err = capsys.readouterr()
     assert out == file.getvalue() == ""
     lines = [json.loads(line) for line in err.splitlines()]
@@ -103,7 +103,7 @@ def test_json_goes_to_stderr_a_line_an_object(capsys: pytest.CaptureFixture[str]
     first, last = lines[0], lines[-1]
     assert datetime.fromisoformat(first.pop("time")).tzinfo is not None
     assert first == {
-        "phase": "scoring", "stage": "facts", "done": 120, "total": 637, "unit": "sentences", "about": True,
+        "phase": "scoring", "stage": "facts", "done": 120, "total": 637, "unit": "sentences", "is_estimate": True,
         "tokens_per_second": 2100.3, "seconds_left": 40.0,
     }  # fmt: skip
     assert lines[1]["total"] is None and lines[1]["tokens_per_second"] is None
@@ -111,7 +111,7 @@ def test_json_goes_to_stderr_a_line_an_object(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.usefixtures("as_json")
-def test_a_task_that_fails_does_not_say_that_it_is_done(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_task_is_not_shown_as_done(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match="broken"), task(new_console(), "reading", "logs", 10, "rows"):
         advance(4, "rows")
         raise ValueError("broken")
@@ -122,8 +122,8 @@ def test_a_task_that_fails_does_not_say_that_it_is_done(capsys: pytest.CaptureFi
 
 
 @pytest.mark.usefixtures("as_json")
-def test_a_task_counts_its_own_unit(capsys: pytest.CaptureFixture[str]) -> None:
-    advance(5, "rows")  # none is open
+def test_a_task_counts_only_its_own_unit(capsys: pytest.CaptureFixture[str]) -> None:
+    advance(5, "rows")  # no task is open
     with task(new_console(), "evaluating", unit="steps"):
         expect(2, "steps")
         expect(3, "steps")
@@ -140,7 +140,7 @@ def test_a_task_counts_its_own_unit(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("as_json")
-def test_what_can_not_be_counted_stops_nobody(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failing_count_does_not_stop_the_work(capsys: pytest.CaptureFixture[str]) -> None:
     def count() -> int:
         raise OSError("moved meanwhile")
 
@@ -150,7 +150,7 @@ def test_what_can_not_be_counted_stops_nobody(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.usefixtures("as_json")
-def test_more_than_was_expected_is_no_more_than_all(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_amount_done_never_exceeds_the_total(capsys: pytest.CaptureFixture[str]) -> None:
     with task(new_console(), "explaining", total=3, unit="sentences", count=lambda: 7):
         pass
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]

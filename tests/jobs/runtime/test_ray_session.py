@@ -1,4 +1,4 @@
-"""How Ray is joined."""
+"""The address of the Ray cluster."""
 
 from pathlib import Path
 

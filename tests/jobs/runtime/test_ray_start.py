@@ -1,4 +1,4 @@
-"""How Ray is started on this machine."""
+"""The start of Ray on this machine."""
 
 import inspect
 import subprocess
@@ -26,7 +26,7 @@ raylet(+0x263cb7) [0x55d0c9]
 """
 
 
-def test_ray_that_takes_long_to_start_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_start_of_ray_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[str] = []
 
     def look(address: str, _: str) -> str:
@@ -40,17 +40,17 @@ def test_ray_that_takes_long_to_start_is_waited_for(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(services, "get_node", look)
     monkeypatch.setattr(ray, "init", init)
-    ray_start.start_here(1)
+    ray_start.start_local_ray(1)
     assert tries == ["here"] * 3 and services.get_node is look
     tries.clear()
     monkeypatch.setattr(ray_start, "START_SECONDS", 0)
     with raises("ray.not-started"):
-        ray_start.start_here(1)
+        ray_start.start_local_ray(1)
     assert services.get_node is look
 
 
-def test_a_raylet_that_always_ends_is_an_error_with_its_last_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Such as one whose shared memory is too small: it would end so for ever."""
+def test_a_raylet_that_always_ends_is_an_error_that_quotes_its_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """For example, a raylet with too little shared memory fails at every start."""
     log, pauses, ended = tmp_path / "raylet.err", list[float](), list[Any]()
 
     def start(command: list[str], *_: Any, **__: Any) -> Any:
@@ -66,18 +66,18 @@ def test_a_raylet_that_always_ends_is_an_error_with_its_last_words(monkeypatch: 
     monkeypatch.setattr(services, "start_ray_process", start)
     monkeypatch.setattr(ray, "init", init)
     monkeypatch.setattr(time, "sleep", pauses.append)
-    reason = f"its raylet ended (3), saying in {log}: (raylet) plasma.cc:30: no room in /dev/shm"
+    reason = f"its raylet ended (3), its log {log} ends with: (raylet) plasma.cc:30: no room in /dev/shm"
     with raises("ray.not-started", reason=reason):
-        ray_start.start_here(1)
-    assert len(ended) == ray_start.STARTS == len(pauses) + 1
+        ray_start.start_local_ray(1)
+    assert len(ended) == ray_start.MAX_EARLY_FAILURES == len(pauses) + 1
 
 
-def test_a_raylet_that_ends_after_a_while_is_started_again_until_it_is_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_raylet_that_ends_later_is_started_again_until_the_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[Any] = []
 
     def start(*_: Any, **__: Any) -> Any:
-        does = "raise SystemExit(3)" if len(begun) < 7 else "import time; time.sleep(60)"
-        begun.append(subprocess.Popen([sys.executable, "-c", does]))
+        program = "raise SystemExit(3)" if len(begun) < 7 else "import time; time.sleep(60)"
+        begun.append(subprocess.Popen([sys.executable, "-c", program]))
         return SimpleNamespace(process=begun[-1])
 
     def init(**_: Any) -> None:
@@ -94,22 +94,22 @@ def test_a_raylet_that_ends_after_a_while_is_started_again_until_it_is_too_late(
     monkeypatch.setattr(services, "get_node", look)
     monkeypatch.setattr(ray, "init", init)
     monkeypatch.setattr(time, "sleep", lambda _: None)
-    monkeypatch.setattr(time, "monotonic", lambda: next(now) * 11.0)  # every look at the clock is more than AT_ONCE later
+    monkeypatch.setattr(time, "monotonic", lambda: next(now) * 11.0)  # each call returns a time more than EARLY_SECONDS later
     with raises("ray.not-started"):
-        ray_start.start_here(1)
+        ray_start.start_local_ray(1)
     assert len(begun) == 8
     begun[-1].kill()
     begun[-1].wait()
 
 
-def test_ray_still_starts_a_process_of_the_dashboard_that_is_left_out() -> None:
-    """If this fails, `_without_dashboard` can go."""
+def test_ray_still_starts_the_dashboard_process_without_a_dashboard() -> None:
+    """If this fails, remove `_without_dashboard`."""
     node = MagicMock(_gcs_address=None, _gcs_client=None)
     node._ray_params.include_dashboard = False
     Node.start_head_processes(node)
     node.start_api_server.assert_called_once()
 
 
-def test_ray_still_waits_half_a_minute_for_its_raylet_whatever_is_set() -> None:
-    """If this fails, see whether `_patiently` can be a setting."""
+def test_ray_still_has_a_fixed_wait_for_its_raylet() -> None:
+    """If this fails, check whether a setting can replace `_patient_start`."""
     assert "raylet_start_wait_time_s = 30\n" in inspect.getsource(Node.__init__)

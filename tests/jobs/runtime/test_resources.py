@@ -1,10 +1,10 @@
-"""What light tasks take beside actor pools."""
+"""Resources of light tasks next to actor pools."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.runtime.dataflow import needed_resources, pool_cpus
-from ragassay.jobs.runtime.resources import LEAST_LIGHT_CPUS, LIGHT_AT_ONCE, LIGHT_CPUS, light_cpus
+from ragassay.jobs.runtime.dataflow import compute_needed_resources, sum_min_pool_cpus
+from ragassay.jobs.runtime.resources import MIN_LIGHT_CPUS, CONCURRENT_LIGHT_TASKS, LIGHT_CPUS, choose_light_cpus
 from ragassay.pipeline.slm.config import Replicas, Slm
 from ragassay.pipeline.stages.served import ServedScorer
 from ragassay.pipeline.stages.stage import Stage
@@ -21,14 +21,14 @@ POOLS = st.lists(
 
 
 @given(POOLS, st.floats(0, 64))
-def test_a_plan_that_ray_has_room_for_never_waits_for_itself(stages: list[Stage], more: float) -> None:
-    cpus = needed_resources(stages)[0] + more
-    grown = sum(stage.replicas.max * stage.replicas.num_cpus for stage in stages if stage.replicas)
-    assert LIGHT_AT_ONCE * light_cpus(cpus - grown) <= cpus - pool_cpus(stages)
+def test_a_plan_with_the_needed_resources_never_waits_for_itself(stages: list[Stage], more: float) -> None:
+    cpus = compute_needed_resources(stages)[0] + more
+    max_pool_cpus = sum(stage.replicas.max * stage.replicas.num_cpus for stage in stages if stage.replicas)
+    assert CONCURRENT_LIGHT_TASKS * choose_light_cpus(cpus - max_pool_cpus) <= cpus - sum_min_pool_cpus(stages)
 
 
-def test_a_job_runs_where_it_ran_before() -> None:
-    """Light tasks take less where there is little, so that no machine became too small."""
+def test_light_tasks_take_less_on_a_small_machine() -> None:
+    """Therefore a machine with two CPUs is enough for a job with one SLM."""
     slm = ServedScorer(Slm(name="slm", replicas=Replicas(num_cpus=1)))
-    assert needed_resources([slm]) == (2, 0)
-    assert (light_cpus(2), light_cpus(1)) == (LIGHT_CPUS, LEAST_LIGHT_CPUS)
+    assert compute_needed_resources([slm]) == (2, 0)
+    assert (choose_light_cpus(2), choose_light_cpus(1)) == (LIGHT_CPUS, MIN_LIGHT_CPUS)

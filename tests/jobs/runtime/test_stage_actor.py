@@ -1,4 +1,4 @@
-"""An actor around any stage: what it does beside the stage's own work."""
+"""The actor that runs a stage."""
 
 import time
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ from ragassay.pipeline import listener
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.slm.config import Replicas
 from ragassay.pipeline.stages.stage import Stage
-from tests.jobs.runtime.test_meter import Heard
+from tests.jobs.runtime.test_meter import FakeBoard
 from tests.raises import EXAMPLE, raises
 
 POOL = Replicas()
 
 
 @dataclass
-class Adds(Stage):
+class AddingStage(Stage):
     more: int
     replicas: Replicas = POOL
     broken: bool = False
@@ -48,20 +48,20 @@ def table(*values: int) -> pa.Table:
 
 @pytest.fixture
 def rows_counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    counted: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(stage_actor, "count", lambda *values: counted.append(values))
-    return counted
+    counts: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(stage_actor, "add_to_counter", lambda *values: counts.append(values))
+    return counts
 
 
 @pytest.fixture(autouse=True)
-def nobody() -> Iterator[None]:
+def stop_listening() -> Iterator[None]:
     yield
     listener._listener.clear()
 
 
 @pytest.mark.parametrize("minutes", [None, 1])
-def test_it_does_what_the_stage_does_watched_or_not(minutes: float | None, rows_counted: list[tuple[Any, ...]]) -> None:
-    actor = StageActor(Adds(2, Replicas(hang_minutes=minutes)), Heard())
+def test_the_actor_returns_the_result_of_the_stage_with_and_without_watchdog(minutes: float | None, rows_counted: list[tuple[Any, ...]]) -> None:
+    actor = StageActor(AddingStage(2, Replicas(hang_minutes=minutes)), FakeBoard())
     try:
         assert actor(table(1, 2))["y"].to_pylist() == [3, 2]
         assert rows_counted == [("ragassay_rows", 2, "adds")]
@@ -72,26 +72,26 @@ def test_it_does_what_the_stage_does_watched_or_not(minutes: float | None, rows_
 
 
 def test_a_bad_row_becomes_data() -> None:
-    done = StageActor(Adds(2))(table(1, 0, 2)).to_pylist()
+    done = StageActor(AddingStage(2))(table(1, 0, 2)).to_pylist()
     assert [row["y"] for row in done] == [3, None, 2] and [row["status"] for row in done] == ["ok", "error", "ok"]
     assert done[1]["error"].startswith("adds: ZeroDivisionError in ")
 
 
 def test_a_model_that_cannot_be_loaded_is_the_error_of_each_call() -> None:
-    actor = StageActor(Adds(2, broken=True))
+    actor = StageActor(AddingStage(2, broken=True))
     with raises("test.example"):
         actor(table(1))
 
 
-def test_no_row_is_let_in_behind_a_deadline() -> None:
-    late = StageActor(Adds(2), deadline=time.time() - 1)(table(1, 2))
+def test_after_the_deadline_no_row_is_processed() -> None:
+    late = StageActor(AddingStage(2), deadline=time.time() - 1)(table(1, 2))
     assert (late.num_rows, late.column_names) == (0, ["x", "status", "error"])
-    assert StageActor(Adds(2), deadline=time.time() + 60)(table(1, 2)).num_rows == 2
+    assert StageActor(AddingStage(2), deadline=time.time() + 60)(table(1, 2)).num_rows == 2
 
 
-def test_what_a_library_raises_leaves_a_worker_without_secrets() -> None:
+def test_an_error_of_a_library_leaves_the_worker_without_secrets() -> None:
     @dataclass
-    class Leaks(Stage):
+    class LeakingStage(Stage):
         replicas: Replicas | None = None
 
         name = "leaks"
@@ -101,7 +101,7 @@ def test_what_a_library_raises_leaves_a_worker_without_secrets() -> None:
         def __call__(self, table: pa.Table) -> pa.Table:
             raise OSError("http://user:hunter2@host/x?token=hunter2 is gone")
 
-    for call in (StageActor(Leaks(POOL)), partial(run_stage, stage=Leaks())):
+    for call in (StageActor(LeakingStage(POOL)), partial(run_stage, stage=LeakingStage())):
         with pytest.raises(OSError, match="host/x") as info:
             call(table(1))
         assert "hunter2" not in str(info.value)

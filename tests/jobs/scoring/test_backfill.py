@@ -1,4 +1,4 @@
-"""Backfills without Ray: budgets, orders, partitions, samples, deadlines; whatever their order, they end in the same rows."""
+"""Backfills without Ray: budgets, orders, partitions, samples and deadlines. Any sequence of runs ends with the same rows."""
 
 import time
 from collections import Counter
@@ -17,10 +17,10 @@ from ragassay.jobs.config.job import make_job
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output.partition_filter import none_matches, parse_conditions
 from ragassay.jobs.run import RunOptions, finalize_job, run_job, score_job
-from ragassay.jobs.scoring.backfill import Backfill, Order, left_of, take
-from ragassay.jobs.scoring.datasource import until
-from ragassay.jobs.scoring.row_sample import chosen_keys, is_chosen, sampled
-from ragassay.jobs.scoring.row_set import RowSet, row_set
+from ragassay.jobs.scoring.backfill import Backfill, FileOrder, count_deferred, apply_budget
+from ragassay.jobs.scoring.datasource import stop_at_deadline
+from ragassay.jobs.scoring.row_sample import find_sample_keys, is_in_sample, filter_sample
+from ragassay.jobs.scoring.row_set import RowSet, make_row_set
 from ragassay.schemas.manifest import Run
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import manifest, read_rows
@@ -56,21 +56,21 @@ def raw_of(output: Path) -> dict[str, Any]:
     return {row["row_id"]: {**row, "row_key": None, "usage": None} for row in rows}
 
 
-def night(logs: Path, output: Path, backfill: Backfill) -> Run:
+def run_backfill(logs: Path, output: Path, backfill: Backfill) -> Run:
     run = run_job(JOB, str(logs), str(output), QUIET, RunOptions(backfill))
     assert run.rows["in"] == TOTAL == run.rows["scored"] + run.rows["failed"] + run.rows["skipped"]
     assert run.rows["skipped"] >= sum(run.skips.get(why, 0) for why in ("sampled_out", "outside"))
     scored = {str(row["dt"]) for row in read_rows(output)} if (output / "scored").exists() else set()
-    places, known = {f"dt={day}" for day in scored}, set(manifest(output)["finalized"])
-    assert places == known or (run.left is not None and known < places)  # old verdicts stand until the new ones are made
+    written, finalized = {f"dt={day}" for day in scored}, set(manifest(output)["finalized"])
+    assert written == finalized or (run.left is not None and finalized < written)  # old verdicts stay until new ones are written
     return run
 
 
 DAY = st.integers(1, DAYS).map(lambda day: parse_conditions([f"dt>=2026-11-0{day}"]))
-NIGHTS = st.builds(
+BACKFILLS = st.builds(
     Backfill,
     st.just(()) | DAY,
-    st.sampled_from(Order),
+    st.sampled_from(FileOrder),
     st.none() | st.integers(1, 30),
     st.none() | st.just(1.0) | st.just(0.0),
     st.sampled_from([0.3, 0.7, 1.0]),
@@ -78,64 +78,64 @@ NIGHTS = st.builds(
 
 
 @settings(max_examples=4, phases=[Phase.explicit, Phase.generate], suppress_health_check=[HealthCheck.too_slow])
-@given(nights=st.lists(NIGHTS, max_size=3), budget=st.integers(20, 40))
-def test_any_nights_end_in_the_rows_of_one_run(
-    nights: list[Backfill], budget: int, logs: Path, whole: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+@given(backfills=st.lists(BACKFILLS, max_size=3), budget=st.integers(20, 40))
+def test_any_sequence_of_runs_ends_with_the_rows_of_one_run(
+    backfills: list[Backfill], budget: int, logs: Path, whole: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    output = tmp_path_factory.mktemp("nights") / "out"
-    for backfill in nights:
-        run = night(logs, output, backfill)
-        if backfill.rows is not None:
-            assert run.rows["scored"] - run.resumed <= backfill.rows
+    output = tmp_path_factory.mktemp("runs") / "out"
+    for backfill in backfills:
+        run = run_backfill(logs, output, backfill)
+        if backfill.max_rows is not None:
+            assert run.rows["scored"] - run.resumed <= backfill.max_rows
     some = raw_of(output) if (output / "raw").exists() and read_rows(output, "raw") else {}
     assert {name: whole[name] for name in some} == some
     for _ in range(TOTAL):
-        if night(logs, output, Backfill(rows=budget)).left is None:
+        if run_backfill(logs, output, Backfill(max_rows=budget)).left is None:
             break
     assert raw_of(output) == whole
     assert {row["row_id"] for row in read_rows(output)} == whole.keys()
     assert not (output / "_checkpoint").exists()
 
 
-def test_a_budget_takes_whole_files_and_says_what_is_left(logs: Path, whole: dict[str, Any], tmp_path: Path) -> None:
+def test_a_budget_selects_whole_files_and_the_summary_counts_deferred_rows(logs: Path, whole: dict[str, Any], tmp_path: Path) -> None:
     output = tmp_path / "out"
-    newest = Backfill(order=Order.NEWEST, rows=3 * ROWS)
-    first = night(logs, output, newest)
-    assert (first.rows["scored"], first.partitions) == (3 * ROWS, ["dt=2026-11-03"])  # the third file's day is not whole
+    newest = Backfill(order=FileOrder.NEWEST, max_rows=3 * ROWS)
+    first = run_backfill(logs, output, newest)
+    assert (first.rows["scored"], first.partitions) == (3 * ROWS, ["dt=2026-11-03"])  # the partition of the third file is incomplete
     assert first.left and (first.left.rows, first.left.files, first.left.partitions, first.left.nights) == (3 * ROWS, 3, 2, 1)
-    with (tmp_path / "said").open("w") as text:
+    with (tmp_path / "summary").open("w") as text:
         print_summary(first, str(output), Console(file=text, width=200))
-    assert "36 rows in 3 files of 2 partitions; about 1 more nights" in (tmp_path / "said").read_text()
+    assert "36 rows in 3 files of 2 partitions; about 1 more nights" in (tmp_path / "summary").read_text()
     assert {row["row_id"] for row in read_rows(output)} == {f"r{i}" for i in range(4 * ROWS, 6 * ROWS)}
-    second = night(logs, output, newest)
+    second = run_backfill(logs, output, newest)
     assert second.left is None and raw_of(output) == whole
-    assert night(logs, output, newest).rows["skipped"] == TOTAL
+    assert run_backfill(logs, output, newest).rows["skipped"] == TOTAL
 
 
-def test_a_file_larger_than_the_budget_is_cut_and_waits(logs: Path, whole: dict[str, Any], tmp_path: Path) -> None:
+def test_a_file_that_exceeds_the_budget_is_cut_and_its_partition_waits(logs: Path, whole: dict[str, Any], tmp_path: Path) -> None:
     output = tmp_path / "out"
-    run = night(logs, output, Backfill(rows=5))
+    run = run_backfill(logs, output, Backfill(max_rows=5))
     assert run.rows["scored"] == 0 and run.left and run.left.committed == 5 and run.left.rows == TOTAL - 5
     assert len(read_rows(output, "raw")) == 5 and not (output / "scored").exists() and (output / "_checkpoint").exists()
     with raises("output.no-whole-partition"):
         finalize_job(JOB, str(output), QUIET)
-    other = night(logs, output, Backfill(parse_conditions(["dt=2026-11-03"])))
+    other = run_backfill(logs, output, Backfill(parse_conditions(["dt=2026-11-03"])))
     assert other.partitions == ["dt=2026-11-03"] and other.skips["outside"] == 4 * ROWS
     assert finalize_job(JOB, str(output), QUIET).partitions == ["dt=2026-11-03"]
-    done = night(logs, output, Backfill())
+    done = run_backfill(logs, output, Backfill())
     assert done.resumed == 5 and raw_of(output) == whole and done.left is None
 
 
-def test_after_its_hours_nothing_is_begun_and_nothing_is_a_fault(logs: Path, whole: dict[str, Any], tmp_path: Path) -> None:
-    run = night(logs, tmp_path / "out", Backfill(hours=0.0))
+def test_after_the_budget_of_hours_no_row_is_started_and_the_run_succeeds(logs: Path, whole: dict[str, Any], tmp_path: Path) -> None:
+    run = run_backfill(logs, tmp_path / "out", Backfill(max_hours=0.0))
     assert run.rows["scored"] == 0 and run.left and run.left.rows == TOTAL and run.left.nights is None
-    assert night(logs, tmp_path / "out", Backfill(hours=1.0)).left is None
+    assert run_backfill(logs, tmp_path / "out", Backfill(max_hours=1.0)).left is None
     assert raw_of(tmp_path / "out") == whole
 
 
 def test_a_deadline_stops_readers() -> None:
     table = pa.table({"x": [1, 2]})
-    tables = until(iter([table] * 3), time.time() + 0.2)
+    tables = stop_at_deadline(iter([table] * 3), time.time() + 0.2)
     assert next(tables).equals(table)
     time.sleep(0.25)
     assert list(tables) == []
@@ -145,7 +145,7 @@ def test_a_sample_grows_and_never_shrinks(logs: Path, whole: dict[str, Any], tmp
     output = tmp_path / "out"
     sizes = []
     for share in (0.3, 0.1, 0.6, 0.6, 1.0):
-        run = night(logs, output, Backfill(share=share))
+        run = run_backfill(logs, output, Backfill(share=share))
         found = raw_of(output)
         assert {name: whole[name] for name in found} == found
         assert {row["row_id"] for row in read_rows(output)} == found.keys()
@@ -157,7 +157,7 @@ def test_a_sample_grows_and_never_shrinks(logs: Path, whole: dict[str, Any], tmp
     assert {file["share"] for file in manifest(output)["files"]} == {1.0}
 
 
-def test_a_file_that_is_scored_further_has_no_verdicts_until_they_are_made(without_ray: None, tmp_path: Path) -> None:
+def test_a_file_with_new_scores_has_no_verdicts_until_they_are_written(without_ray: None, tmp_path: Path) -> None:
     output = str(tmp_path / "out")
     write_logs(tmp_path / "logs" / "a.parquet", example_rows(ROWS))
 
@@ -172,33 +172,33 @@ def test_a_file_that_is_scored_further_has_no_verdicts_until_they_are_made(witho
     assert judged() == [True]
 
 
-def test_more_of_a_file_is_scored_only_under_the_path_that_its_ids_were_made_of(without_ray: None, tmp_path: Path) -> None:
-    for name in ("a", "b"):  # no column of ids
+def test_more_rows_of_a_file_are_scored_only_under_the_path_in_their_ids(without_ray: None, tmp_path: Path) -> None:
+    for name in ("a", "b"):  # without a column of ids
         write_logs(tmp_path / "logs" / "x" / f"{name}.parquet", example_rows(ROWS))
     wide, narrow, output = (str(tmp_path / name) for name in ("logs", "logs/x", "out"))
     run_job(JOB, narrow, output, QUIET, RunOptions(Backfill(share=0.2)))
     before = (tmp_path / "out" / "raw").stat().st_mtime_ns, manifest(tmp_path / "out")["files"]
-    for backfill in (Backfill(share=0.5), Backfill(share=0.5, rows=1), Backfill()):
+    for backfill in (Backfill(share=0.5), Backfill(share=0.5, max_rows=1), Backfill()):
         with raises("input.other-path", was="a.parquet", path="x/a.parquet"):
             run_job(JOB, wide, output, QUIET, RunOptions(backfill))
     assert not (tmp_path / "out" / "_checkpoint").exists()
     assert ((tmp_path / "out" / "raw").stat().st_mtime_ns, manifest(tmp_path / "out")["files"]) == before
-    none_wanted = run_job(JOB, wide, output, QUIET, RunOptions(Backfill(share=0.2)))
-    assert none_wanted.rows["skipped"] == 2 * ROWS
+    smaller = run_job(JOB, wide, output, QUIET, RunOptions(Backfill(share=0.2)))
+    assert smaller.rows["skipped"] == 2 * ROWS
     assert run_job(JOB, narrow, output, QUIET).left is None and len(read_rows(tmp_path / "out")) == 2 * ROWS
 
 
 @given(st.lists(st.text(), max_size=30), st.floats(0, 1), st.floats(0, 1))
-def test_rows_of_a_smaller_share_belong_to_every_larger_one(ids: list[str], one: float, other: float) -> None:
-    small, large = (is_chosen(ids, share) for share in sorted((one, other)))
+def test_rows_of_a_smaller_share_belong_to_every_larger_one(ids: list[str], share: float, other: float) -> None:
+    small, large = (is_in_sample(ids, value) for value in sorted((share, other)))
     assert not (small & ~large).any()
-    assert is_chosen(ids, 1.0).all() and not is_chosen(ids, 0.0).any()
-    assert (is_chosen(ids[::-1], one)[::-1] == is_chosen(ids, one)).all()
+    assert is_in_sample(ids, 1.0).all() and not is_in_sample(ids, 0.0).any()
+    assert (is_in_sample(ids[::-1], share)[::-1] == is_in_sample(ids, share)).all()
 
 
-def test_a_share_is_one_of_the_rows_and_reading_chooses_as_counting_does(tmp_path: Path) -> None:
+def test_a_sample_has_its_share_of_the_rows_and_readers_choose_the_same_rows(tmp_path: Path) -> None:
     ids = [f"made/by#{i}" for i in range(20_000)]
-    assert abs(is_chosen(ids, 0.1).mean() - 0.1) < 0.01
+    assert abs(is_in_sample(ids, 0.1).mean() - 0.1) < 0.01
     rows = [{**row, "row_id": 7 * i} for i, row in enumerate(example_rows(50))]
     write_logs(tmp_path / "named.parquet", rows, row_group_size=20)
     write_logs(tmp_path / "plain.parquet", example_rows(50), row_group_size=20)
@@ -208,11 +208,11 @@ def test_a_share_is_one_of_the_rows_and_reading_chooses_as_counting_does(tmp_pat
 
     for number, file in enumerate(found.files):
         read = read_logs(found.fs, file, number, range(3), Columns(), pa.schema([]), False)
-        kept = [key for table in sampled(read, 0.4) for key in table["row_key"].to_pylist()]
-        assert kept == chosen_keys(found.fs, file, number, "row_id", 0.4).tolist() and 5 < len(kept) < 35
+        kept = [key for table in filter_sample(read, 0.4) for key in table["row_key"].to_pylist()]
+        assert kept == find_sample_keys(found.fs, file, number, "row_id", 0.4).tolist() and 5 < len(kept) < 35
 
 
-def test_an_unreadable_file_outside_the_hive_folders_is_in_no_partition(without_ray: None, tmp_path: Path) -> None:
+def test_an_unreadable_file_outside_the_hive_folders_belongs_to_no_partition(without_ray: None, tmp_path: Path) -> None:
     write_logs(tmp_path / "logs" / "dt=2026-11-01" / "a.parquet", example_rows(2))
     (tmp_path / "logs" / "stray.parquet").write_bytes(b"cut off")
     job = JOB.model_copy(update={"input": {"on_bad_file": "skip"}})
@@ -221,7 +221,7 @@ def test_an_unreadable_file_outside_the_hive_folders_is_in_no_partition(without_
     assert (run.rows["scored"], run.files_skipped) == (2, {})
 
 
-def test_conditions_compare_numbers_dates_and_text_as_what_they_are() -> None:
+def test_conditions_compare_numbers_dates_and_text_by_type() -> None:
     def holds(text: str, **values: str) -> bool:
         from ragassay.jobs.output.partition_filter import matches
 
@@ -237,47 +237,47 @@ def test_conditions_compare_numbers_dates_and_text_as_what_they_are() -> None:
             parse_conditions([wrong])
 
 
-def test_a_key_that_is_not_there_is_named_with_those_that_are(logs: Path, without_ray: None, tmp_path: Path) -> None:
+def test_an_unknown_key_is_named_with_the_existing_keys(logs: Path, without_ray: None, tmp_path: Path) -> None:
     with raises("partitions.unknown-key", keys="'day'", partitioned_by="its hive keys are dt"):
         run_job(JOB, str(logs), str(tmp_path / "out"), QUIET, RunOptions(Backfill(parse_conditions(["day>1"]))))
 
 
-def test_files_without_rows_never_wait_and_what_waits_takes_a_night() -> None:
+def test_files_without_rows_are_never_deferred_and_deferred_files_take_a_run() -> None:
     from ragassay.jobs.input import LogFile
 
     files = [LogFile(f"{i}", f"{i}", f"{i}", 1, (), rows=rows) for i, rows in enumerate((5, 0, 5, 0))]
     for budget, taken in ((3, "130"), (5, "130"), (7, "130"), (10, "1302"), (20, "1302")):
-        found = take(Backfill(rows=budget), files, lambda _: RowSet(), lambda _: None)
+        found = apply_budget(Backfill(max_rows=budget), files, lambda _: RowSet(), lambda _: None)
         assert [file.path for file in found.files] == list(taken), budget
         assert [file.path for file in found.deferred] == ["2"] * (budget < 10)
-    few = left_of(files[:1], {}, 0.05, 7)  # of a sample, rounded to no row
+    few = count_deferred(files[:1], {}, 0.05, 7)  # a sample, rounded to no row
     assert few is not None and (few.rows, few.nights) == (0, 1)
-    none = left_of(files[:1], {}, 1.0, 0)
+    none = count_deferred(files[:1], {}, 1.0, 0)
     assert none is not None and none.nights is None
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(1, 30), st.sets(st.integers(0, 8)))
-def test_a_budget_is_kept_to_the_row(sizes: list[int], budget: int, done: set[int]) -> None:
+def test_a_budget_is_exact_to_the_row(sizes: list[int], budget: int, done: set[int]) -> None:
     from ragassay.jobs.input import LogFile
 
     files = [LogFile(f"{i}", f"{i}", f"{i}", 1, (), rows=size) for i, size in enumerate(sizes)]
     begun = np.array(sorted(row for row in done if row < sizes[0]), dtype=np.int64)
-    committed = {"0": row_set(begun)}
+    committed = {"0": make_row_set(begun)}
     open_rows = [sizes[0] - len(committed["0"]), *sizes[1:]]
-    found = take(Backfill(rows=budget), files, lambda file: committed.get(file.path, RowSet()), lambda _: None)
+    found = apply_budget(Backfill(max_rows=budget), files, lambda file: committed.get(file.path, RowSet()), lambda _: None)
     assert [*found.files, *found.deferred] == files and found.files
     taken = sum(open_rows[: len(found.files)])
-    if found.stops:
-        stop = found.stops["0"]
+    if found.cut_at:
+        stop = found.cut_at["0"]
         assert len(found.files) == 1 and stop - sum(row < stop for row in begun) == budget < open_rows[0]
     else:
         assert taken <= budget and (not found.deferred or taken + open_rows[len(found.files)] > budget or taken == budget)
 
 
-def test_attack_partitions_that_match_nothing_are_an_error_that_names_what_there_is(logs: Path, tmp_path: Path) -> None:
+def test_attack_conditions_without_a_matching_partition_are_an_error_that_names_partitions(logs: Path, tmp_path: Path) -> None:
     for name, text in (("a", "dt>=2030-01-01"), ("b", "dt=2026-11-02 and dt=2026-11-03"), ("c", "dt=nowhere")):
         with raises("input.no-partition"):
             run_job(JOB, str(logs), str(tmp_path / name), QUIET, RunOptions(Backfill(parse_conditions([text]))))
         assert not list((tmp_path / name).rglob("*.parquet"))
-    said = none_matches(parse_conditions(["n>99"]), [f"n={number}" for number in range(40)])
-    assert said.endswith("there are n=0, n=1, n=2, …, n=37, n=38, n=39")
+    message = none_matches(parse_conditions(["n>99"]), [f"n={number}" for number in range(40)])
+    assert message.endswith("there are n=0, n=1, n=2, …, n=37, n=38, n=39")

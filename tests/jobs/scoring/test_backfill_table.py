@@ -1,4 +1,4 @@
-"""Backfills over a Delta table, without Ray: what a night leaves, the next one finds, whatever came in between."""
+"""Backfills over a Delta table, without Ray: the next run scores what a run has deferred, even if rows were added in between."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from tests.jobs.conftest import read_rows
 from tests.raises import raises
 
 JOB = make_job({"members": {"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]}})
-ROWS = 10  # a version
+ROWS = 10  # per version
 SECOND_DAY = parse_conditions(["dt>=2026-11-02"])
 
 
@@ -33,22 +33,22 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "table"
 
 
-def night(table: Path, backfill: Backfill) -> Run:
+def run_backfill(table: Path, backfill: Backfill) -> Run:
     return run_job(JOB, str(table), str(table.parent / "out"), Console(quiet=True), RunOptions(backfill))
 
 
-@pytest.mark.parametrize("first", [Backfill(rows=ROWS), Backfill(SECOND_DAY), Backfill(share=0.3), Backfill(hours=0.0)])
-def test_what_a_night_left_comes_in_the_next(first: Backfill, table: Path, without_ray: None) -> None:
-    assert night(table, first).rows["scored"] < 2 * ROWS
+@pytest.mark.parametrize("first", [Backfill(max_rows=ROWS), Backfill(SECOND_DAY), Backfill(share=0.3), Backfill(max_hours=0.0)])
+def test_the_next_run_scores_what_a_run_deferred(first: Backfill, table: Path, without_ray: None) -> None:
+    assert run_backfill(table, first).rows["scored"] < 2 * ROWS
     append(table, 3)
-    night(table, Backfill())
+    run_backfill(table, Backfill())
     rows = [row["row_id"] for row in read_rows(table.parent / "out")]
     assert len(rows) == len(set(rows)) == 3 * ROWS
-    assert night(table, Backfill()).rows["in"] == 0  # behind the last version now
+    assert run_backfill(table, Backfill()).rows["in"] == 0  # the output now contains the last version
 
 
-def test_partitions_of_a_night_in_which_nothing_came_in(table: Path, without_ray: None) -> None:
-    night(table, Backfill())
-    assert night(table, Backfill(SECOND_DAY)).rows == {"in": 0, "scored": 0, "failed": 0, "skipped": 0}
+def test_conditions_on_a_table_without_new_rows(table: Path, without_ray: None) -> None:
+    run_backfill(table, Backfill())
+    assert run_backfill(table, Backfill(SECOND_DAY)).rows == {"in": 0, "scored": 0, "failed": 0, "skipped": 0}
     with raises("partitions.unknown-key", keys="'day'", partitioned_by="its hive keys are dt"):
-        night(table, Backfill(parse_conditions(["day>1"])))
+        run_backfill(table, Backfill(parse_conditions(["day>1"])))

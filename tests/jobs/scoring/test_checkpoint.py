@@ -1,4 +1,4 @@
-"""What is committed is counted, and not read again; what is half written is cleared away."""
+"""Committed rows are counted and not read again; partially written files are deleted."""
 
 from pathlib import Path
 
@@ -12,8 +12,8 @@ from ragassay.jobs.config.input import Columns
 from ragassay.jobs.config.job import make_job
 from ragassay.jobs.input import find_logs, read_logs
 from ragassay.jobs.output.commits import clear_pending
-from ragassay.jobs.scoring.checkpoint import CHECKPOINT, CommittedRows, open_groups, without_committed
-from ragassay.jobs.scoring.datasource import open_rows
+from ragassay.jobs.scoring.checkpoint import CHECKPOINT, CommittedRowCounter, find_open_groups, remove_committed
+from ragassay.jobs.scoring.datasource import make_datasource
 from ragassay.jobs.scoring.selection import Selection
 from ragassay.jobs.storage.folder import open_folder
 from tests.conftest import example_rows, write_logs
@@ -30,7 +30,7 @@ def commit(output: Path, name: str, keys: list[int]) -> None:
     sizes=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 9)), min_size=1, max_size=3),
     committed=st.sets(st.tuples(st.integers(0, 2), st.integers(0, 39))),
 )
-def test_open_rows_are_read_and_no_row_group_without_any(
+def test_only_row_groups_with_open_rows_are_read(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[tuple[int, int]], committed: set[tuple[int, int]]
 ) -> None:
     folder = tmp_path_factory.mktemp("checkpoint")
@@ -42,22 +42,22 @@ def test_open_rows_are_read_and_no_row_group_without_any(
     commit(folder / "out", "2.pending.parquet", list(range(40)))
     logs, output = find_logs(str(folder / "logs")), open_folder(str(folder / "out"))
     files = dict(enumerate(logs.files))
-    groups = open_groups(output, logs.fs, files)
+    groups = find_open_groups(output, logs.fs, files)
     for number, file in files.items():
         for group in range(file.row_groups):
             tables = list(read_logs(logs.fs, file, number, [group], Columns(row_id=None), logs.passthrough, False))
-            found = {key for table in tables for key in table["row_key"].to_pylist()}
-            assert (group in groups[number]) == bool(found - keys)
+            all_keys = {key for table in tables for key in table["row_key"].to_pylist()}
+            assert (group in groups[number]) == bool(all_keys - keys)
             if group in groups[number]:
-                left = [
-                    key for table in without_committed(tables, groups[number][group]) for key in table["row_key"].to_pylist()
+                open_keys = [
+                    key for table in remove_committed(tables, groups[number][group]) for key in table["row_key"].to_pylist()
                 ]
-                assert left == sorted(found - keys)
-    assert CommittedRows(output, files)() == len(keys)
-    assert CommittedRows(output, [])() == 0
+                assert open_keys == sorted(all_keys - keys)
+    assert CommittedRowCounter(output, files)() == len(keys)
+    assert CommittedRowCounter(output, [])() == 0
 
 
-def test_what_a_killed_run_left_pending_is_deleted_with_its_data(tmp_path: Path) -> None:
+def test_pending_commits_of_a_killed_run_are_deleted_with_their_data(tmp_path: Path) -> None:
     output = open_folder(str(tmp_path))
     for name in ("a_0.parquet", "b_0.pending.parquet", "b_1.pending.parquet"):
         commit(tmp_path, name, [1, 2])
@@ -84,13 +84,13 @@ def test_without_a_checkpoint_everything_is_read(tmp_path: Path) -> None:
     logs = find_logs(str(tmp_path / "logs"))
     output = open_folder(str(tmp_path / "out"))
     clear_pending(output, CHECKPOINT, "raw")
-    groups = open_groups(output, logs.fs, {7: logs.files[0]})[7]
+    groups = find_open_groups(output, logs.fs, {7: logs.files[0]})[7]
     assert {group: len(rows) for group, rows in groups.items()} == dict.fromkeys(range(4), 0)
-    assert CommittedRows(output, [7])() == 0
+    assert CommittedRowCounter(output, [7])() == 0
 
 
 @pytest.mark.slow
-def test_a_row_group_with_very_many_committed_rows_is_read_on(one_ray: None, tmp_path: Path) -> None:
+def test_the_open_row_of_a_large_row_group_is_read(one_ray: None, tmp_path: Path) -> None:
     import ray.data
 
     rows, open_row = 300_000, 123_456
@@ -99,5 +99,5 @@ def test_a_row_group_with_very_many_committed_rows_is_read_on(one_ray: None, tmp
     logs, output = find_logs(str(tmp_path / "logs")), open_folder(str(tmp_path / "out"))
     files = {7: logs.files[0]}
     job = make_job({"input": {"columns": {"row_id": None}}})
-    dataset = ray.data.read_datasource(open_rows(job, Selection(logs, files), open_groups(output, logs.fs, files)))
+    dataset = ray.data.read_datasource(make_datasource(job, Selection(logs, files), find_open_groups(output, logs.fs, files)))
     assert [row["row_key"] for row in dataset.take_all()] == [(7 << 32) + open_row]

@@ -1,4 +1,4 @@
-"""Outputs that hold no text, and texts that go through a function of the user's own first: every byte is looked through."""
+"""Outputs without text, and texts that a function of the user redacts. The tests search every byte of the output."""
 
 import re
 import sys
@@ -15,7 +15,7 @@ from ragassay.jobs.config.job import make_job
 from ragassay.jobs.input import Logs, find_logs
 from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.jobs.run import run_job
-from ragassay.jobs.scoring.stages import carried_columns
+from ragassay.jobs.scoring.stages import select_passthrough
 from ragassay.pipeline.text.redact import Redaction, identity
 from ragassay.schemas.columns import Status
 from tests.chat_server import Reply, Serve, completion
@@ -27,17 +27,17 @@ from tests.raises import fails, raises, refuses
 QUIET = Console(quiet=True)
 DETECTORS = [{"name": kind, "kind": kind} for kind in ("entities", "attribution", "novelty")]
 MARK = "Zyxwvut"
-"""Stands in every text, as a name that no context has, so that detectors name it too."""
+"""Part of every text: a name that no context contains, so that detectors report it too."""
 
 
-def everything(folder: Path) -> str:
-    """All that a folder holds: names, bytes, and the values of Parquet files, which are compressed."""
+def read_all_text(folder: Path) -> str:
+    """All content of a folder: names, bytes, and the values of Parquet files, which are compressed."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     parquet = [repr(pq.read_table(path, partitioning=None).to_pylist()) for path in files if path.suffix == ".parquet"]
     return "\n".join([*map(str, files), *(path.read_bytes().decode("latin-1") for path in files), *parquet])
 
 
-def marked(count: int) -> list[dict[str, Any]]:
+def make_marked_rows(count: int) -> list[dict[str, Any]]:
     return [
         {
             **row,
@@ -68,7 +68,7 @@ def with_ids(texts: list[str]) -> list[dict[str, str]]:
 
 @pytest.fixture
 def folder(without_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    write_logs(tmp_path / "logs" / "dt=1" / "a.parquet", marked(8))
+    write_logs(tmp_path / "logs" / "dt=1" / "a.parquet", make_marked_rows(8))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     known = set(sys.modules)
@@ -78,43 +78,44 @@ def folder(without_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             del sys.modules[name]
 
 
-def test_an_output_without_text_holds_none(folder: Path) -> None:
+def test_an_output_without_text_contains_none(folder: Path) -> None:
     settings = {"members": {"slms": [], "detectors": DETECTORS}}
     run_job(make_job(settings), str(folder / "logs"), str(folder / "full"), QUIET)
-    assert everything(folder / "full").count(MARK) > 50
+    assert read_all_text(folder / "full").count(MARK) > 50
     job = make_job(merged(settings, {"output": {"drop_text": {"keep": ["tenant"]}}}))
     run = run_job(job, str(folder / "logs"), str(folder / "bare"), QUIET)
-    assert run.rows["scored"] == 8 and MARK not in everything(folder / "bare") and "Staff" not in everything(folder / "bare")
+    assert run.rows["scored"] == 8 and MARK not in read_all_text(folder / "bare") and "Staff" not in read_all_text(folder / "bare")
     full, bare = ({row["row_id"]: row for row in read_rows(folder / name)} for name in ("full", "bare"))
     assert full.keys() == bare.keys()
     for name, row in bare.items():
         assert (row["question"], row["context"], row["response"], row["passage_ids"]) == (None, None, None, None)
         assert row["tenant"] == full[name]["tenant"] and row["dt"] == full[name]["dt"]
         assert "comment" not in row and "nested" not in row and "data" not in row and row["price"] == full[name]["price"]
-        for what in ("score", "verdict", "status", "members", "error"):
-            assert row[what] == full[name][what]
-        for mine, other in zip(row["sentences"] or [], full[name]["sentences"] or [], strict=True):
-            assert mine == {**other, "text": None}
-        for mine, other in zip(row["evidence"] or [], full[name]["evidence"] or [], strict=True):
-            assert mine == {**other, "passage_id": None, "missing": [{**item, "text": None} for item in other["missing"]]}
+        for column in ("score", "verdict", "status", "members", "error"):
+            assert row[column] == full[name][column]
+        for sentence, full_sentence in zip(row["sentences"] or [], full[name]["sentences"] or [], strict=True):
+            assert sentence == {**full_sentence, "text": None}
+        for evidence, full_evidence in zip(row["evidence"] or [], full[name]["evidence"] or [], strict=True):
+            missing = [{**item, "text": None} for item in full_evidence["missing"]]
+            assert evidence == {**full_evidence, "passage_id": None, "missing": missing}
     assert any(at["passage_id"] for row in full.values() for at in row["evidence"] or [])
     assert any(at["missing"] for row in bare.values() for at in row["evidence"] or [])
-    with raises("output.other-settings", settings=["drop_text"]):  # what was to hold no text gets none later
+    with raises("output.other-settings", settings=["drop_text"]):  # an output without text never gets text
         run_job(make_job(settings), str(folder / "logs"), str(folder / "bare"), QUIET)
 
 
-def test_attack_ids_of_passages_stay_in_an_output_without_text_only_where_they_are_kept(folder: Path) -> None:
+def test_attack_an_output_without_text_contains_ids_of_passages_only_if_they_are_kept(folder: Path) -> None:
     job = make_job({"members": {"slms": [], "detectors": DETECTORS}, "output": {"drop_text": {"keep": ["passage_ids"]}}})
     run_job(job, str(folder / "logs"), str(folder / "ids"), QUIET)
     kept = {row["row_id"]: row for row in read_rows(folder / "ids")}
-    wanted = {row["row_id"]: [passage["id"] for passage in row["context"]] for row in marked(8)}
-    assert {name: row["passage_ids"] for name, row in kept.items()} == wanted
+    expected = {row["row_id"]: [passage["id"] for passage in row["context"]] for row in make_marked_rows(8)}
+    assert {name: row["passage_ids"] for name, row in kept.items()} == expected
     for name, row in kept.items():
         for at in row["evidence"] or []:
-            assert at["passage_id"] == (None if at["passage"] is None else wanted[name][at["passage"]])
+            assert at["passage_id"] == (None if at["passage"] is None else expected[name][at["passage"]])
         assert (row["question"], row["context"], row["response"]) == (None, None, None)
-    held = everything(folder / "ids")
-    assert f"{MARK}p" in held and MARK not in held.replace(f"{MARK}p", "")
+    text = read_all_text(folder / "ids")
+    assert f"{MARK}p" in text and MARK not in text.replace(f"{MARK}p", "")
 
 
 def test_attack_errors_do_not_quote_a_server_in_an_output_without_text(folder: Path, serve: Serve) -> None:
@@ -135,35 +136,35 @@ def test_attack_errors_do_not_quote_a_server_in_an_output_without_text(folder: P
         assert full[name]["status"] == bare[name]["status"] == Status.NO_ANSWER
         assert MARK in full[name]["error"] and MARK not in bare[name]["error"]
     assert "HTTP 400" in bare["r0"]["error"] and bare["r2"]["error"] is None and bare["r2"]["status"] == Status.OK
-    assert MARK not in everything(folder / "bare")
+    assert MARK not in read_all_text(folder / "bare")
 
 
-def test_commands_that_need_text_say_so(folder: Path) -> None:
+def test_commands_that_need_text_are_refused(folder: Path) -> None:
     job = write_job(folder / "job.yaml", members={"slms": [], "detectors": DETECTORS}, output={"drop_text": True})
-    write_logs(folder / "logs" / "dt=2" / "a.parquet", [{**row, "row_id": f"{row['row_id']}b"} for row in marked(8)])
+    write_logs(folder / "logs" / "dt=2" / "a.parquet", [{**row, "row_id": f"{row['row_id']}b"} for row in make_marked_rows(8)])
     assert here("run", folder / "logs", folder / "out", "--config", job).returncode == 0
     for command in (["review"], ["export", "--format", "messages"], ["export", "--format", "flagged"], ["explain"]):
-        place = [folder / "out", *([folder / "to.jsonl"] if command[0] == "export" else [])]
-        fails(here(command[0], *place, *command[1:]), "output.no-text")
-    for works in ("report", "compare", "drift", "finalize"):
-        done = here(works, folder / "out", "--config", job)
+        paths = [folder / "out", *([folder / "to.jsonl"] if command[0] == "export" else [])]
+        fails(here(command[0], *paths, *command[1:]), "output.no-text")
+    for command_name in ("report", "compare", "drift", "finalize"):
+        done = here(command_name, folder / "out", "--config", job)
         assert done.returncode == 0, done.stderr
-    assert MARK not in everything(folder / "out")
+    assert MARK not in read_all_text(folder / "out")
     labels = folder / "r.jsonl"
-    said = '{"row_id": "r%d", "partition": "dt=1", "label": "%s", "reviewer": "a", "at": "2026-11-20T10:00:00Z"}\n'
-    labels.write_text("".join(said % (i, ("supported", "unsupported")[i % 2]) for i in range(8)))
-    for works in ("estimate", "evaluate"):
-        done = here(works, folder / "out", "--labels", labels)
+    label_line = '{"row_id": "r%d", "partition": "dt=1", "label": "%s", "reviewer": "a", "at": "2026-11-20T10:00:00Z"}\n'
+    labels.write_text("".join(label_line % (i, ("supported", "unsupported")[i % 2]) for i in range(8)))
+    for command_name in ("estimate", "evaluate"):
+        done = here(command_name, folder / "out", "--labels", labels)
         assert done.returncode == 0, done.stderr
 
 
-def test_columns_to_keep_must_be_there_and_a_cascade_needs_text(folder: Path) -> None:
+def test_kept_columns_must_exist_and_a_cascade_needs_text(folder: Path) -> None:
     job = make_job({"members": {"slms": [], "detectors": DETECTORS}, "output": {"drop_text": {"keep": ["tenat"]}}})
     with raises("input.unknown-kept-column", columns="tenat") as error:
         run_job(job, str(folder / "logs"), str(folder / "out"), QUIET)
     assert "tenant" in error.value.fields["known"]
-    quiet = Logs("a table", pafs.LocalFileSystem(), [])  # nothing came in
-    assert carried_columns(job.output, quiet).names == []
+    no_new_rows = Logs("a table", pafs.LocalFileSystem(), [])
+    assert select_passthrough(job.output, no_new_rows).names == []
     with refuses("config.judge-without-text"):
         make_job({"output": {"drop_text": True}, "escalation": {"judge": {"name": "judge"}, "share": 0.1}})
     assert (
@@ -198,7 +199,7 @@ CONSTANT = 3
 
 
 @pytest.mark.parametrize("function", ["texts", "batch"])
-def test_texts_are_redacted_before_anything_sees_them(folder: Path, function: str) -> None:
+def test_texts_are_redacted_before_any_stage_reads_them(folder: Path, function: str) -> None:
     (folder / "hide_it.py").write_text(HIDE)
     secret = {
         "question": "Call +49 30 1234567?",
@@ -222,8 +223,8 @@ def test_texts_are_redacted_before_anything_sees_them(folder: Path, function: st
         }
     )
     run_job(job, str(folder / "secret"), str(folder / "out"), QUIET)
-    held = everything(folder / "out")
-    assert not re.search(r"@shop|shop\.example|30 1234567|can't hide|carl|dora|eve|fay|gus", held) and "[mail]" in held
+    text = read_all_text(folder / "out")
+    assert not re.search(r"@shop|shop\.example|30 1234567|can't hide|carl|dora|eve|fay|gus", text) and "[mail]" in text
     found = {row["row_id"]: row for row in read_rows(folder / "out")}
     assert len(found) == len(rows)
     assert found["secret"]["question"] == "Call [phone]?" and found["secret"]["context"] == ["Write to [mail].", None]
@@ -235,10 +236,10 @@ def test_texts_are_redacted_before_anything_sees_them(folder: Path, function: st
         assert row["passage_ids"] is None
         assert row["error"].startswith("input.redact: ")
     assert sum(row["status"] == "ok" for row in found.values()) == 5
-    one = identity(f"hide_it:{function}")
-    assert fingerprint(job)["redact"] == one and one["name"] == f"hide_it:{function}"
+    first_identity = identity(f"hide_it:{function}")
+    assert fingerprint(job)["redact"] == first_identity and first_identity["name"] == f"hide_it:{function}"
     (folder / "hide_it.py").write_text(HIDE + "# changed\n")
-    assert identity(f"hide_it:{function}") != one
+    assert identity(f"hide_it:{function}") != first_identity
     with raises("output.other-settings", settings=["redact.source"]):
         run_job(job, str(folder / "secret"), str(folder / "out"), QUIET)
 

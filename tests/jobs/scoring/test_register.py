@@ -1,4 +1,4 @@
-"""What a second run makes of the files that the manifest knows, without Ray."""
+"""The input of a run compared with the manifest of earlier runs, without Ray."""
 
 import os
 from dataclasses import replace
@@ -18,7 +18,7 @@ from ragassay.jobs.output.manifest import write_manifest
 from ragassay.jobs.output.snapshot import Footer, read_footer
 from ragassay.jobs.run import Command, RunOptions, make_plan
 from ragassay.jobs.run.account import begin_run
-from ragassay.jobs.scoring.register import check_input, check_selection, refuse_unfinished
+from ragassay.jobs.scoring.register import check_input, check_selection, refuse_unfinished_run
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.schemas.columns import raw_schema
 from ragassay.schemas.manifest import LEFT, PENDING, SCORED, UNREADABLE, InputFile, Manifest, Run
@@ -29,8 +29,8 @@ from tests.raises import raises
 JOB = Job.model_validate({"members": {"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]}})
 
 
-def night(source: Path | str, output: Path, job: Job = JOB) -> list[str]:
-    """Register an input as a run does, and write its rows to `raw/` as if they were scored; paths of what was new."""
+def register(source: Path | str, output: Path, job: Job = JOB) -> list[str]:
+    """Register an input as a run does, and write its rows to `raw/` as if they were scored. Return the paths of new files."""
     logs = find_logs(str(source))
     check_input(job, logs)
     folder = open_folder(str(output))
@@ -41,10 +41,10 @@ def night(source: Path | str, output: Path, job: Job = JOB) -> list[str]:
     schema = raw_schema(logs.passthrough)
     for number, file in pending.items():
         manifest.files[number] = replace(manifest.files[number], state=SCORED)
-        own = pq.read_table(file.fs_path, partitioning=None)
-        columns: dict[str, Any] = {f.name: pa.nulls(own.num_rows, f.type) for f in schema}
-        columns |= {f.name: own[f.name].cast(f.type) for f in logs.passthrough if f.name in own.column_names}
-        columns |= {"row_key": pa.array([number << 32 | row for row in range(own.num_rows)])}
+        table = pq.read_table(file.fs_path, partitioning=None)
+        columns: dict[str, Any] = {f.name: pa.nulls(table.num_rows, f.type) for f in schema}
+        columns |= {f.name: table[f.name].cast(f.type) for f in logs.passthrough if f.name in table.column_names}
+        columns |= {"row_key": pa.array([number << 32 | row for row in range(table.num_rows)])}
         keep = [f for f in schema if f.name not in logs.partition_keys]
         target = output / "raw" / file.partition_path / f"{number}.parquet"
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -64,37 +64,37 @@ def test_a_file_is_the_same_however_it_is_named(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "link").symlink_to("logs")
     (tmp_path / "latest").symlink_to("logs/dt=1")
     (tmp_path / "alone.parquet").symlink_to("logs/dt=1/a.parquet")
-    assert night(logs, output) == ["dt=1/a.parquet"]
+    assert register(logs, output) == ["dt=1/a.parquet"]
     monkeypatch.chdir(tmp_path)
     names = ["logs", "./logs", "logs/../logs", "logs/dt=1/../", f"file://{logs}", f"file://{logs}/dt=1/a.parquet", "link"]
     for name in [*names, "latest", "link/dt=1", "alone.parquet", "l*/dt=1/*.parquet", "logs/dt=1/a.parquet"]:
-        assert night(name, output) == [], name
+        assert register(name, output) == [], name
     write_logs(logs / "dt=2" / "a.parquet", example_rows(2))
-    assert night("link", output) == ["dt=2/a.parquet"]
+    assert register("link", output) == ["dt=2/a.parquet"]
 
 
-def test_a_file_that_is_no_night_of_its_own_is_known_from_its_folder(tmp_path: Path) -> None:
+def test_a_file_outside_hive_folders_is_known_under_another_path(tmp_path: Path) -> None:
     write_logs(tmp_path / "logs" / "x" / "a.parquet", example_rows(2))
-    assert night(tmp_path / "logs", tmp_path / "out") == ["x/a.parquet"]
+    assert register(tmp_path / "logs", tmp_path / "out") == ["x/a.parquet"]
     write_logs(tmp_path / "logs" / "x" / "b.parquet", example_rows(2))
-    assert night(tmp_path / "logs" / "x", tmp_path / "out") == ["b.parquet"]
+    assert register(tmp_path / "logs" / "x", tmp_path / "out") == ["b.parquet"]
 
 
 def test_a_file_that_was_rewritten_with_the_same_size_is_refused(tmp_path: Path) -> None:
     row = {"question": "q", "context": "c", "response": "It opens at 8."}
     size = write_logs(tmp_path / "a.parquet", [row]).stat().st_size
-    night(tmp_path / "a.parquet", tmp_path / "out")
+    register(tmp_path / "a.parquet", tmp_path / "out")
     path = write_logs(tmp_path / "a.parquet", [{**row, "response": "It opens at 9."}])
     assert path.stat().st_size == size
-    with raises("input.changed-file", though=", though as large"):
-        night(path, tmp_path / "out")
+    with raises("input.changed-file", note=", although its size is the same"):
+        register(path, tmp_path / "out")
 
 
 BIG = pa.array([2**53 + 1])
 
 
 @pytest.mark.parametrize(
-    ("before", "tonight"),
+    ("before", "after"),
     [
         (BIG, pa.array([0.5])),
         (pa.array([0.5]), BIG),
@@ -102,64 +102,64 @@ BIG = pa.array([2**53 + 1])
         (pa.array([[2**60]]), pa.array([[0.5]])),
     ],
 )
-def test_other_types_in_the_same_partition_are_refused_by_name(tmp_path: Path, before: pa.Array, tonight: pa.Array) -> None:
-    write(tmp_path / "one" / "dt=1" / "a.parquet", before)
-    write(tmp_path / "other" / "dt=1" / "b.parquet", tonight)
-    night(tmp_path / "one", tmp_path / "out")
+def test_other_types_in_the_same_partition_are_refused_by_name(tmp_path: Path, before: pa.Array, after: pa.Array) -> None:
+    write(tmp_path / "first" / "dt=1" / "a.parquet", before)
+    write(tmp_path / "second" / "dt=1" / "b.parquet", after)
+    register(tmp_path / "first", tmp_path / "out")
     with raises("input.values-too-wide", "output.column-too-narrow", "output.other-column-type"):
-        night(tmp_path / "other", tmp_path / "out")
-    write(tmp_path / "other" / "dt=1" / "b.parquet", pa.nulls(1))
-    assert night(tmp_path / "other", tmp_path / "out") == ["dt=1/b.parquet"]
+        register(tmp_path / "second", tmp_path / "out")
+    write(tmp_path / "second" / "dt=1" / "b.parquet", pa.nulls(1))
+    assert register(tmp_path / "second", tmp_path / "out") == ["dt=1/b.parquet"]
 
 
-def test_types_that_hold_both_are_accepted_later(tmp_path: Path) -> None:
-    write(tmp_path / "one" / "dt=1" / "a.parquet", pa.array([1, 2**53]))
-    write(tmp_path / "other" / "dt=1" / "b.parquet", pa.array([0.5]))
-    night(tmp_path / "one", tmp_path / "out")
-    assert night(tmp_path / "other", tmp_path / "out") == ["dt=1/b.parquet"]
+def test_types_with_a_common_type_are_accepted(tmp_path: Path) -> None:
+    write(tmp_path / "first" / "dt=1" / "a.parquet", pa.array([1, 2**53]))
+    write(tmp_path / "second" / "dt=1" / "b.parquet", pa.array([0.5]))
+    register(tmp_path / "first", tmp_path / "out")
+    assert register(tmp_path / "second", tmp_path / "out") == ["dt=1/b.parquet"]
 
 
-def test_what_was_scored_long_ago_in_another_partition_stops_no_night(tmp_path: Path) -> None:
+def test_types_of_another_partition_do_not_matter(tmp_path: Path) -> None:
     write(tmp_path / "logs" / "dt=1" / "a.parquet", BIG)
-    night(tmp_path / "logs", tmp_path / "out")
+    register(tmp_path / "logs", tmp_path / "out")
     write(tmp_path / "logs" / "dt=2" / "a.parquet", pa.array([0.5]))
-    assert night(tmp_path / "logs", tmp_path / "out") == ["dt=2/a.parquet"]
+    assert register(tmp_path / "logs", tmp_path / "out") == ["dt=2/a.parquet"]
 
 
-def test_a_column_that_fits_neither_tonight_nor_another_file_is_named_where_tonight_lacks_it(tmp_path: Path) -> None:
-    write(tmp_path / "one" / "dt=1" / "a.parquet", BIG)
-    night(tmp_path / "one", tmp_path / "out")
+def test_a_column_with_conflicting_types_in_raw_is_named_even_if_the_logs_lack_it(tmp_path: Path) -> None:
+    write(tmp_path / "first" / "dt=1" / "a.parquet", BIG)
+    register(tmp_path / "first", tmp_path / "out")
     (raw,) = (tmp_path / "out" / "raw" / "dt=1").iterdir()
     table = pq.read_table(raw, partitioning=None)
     floats = table.set_column(table.column_names.index("n"), "n", pa.array([0.5]))
     pq.write_table(floats, raw.with_name("by-another-version.parquet"))
-    write_logs(tmp_path / "other" / "dt=1" / "b.parquet", example_rows(1))
+    write_logs(tmp_path / "second" / "dt=1" / "b.parquet", example_rows(1))
     with raises("output.column-too-narrow", type="int64", partition="dt=1", other="of other types elsewhere"):
-        night(tmp_path / "other", tmp_path / "out")
+        register(tmp_path / "second", tmp_path / "out")
 
 
 def test_raw_footers_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "b", "c"):
         write(tmp_path / "logs" / "dt=1" / f"{name}.parquet", pa.array([1]))
-    night(tmp_path / "logs", tmp_path / "out")
+    register(tmp_path / "logs", tmp_path / "out")
     write(tmp_path / "logs" / "dt=1" / "d.parquet", pa.array([1]))
     read: list[str] = []
 
-    def reading(fs: pafs.FileSystem, path: str) -> Footer:
+    def record_read(fs: pafs.FileSystem, path: str) -> Footer:
         read.append(path)
         return read_footer(fs, path)
 
-    monkeypatch.setattr("ragassay.jobs.output.scored_dataset.read_footer", reading)
-    assert night(tmp_path / "logs", tmp_path / "out") == ["dt=1/d.parquet"]
+    monkeypatch.setattr("ragassay.jobs.output.scored_dataset.read_footer", record_read)
+    assert register(tmp_path / "logs", tmp_path / "out") == ["dt=1/d.parquet"]
     assert len(read) == len(set(read)) == 3
 
 
-def test_links_are_resolved_only_where_a_path_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_are_resolved_only_for_unknown_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "b", "c"):
         write_logs(tmp_path / "logs" / f"{name}.parquet", example_rows(1))
-    night(tmp_path / "logs", tmp_path / "out")
+    register(tmp_path / "logs", tmp_path / "out")
     monkeypatch.setattr("ragassay.jobs.scoring.register.same_place", pytest.fail)
-    assert night(tmp_path / "logs", tmp_path / "out") == []
+    assert register(tmp_path / "logs", tmp_path / "out") == []
 
 
 def test_an_unreadable_file_may_have_another_path_later(tmp_path: Path) -> None:
@@ -167,32 +167,32 @@ def test_an_unreadable_file_may_have_another_path_later(tmp_path: Path) -> None:
     for name in ("a", "b"):
         write_logs(tmp_path / "logs" / "x" / f"{name}.parquet", example_rows(1))
     (tmp_path / "logs" / "x" / "b.parquet").write_bytes(b"cut off")
-    assert night(tmp_path / "logs", tmp_path / "out", skip) == ["x/a.parquet"]
-    assert night(tmp_path / "logs" / "x", tmp_path / "out", skip) == []
+    assert register(tmp_path / "logs", tmp_path / "out", skip) == ["x/a.parquet"]
+    assert register(tmp_path / "logs" / "x", tmp_path / "out", skip) == []
     assert [(f.path, f.state) for f in entries(tmp_path / "out")] == [("x/a.parquet", SCORED), ("b.parquet", UNREADABLE)]
     write_logs(tmp_path / "logs" / "x" / "b.parquet", example_rows(1))
-    assert night(tmp_path / "logs", tmp_path / "out") == ["x/b.parquet"]
+    assert register(tmp_path / "logs", tmp_path / "out") == ["x/b.parquet"]
 
 
-def test_only_a_broken_run_that_left_rows_has_to_be_ended_first(tmp_path: Path) -> None:
+def test_only_an_interrupted_run_with_committed_rows_must_be_finished_first(tmp_path: Path) -> None:
     folder = open_folder(str(tmp_path / "out"))
     known = Manifest(
         files={0: InputFile("a", "a", 1, 5, "", PENDING, None, None), 1: InputFile("b", "b", 1, 5, "", LEFT, None, None)}
     )
-    refuse_unfinished(folder, known, ())
-    commit(tmp_path / "out", "1.parquet", [1 << 32])  # of a file that a budget left: it is known to be open
-    refuse_unfinished(folder, known, ())
+    refuse_unfinished_run(folder, known, ())
+    commit(tmp_path / "out", "1.parquet", [1 << 32])  # a row of a deferred file, which the manifest marks as open
+    refuse_unfinished_run(folder, known, ())
     commit(tmp_path / "out", "2.pending.parquet", [0])
     with raises("output.unfinished-run", rows=0):
-        refuse_unfinished(folder, known, ())
+        refuse_unfinished_run(folder, known, ())
     (tmp_path / "out" / "_checkpoint" / "2.pending.parquet").rename(tmp_path / "out" / "_checkpoint" / "2.parquet")
     with raises("output.unfinished-run", rows=1):
-        refuse_unfinished(folder, known, ())
-    refuse_unfinished(folder, known, {"a"})
+        refuse_unfinished_run(folder, known, ())
+    refuse_unfinished_run(folder, known, {"a"})
 
 
 @pytest.mark.parametrize("languages", [[["de"]], [{"code": "de"}], [3], [b"de"]])
-def test_a_column_of_languages_holds_strings(tmp_path: Path, languages: list[Any]) -> None:
+def test_the_language_column_must_contain_strings(tmp_path: Path, languages: list[Any]) -> None:
     job = Job.model_validate(
         {"members": {"slms": [], "detectors": [{"name": "n", "kind": "novelty"}]}, "splitting": {"language_column": "n"}}
     )
@@ -211,27 +211,27 @@ def entries(output: Path) -> list[InputFile]:
     return list(Manifest.from_json((output / "manifest.json").read_text()).files.values())
 
 
-def touched(output: Path) -> list[str]:
+def rewritten_files(output: Path) -> list[str]:
     return Manifest.from_json((output / "manifest.json").read_text()).runs[-1].files_touched
 
 
-def test_a_middle_row_that_was_rewritten_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_rewritten_row_in_the_middle_of_a_file_is_reported_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     logs, output = tmp_path / "logs", tmp_path / "out"
     rows = [{"question": "q", "context": "c", "response": f"Gate {i:03} opens at 8."} for i in range(100)]
     path = write_logs(logs / "a.parquet", rows, compression="none")
     write_logs(logs / "b.parquet", rows)
-    night(logs, output)
+    register(logs, output)
     before = entries(output)[0]
     rows[50]["response"] = "Gate 050 opens at 9."
     os.utime(write_logs(path, rows, compression="none"), ns=(before.mtime + 10**9,) * 2)  # type: ignore[operator]
     assert (path.stat().st_size, find_logs(str(path)).files[0].digest) == (before.size, before.digest)
-    assert night(logs, output) == [] and touched(output) == [str(path)]
+    assert register(logs, output) == [] and rewritten_files(output) == [str(path)]
     run = Manifest.from_json((output / "manifest.json").read_text()).runs[-1]
     print_summary(replace(run, rows={"in": 200, "scored": 0, "failed": 0, "skipped": 200}), "out", Console(width=1000))
     line = next(line for line in capsys.readouterr().out.splitlines() if "a.parquet" in line)
     assert "1 file(s) not scored again, though written anew since" in line and str(path) in line
-    assert night(logs, output) == [] and touched(output) == []  # told once
+    assert register(logs, output) == [] and rewritten_files(output) == []  # reported only once
     old = (output / "manifest.json").read_text().replace(f'"mtime": {entries(output)[0].mtime}', '"mtime": null')
     (output / "manifest.json").write_text(old)
-    assert night(logs, output) == [] and touched(output) == []  # nothing is known of it
+    assert register(logs, output) == [] and rewritten_files(output) == []  # the earlier time is unknown
     assert entries(output)[0].mtime == path.stat().st_mtime_ns

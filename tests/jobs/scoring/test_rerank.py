@@ -1,4 +1,4 @@
-"""A job with `rerank`: its stages one after another, its fingerprint, what `plan` counts, and what is wrong in a job file."""
+"""A job with `rerank`: its stages, its fingerprint, the tokens that `plan` counts, and invalid settings."""
 
 import json
 from typing import Any
@@ -9,9 +9,9 @@ import pytest
 from ragassay.jobs.config.job import Job, make_job, with_dtypes
 from ragassay.jobs.forecast.count import count_stretches
 from ragassay.jobs.output.fingerprint import fingerprint
-from ragassay.jobs.runtime.resources import threads_of
+from ragassay.jobs.runtime.resources import count_threads
 from ragassay.jobs.scoring.register import check_models
-from ragassay.jobs.scoring.stages import stages
+from ragassay.jobs.scoring.stages import make_stages
 from ragassay.pipeline.detectors.frequencies import count
 from ragassay.pipeline.detectors.terms import content_terms
 from ragassay.schemas.columns import LOGS, raw_schema
@@ -43,34 +43,34 @@ def job(tiny_model: str, rerank: dict[str, Any] | None, window: int = 2048) -> J
     )
 
 
-_done: dict[str, list[dict[str, Any]]] = {}
+_results: dict[str, list[dict[str, Any]]] = {}
 
 
 def run(job: Job) -> list[dict[str, Any]]:
-    """Rows after all stages, without Ray and its metrics; once for each job."""
+    """Rows after all stages, without Ray and its metrics; computed once per job."""
     key = job.model_dump_json()
-    if key not in _done:
-        _done[key] = run_all(job)
-    return _done[key]
+    if key not in _results:
+        _results[key] = run_all(job)
+    return _results[key]
 
 
 def run_all(job: Job) -> list[dict[str, Any]]:
     keys = [{"row_key": i, "row_id": str(i), "status": "ok", **row} for i, row in enumerate(ROWS)]
     table = pa.Table.from_pylist(keys, schema=LOGS)
     frequencies = count(content_terms(passage, "en") for passage in PASSAGES)
-    table = run_stages(stages(job, lambda: frequencies), table)
-    wanted = raw_schema(pa.schema([]))
-    assert table.select(wanted.names).schema.types == wanted.types
+    table = run_stages(make_stages(job, lambda: frequencies), table)
+    schema = raw_schema(pa.schema([]))
+    assert table.select(schema.names).schema.types == schema.types
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
 
 
 def values(row: dict[str, Any], name: str) -> list[float]:
-    (found,) = [member["sentence_scores"] for member in row["members"] if member["name"] == name]
-    return list(found)
+    (scores,) = [member["sentence_scores"] for member in row["members"] if member["name"] == name]
+    return list(scores)
 
 
-def test_models_get_the_passages_in_order_and_detectors_as_they_were(tiny_model: str) -> None:
+def test_models_get_ranked_passages_and_detectors_the_original_order(tiny_model: str) -> None:
     plain, ranked = run(job(tiny_model, None)), run(job(tiny_model, {}))
     assert [row["passage_order"] for row in plain] == [None] * 4
     assert [row["status"] for row in ranked] == [row["status"] for row in plain] == ["ok", "ok", "no_context", "ok"]
@@ -83,58 +83,58 @@ def test_models_get_the_passages_in_order_and_detectors_as_they_were(tiny_model:
     for name in ("tiny", "sure"):
         assert values(plain[0], name) != values(ranked[0], name)
     assert values(plain[1], "tiny") == pytest.approx(values(ranked[1], "tiny"), rel=1e-4)
-    assert set(values(plain[1], "sure") + values(ranked[1], "sure")) == {None}  # there is no question to answer
+    assert set(values(plain[1], "sure") + values(ranked[1], "sure")) == {None}  # without a question there is nothing to answer
     assert [use["name"] for use in ranked[0]["usage"]] == ["rerank", "tiny", "sure"]
 
 
-def test_keep_takes_the_place_of_windows_and_says_so(tiny_model: str) -> None:
+def test_keep_replaces_windows_and_the_row_records_it(tiny_model: str) -> None:
     windows, kept, few = (run(job(tiny_model, {"keep": keep}, window=300))[3] for keep in (None, 1, 3))
     assert windows["context_windows"] > 1 and windows["error"] is None
-    said = "SLM 'tiny': judged by the best {} of 4 passages, which do not all fit its window of 300 tokens"
-    assert kept["error"] == said.format(1) and few["error"] == said.format(3)
+    expected_error = "SLM 'tiny': judged by the best {} of 4 passages, which do not all fit its window of 300 tokens"
+    assert kept["error"] == expected_error.format(1) and few["error"] == expected_error.format(3)
     assert kept["status"] == "ok" and values(kept, "tiny") != values(windows, "tiny")
     tokens = [next(use["tokens_computed"] for use in row["usage"] if use["name"] == "tiny") for row in (kept, few, windows)]
     assert tokens[0] < min(tokens[1:])
     assert run(job(tiny_model, {"keep": 4}, window=300))[3]["error"] is None
 
 
-def test_keep_cuts_nothing_that_fits(tiny_model: str) -> None:
-    for all_of_it, kept in zip(run(job(tiny_model, {})), run(job(tiny_model, {"keep": 1})), strict=True):
-        assert all_of_it["error"] == kept["error"] and all_of_it["passage_order"] == kept["passage_order"]
-        assert all_of_it["members"] is None or values(all_of_it, "tiny") == pytest.approx(values(kept, "tiny"), rel=1e-5)
+def test_keep_changes_nothing_if_all_passages_fit(tiny_model: str) -> None:
+    for ranked, kept in zip(run(job(tiny_model, {})), run(job(tiny_model, {"keep": 1})), strict=True):
+        assert ranked["error"] == kept["error"] and ranked["passage_order"] == kept["passage_order"]
+        assert ranked["members"] is None or values(ranked, "tiny") == pytest.approx(values(kept, "tiny"), rel=1e-5)
 
 
-def test_the_fingerprint_names_the_model_that_ranks(tiny_model: str) -> None:
+def test_the_fingerprint_contains_the_reranker(tiny_model: str) -> None:
     plain, ranked, mean, keep = (
         fingerprint(with_dtypes(job(tiny_model, rerank))) for rerank in (None, {}, {"attention": "mean"}, {"keep": 2})
     )
     assert plain["rerank"] is None and {**plain, "rerank": ranked["rerank"]} == ranked
-    assert json.dumps(ranked) and len({json.dumps(one["rerank"]) for one in (ranked, mean, keep)}) == 3
+    assert json.dumps(ranked) and len({json.dumps(settings["rerank"]) for settings in (ranked, mean, keep)}) == 3
 
 
-def test_plan_counts_the_tokens_that_are_then_read(tiny_model: str) -> None:
-    wanted = job(tiny_model, {})
-    table = stages(wanted)[0](
+def test_plan_counts_the_tokens_that_the_reranker_reads(tiny_model: str) -> None:
+    reranking_job = job(tiny_model, {})
+    table = make_stages(reranking_job)[0](
         pa.Table.from_pylist([{"row_key": i, "row_id": str(i), "status": "ok", **r} for i, r in enumerate(ROWS)], schema=LOGS)
     )
-    (counted,) = count_stretches(wanted, [table])
-    used = [use for row in run(wanted) for use in row["usage"] or () if use["name"] == "rerank"]
+    (counted,) = count_stretches(reranking_job, [table])
+    used = [use for row in run(reranking_job) for use in row["usage"] or () if use["name"] == "rerank"]
     assert counted.asked["rerank"].tokens == sum(use["tokens_computed"] + use["tokens_reused"] for use in used) > 0
     assert "rerank" not in count_stretches(job(tiny_model, None), [table])[0].asked
 
 
-def test_it_is_checked_before_the_run_and_has_its_threads(tiny_model: str, tmp_path: Any, monkeypatch: Any) -> None:
+def test_the_reranker_is_checked_before_the_run_and_gets_its_share_of_threads(tiny_model: str, tmp_path: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 6)
-    wanted = job(tiny_model, {})
-    rerank, pools = wanted.members.rerank, wanted.members.local_pools
-    assert rerank is not None and threads_of(rerank.engine, pools.values()) == 2  # the SLM and the score have theirs
-    check_models(wanted)
+    reranking_job = job(tiny_model, {})
+    rerank, pools = reranking_job.members.rerank, reranking_job.members.local_pools
+    assert rerank is not None and count_threads(rerank.engine, pools.values()) == 2  # the SLM and the uncertainty score have the other threads
+    check_models(reranking_job)
     with raises("model.unknown"):
         check_models(job(tiny_model, {"model": str(tmp_path / "nowhere")}))
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"),
+    ("settings", "code"),
     [
         ({"members": {"rerank": {"keep": 0}}}, "members.rerank.keep"),
         ({"members": {"rerank": {"attention": "most"}}}, "members.rerank.attention"),
@@ -146,6 +146,6 @@ def test_it_is_checked_before_the_run_and_has_its_threads(tiny_model: str, tmp_p
         ({"members": {"rerank": {}, "slms": [], "detectors": [{"name": "n", "kind": "novelty"}]}}, "config.rerank-unused"),
     ],
 )  # fmt: skip
-def test_faults_are_named(settings: dict[str, Any], says: str) -> None:
-    with refuses(says):
+def test_invalid_settings_are_refused(settings: dict[str, Any], code: str) -> None:
+    with refuses(code):
         make_job(settings)

@@ -9,7 +9,7 @@ import pytest
 
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.progress import show, waits
-from ragassay.jobs.progress.show import LogFormat, log_as
+from ragassay.jobs.progress.show import LogFormat, set_log_format
 from ragassay.jobs.progress.task import task
 from ragassay.jobs.storage import contact
 from ragassay.jobs.storage.folder import open_folder
@@ -35,7 +35,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(contact, name, seconds)
     nothing_is_known()
     monkeypatch.setattr(waits, "WAIT_SECONDS", 0.2)
-    monkeypatch.setattr(show, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(show, "REFRESH_SECONDS", 0.05)
     monkeypatch.setattr(show, "QUIET_SECONDS", 0.0)
     for name, value in OBJECT_STORE.items():
         monkeypatch.setenv(name, value)
@@ -93,12 +93,12 @@ def test_a_long_wait_stands_beside_what_a_command_does(hole: str) -> None:
 
 
 def test_a_long_wait_is_json_where_progress_is(hole: str, capsys: pytest.CaptureFixture[str]) -> None:
-    log_as(LogFormat.JSON)
+    set_log_format(LogFormat.JSON)
     try:
         with pytest.raises(InputError):
             open_folder(uri(hole))
     finally:
-        log_as(LogFormat.TEXT)
+        set_log_format(LogFormat.TEXT)
     first = json.loads(capsys.readouterr().err.splitlines()[0])
     assert (first["phase"], first["stage"], first["unit"]) == ("waiting", f"object store {hole}", "s")
 

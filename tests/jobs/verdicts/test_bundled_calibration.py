@@ -1,4 +1,4 @@
-"""A run of the default members has a threshold and probabilities that mean something, and says where they come from."""
+"""A run of the default members uses the bundled calibration and records the origin of its parts."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -19,56 +19,56 @@ from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import here, manifest, read_rows, write_job
 
 
-def test_it_is_about_the_default_members_and_no_others() -> None:
+def test_the_bundled_calibration_is_fitted_for_exactly_the_default_members() -> None:
     job = Job()
-    known = fingerprint(job)
-    found = bundled_calibration.bundled_calibration()
-    assert found.members.keys() == job.members.values.keys()
+    default_fingerprint = fingerprint(job)
+    calibration = bundled_calibration.load_bundled_calibration()
+    assert calibration.members.keys() == job.members.values.keys()
     equal = dict.fromkeys(job.members.values, 1 / len(job.members.values))
-    assert {name: member.weight for name, member in found.members.items()} == pytest.approx(
+    assert {name: member.weight for name, member in calibration.members.items()} == pytest.approx(
         job.members.ensemble_weights or equal
     )
-    assert (found.mean, found.positive, found.epsilon) == (DEFAULT_MEAN, DEFAULT_POSITIVE, DEFAULT_EPSILON)
-    assert is_fitted_for(found, job.members, known)
-    elsewhere = deepcopy(known)
-    elsewhere["slms"]["facts"]["dtype"] = "float32"  # another machine: nearly the same values
-    assert is_fitted_for(found, job.members, elsewhere)
-    trained_on = deepcopy(known)
+    assert (calibration.mean, calibration.positive, calibration.epsilon) == (DEFAULT_MEAN, DEFAULT_POSITIVE, DEFAULT_EPSILON)
+    assert is_fitted_for(calibration, job.members, default_fingerprint)
+    elsewhere = deepcopy(default_fingerprint)
+    elsewhere["slms"]["facts"]["dtype"] = "float32"  # on another machine: nearly the same values
+    assert is_fitted_for(calibration, job.members, elsewhere)
+    trained_on = deepcopy(default_fingerprint)
     trained_on["slms"]["facts"]["weights"]["adapter"] = {"adapter_model.safetensors": "other"}
-    assert not is_fitted_for(found, job.members, trained_on)
+    assert not is_fitted_for(calibration, job.members, trained_on)
     german = make_job({"splitting": {"language": "de"}})
-    assert not is_fitted_for(found, german.members, fingerprint(german))
+    assert not is_fitted_for(calibration, german.members, fingerprint(german))
     for settings in (
         {"members": {"weights": dict(zip(job.members.values, range(1, 9), strict=False))}},
         {"members": {"detectors": [{"name": "novelty", "kind": "novelty"}]}},
     ):
         other = make_job(settings)
-        assert not is_fitted_for(found, other.members, fingerprint(other)), settings
+        assert not is_fitted_for(calibration, other.members, fingerprint(other)), settings
 
 
 @pytest.fixture
 def calibrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A calibration of other members, in the place of the bundled one: the engine is not what is tested here."""
-    found = bundled_calibration.bundled_calibration()
+    """A calibration of other members instead of the bundled one, so that the test needs no engine."""
+    calibration = bundled_calibration.load_bundled_calibration()
     job = make_job({"members": {"slms": [], "detectors": [{"name": name, "kind": name} for name in ("entities", "novelty")]}})
-    members = {name: replace(found.members[name], weight=weight) for name, weight in (("entities", 0.25), ("novelty", 0.75))}
+    members = {name: replace(calibration.members[name], weight=weight) for name, weight in (("entities", 0.25), ("novelty", 0.75))}
     known = {name: part for name, part in fingerprint(job).items() if name in ("method", "splitter", "slms", "detectors")}
     path = tmp_path / "bundled.json"
-    path.write_text(replace(found, members=members, fingerprint=known, threshold=0.4).to_json())
+    path.write_text(replace(calibration, members=members, fingerprint=known, threshold=0.4).to_json())
     monkeypatch.setattr(bundled_calibration, "FILE", path)
-    bundled_calibration.bundled_calibration.cache_clear()
+    bundled_calibration.load_bundled_calibration.cache_clear()
     return path
 
 
 @pytest.fixture(autouse=True)
-def _forgotten() -> Iterator[None]:
+def clear_cache() -> Iterator[None]:
     yield
-    bundled_calibration.bundled_calibration.cache_clear()
+    bundled_calibration.load_bundled_calibration.cache_clear()
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_ray")
-def test_a_job_that_says_nothing_of_its_verdicts_is_judged_by_it(tmp_path: Path, calibrated: Path) -> None:
+def test_a_job_without_verdict_settings_uses_the_bundled_calibration(tmp_path: Path, calibrated: Path) -> None:
     detectors = [{"name": name, "kind": name} for name in ("entities", "novelty")]
     members = {"members": {"slms": [], "detectors": detectors, "weights": {"entities": 1, "novelty": 3}}}
     plain, own = (
@@ -83,7 +83,7 @@ def test_a_job_that_says_nothing_of_its_verdicts_is_judged_by_it(tmp_path: Path,
         done = here("run", logs, output, "--config", job)
         assert done.returncode == 0, done.stderr
         runs[name] = (done.stdout, manifest(output)["runs"][-1], read_rows(output))
-    told, run, rows = runs["plain"]
+    _, run, rows = runs["plain"]
     assert run["fit"]["source"] == "bundled calibration" and run["threshold"]["value"] == 0.4
     assert run["fit"]["weights"] == {"entities": 0.25, "novelty": 0.75}
     assert run["origins"]["threshold"] == "bundled calibration"
@@ -91,8 +91,8 @@ def test_a_job_that_says_nothing_of_its_verdicts_is_judged_by_it(tmp_path: Path,
     assert curve is not None
     expected = probabilities(curve, np.array([row["score"] for row in rows]))
     assert [row["probability"] for row in rows] == pytest.approx(list(expected))
-    told, run, rows = runs["own"]
-    assert run["fit"]["source"] == "run" and "bundled" not in told
+    stdout, run, rows = runs["own"]
+    assert run["fit"]["source"] == "run" and "bundled" not in stdout
     assert all(row["probability"] is None for row in rows)
     checked = here("evaluate", tmp_path / "plain-out", "--label", "label", "--all")
     assert "mu and sigma are those of the bundled calibration, not of these responses" in checked.stdout, checked.stderr

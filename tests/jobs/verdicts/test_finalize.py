@@ -1,4 +1,4 @@
-"""Plan 2 without Ray: raw rows to scored rows, a batch at a time."""
+"""Finalize partitions without Ray: raw rows to scored rows, batch by batch."""
 
 import errno
 from dataclasses import replace
@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pyarrow import fs as pafs
 
 from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset
-from ragassay.jobs.verdicts.finalize import finalize_partition, score_moments
-from ragassay.jobs.verdicts.fit import partition_stats
+from ragassay.jobs.verdicts.finalize import finalize_partition, compute_score_moments
+from ragassay.jobs.verdicts.fit import compute_partition_stats
 from ragassay.pipeline.members import Value, scores_of
 from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows
 from ragassay.pipeline.verdict.aggregate import Mean, Positive
@@ -57,7 +57,7 @@ def files(tmp_path: Path) -> list[str]:
 
 
 def settings(files: list[str], threshold: float | None) -> VerdictSettings:
-    stats = partition_stats(raw_of(files), VALUES)
+    stats = compute_partition_stats(raw_of(files), VALUES)
     assert stats.rows == {"ok": 2, "no_context": 1, "too_long": 1} and stats.sentences == 3
     return VerdictSettings(VALUES, rule({"a": fit_member("a", stats.members["a"])}), threshold, "run-1")
 
@@ -66,7 +66,7 @@ def rule(fits: dict[str, Fit]) -> Rule:
     return Rule(fits, Mean.HARMONIC, Positive.CLIP, 0.01)
 
 
-def test_what_could_not_be_written_whole_is_removed(files: list[str], tmp_path: Path) -> None:
+def test_a_partially_written_file_is_removed(files: list[str], tmp_path: Path) -> None:
     target = tmp_path / "out" / "part-0.parquet"
     with (
         patch.object(pq.ParquetWriter, "write_table", side_effect=OSError(errno.ENOSPC, "full")),
@@ -76,7 +76,7 @@ def test_what_could_not_be_written_whole_is_removed(files: list[str], tmp_path: 
     assert list(target.parent.iterdir()) == []
 
 
-def test_by_hand_and_in_the_order_of_the_input(files: list[str], tmp_path: Path) -> None:
+def test_scores_equal_a_calculation_by_hand_in_the_order_of_the_input(files: list[str], tmp_path: Path) -> None:
     target = tmp_path / "out" / "part-0.parquet"
     done = finalize_partition(raw_of(files), str(target), settings(files, 0.015))
     assert (done.rows, done.flagged) == (4, {0: 1}) and done.sentences == {0: 3}
@@ -91,14 +91,14 @@ def test_by_hand_and_in_the_order_of_the_input(files: list[str], tmp_path: Path)
     assert [s["flagged"] for s in mixed["sentences"]] == [False, True] and mixed["flagged_sentences"] == 1
     for row in (too_long, no_context):
         assert row["score"] is row["verdict"] is row["flagged_sentences"] is row["members"] is None and row["error"] == "why"
-    nothing = {"repeats": None, "score": None, "flagged": None}
-    assert too_long["sentences"] == [{"text": "S0.", "start": 0, "end": 3, **nothing}]
+    empty = {"repeats": None, "score": None, "flagged": None}
+    assert too_long["sentences"] == [{"text": "S0.", "start": 0, "end": 3, **empty}]
     assert no_context["sentences"] is None
     assert {r["tenant"] for r in rows} == {"t"} and {r["run_id"] for r in rows} == {"run-1"}
 
 
-def test_score_moments_are_of_the_scored_rows(files: list[str]) -> None:
-    moments = score_moments(raw_of(files), settings(files, None))
+def test_score_moments_cover_the_scored_rows(files: list[str]) -> None:
+    moments = compute_score_moments(raw_of(files), settings(files, None))
     assert moments.count == 2 and moments.low == 0.01
 
 
@@ -109,13 +109,13 @@ def test_a_partition_without_a_scored_row_is_written_too(tmp_path: Path) -> None
     assert pq.read_table(tmp_path / "s.parquet")["threshold"].null_count == 2
 
 
-def test_nights_with_other_columns_are_all_carried(tmp_path: Path) -> None:
+def test_pass_through_columns_of_all_runs_are_written(tmp_path: Path) -> None:
     first = write_raw(tmp_path / "a.parquet", [raw_row(1, [1.0, 2.0])])
     schema = raw_schema(pa.schema([("tenant", pa.string()), ("latency", pa.int64())]))
     pq.write_table(pa.Table.from_pylist([{**raw_row(2, [3.0]), "latency": 7}], schema=schema), tmp_path / "b.parquet")
     pq.write_table(pa.Table.from_pylist([raw_row(3, [0.0])], schema=raw_schema(pa.schema([]))), tmp_path / "c.parquet")
     files = [str(tmp_path / "c.parquet"), first, str(tmp_path / "b.parquet")]
-    fits = {"a": fit_member("a", partition_stats(raw_of(files), VALUES).members["a"])}
+    fits = {"a": fit_member("a", compute_partition_stats(raw_of(files), VALUES).members["a"])}
     finalize_partition(raw_of(files), str(tmp_path / "s.parquet"), VerdictSettings(VALUES, rule(fits), 0.5, "r"))
     rows = pq.read_table(tmp_path / "s.parquet").to_pylist()
     assert [(r["tenant"], r["latency"]) for r in rows] == [("t", None), ("t", 7), (None, None)]
@@ -146,17 +146,17 @@ def with_detector(row: dict[str, Any], values: list[float | None]) -> dict[str, 
     return {**row, "members": [*row["members"], member]}
 
 
-def test_a_detectors_night_without_a_scored_row(tmp_path: Path) -> None:
-    """Which numbers a member has is its kind's to say, not the rows': there may be none."""
+def test_statistics_of_a_detector_without_a_scored_row(tmp_path: Path) -> None:
+    """The kind of a member determines its numbers, even if no row has any."""
     bad = [raw_row(1, None, "no_context"), raw_row(2, None, "too_long")]
     good = [with_detector(raw_row(3, [3.0, -1.0]), [0.25, None]), with_detector(raw_row(4, [1.0]), [0.75])]
     files = [
         write_raw(tmp_path / "bad.parquet", bad),
         write_raw(tmp_path / "good.parquet", [*good, raw_row(5, None, "no_context")]),
     ]
-    none = partition_stats(raw_of(files[:1]), MIXED)
-    assert none.rows == {"no_context": 1, "too_long": 1} and not any(m.count for m in none.members.values())
-    both = partition_stats(raw_of(files), MIXED)
+    no_scores = compute_partition_stats(raw_of(files[:1]), MIXED)
+    assert no_scores.rows == {"no_context": 1, "too_long": 1} and not any(m.count for m in no_scores.members.values())
+    both = compute_partition_stats(raw_of(files), MIXED)
     assert (both.members["a"].count, both.members["words"].count, both.sentences) == (3, 2, 3)
     assert both.members["words"].mean == 0.5 and both.label_mass["words"].count == 0
     fits = {"a": fit_member("a", both.members["a"]), "words": fit_detector(both.members["words"])}
@@ -164,24 +164,24 @@ def test_a_detectors_night_without_a_scored_row(tmp_path: Path) -> None:
     assert done.rows == 5 and pq.read_table(tmp_path / "s.parquet")["score"].null_count == 3
 
 
-def test_members_of_other_kinds_than_the_job_says_are_named(tmp_path: Path) -> None:
+def test_a_member_of_another_kind_than_in_the_job_is_named(tmp_path: Path) -> None:
     raw = write_raw(tmp_path / "a.parquet", [with_detector(raw_row(1, [1.0]), [0.5])])
     with raises("output.member-kind", member="words", kind="a detector"):
-        partition_stats(raw_of([raw]), {"words": "log_odds"})
+        compute_partition_stats(raw_of([raw]), {"words": "log_odds"})
     with raises("output.member-kind", kind="an SLM"):
-        partition_stats(raw_of([raw]), {"a": Value.SCORE})
+        compute_partition_stats(raw_of([raw]), {"a": Value.SCORE})
 
 
-def test_a_row_that_no_member_left_says_anything_of_is_not_judged(tmp_path: Path) -> None:
-    """Fewer members than scored the rows: what only the others had a value for is no scored row any more."""
+def test_a_row_without_a_value_of_a_remaining_member_is_not_judged(tmp_path: Path) -> None:
+    """If the job has fewer members than the scores, a row that only the removed members scored has no score."""
     file = 7 << 32
     rows = [with_detector(raw_row(file + 1, [3.0, -1.0]), [None, None]), with_detector(raw_row(file + 2, [1.0]), [0.75])]
     raw = write_raw(tmp_path / "a.parquet", [*rows, raw_row(file + 3, None, "no_context")])
     values: dict[str, str] = {"words": Value.SCORE}
     fits = {"words": Fit(0.5, 0.1, 1, 0.0)}
     for chosen, weights in ((values, None), (MIXED, {"a": 0.0, "words": 1.0})):
-        of_given = replace(rule({**fits, **({"a": Fit(0, 1, 1, 0)} if "a" in chosen else {})}), weights=weights)
-        done = finalize_partition(raw_of([raw]), str(tmp_path / "s.parquet"), VerdictSettings(chosen, of_given, 0.1, "r"))
+        fitted_rule = replace(rule({**fits, **({"a": Fit(0, 1, 1, 0)} if "a" in chosen else {})}), weights=weights)
+        done = finalize_partition(raw_of([raw]), str(tmp_path / "s.parquet"), VerdictSettings(chosen, fitted_rule, 0.1, "r"))
         assert done.statuses == {7: {"not_judged": 1, "ok": 1, "no_context": 1}} and done.sentences == {7: 1}
         first, second, third = pq.read_table(tmp_path / "s.parquet").to_pylist()
         assert first["status"] == "not_judged" and first["error"] == "none of words has a value for any of its sentences"
@@ -196,45 +196,46 @@ odds_of_rows = st.lists(st.none() | st.lists(st.sampled_from([3.0, -1.0, 0.5, BA
 
 
 @given(odds_of_rows)
-def test_a_row_that_can_not_be_finalised_is_that_rows_fault(odds: list[list[float] | None]) -> None:
-    """No row is lost or moved, and no other row's values change, where a step of finalize raises for some rows."""
+def test_a_row_that_cannot_be_finalized_affects_no_other_row(odds: list[list[float] | None]) -> None:
+    """If a step of finalize raises for some rows, no row is lost or moved, and no value of another row changes."""
     passthrough = pa.schema([("tenant", pa.string())])
     raw = [raw_row(i, values, "ok" if values else "no_context") for i, values in enumerate(odds)]
     batch = pa.RecordBatch.from_pylist(raw, schema=raw_schema(passthrough))
-    how = VerdictSettings(VALUES, rule({"a": Fit(0.0, 1.0, 9, -1.0)}), 0.4, "r"), scored_schema(passthrough)
+    verdict_settings = VerdictSettings(VALUES, rule({"a": Fit(0.0, 1.0, 9, -1.0)}), 0.4, "r")
+    schema = scored_schema(passthrough)
 
-    def refusing(rule: Rule, values: dict[str, Any], counts: Any) -> Any:
+    def failing(rule: Rule, values: dict[str, Any], counts: Any) -> Any:
         if BAD in values["a"]:
             raise ZeroDivisionError("log text")
         return apply_rule(rule, values, counts)
 
-    expected = finalize_rows(batch, how[1], how[0]).to_pylist()
-    with patch("ragassay.pipeline.stages.finalize.apply_rule", refusing):
-        found = finalize_rows(batch, how[1], how[0]).to_pylist()
-    assert [row["row_id"] for row in found] == [f"r{i}" for i in range(len(odds))]
-    for values, row, sound in zip(odds, found, expected, strict=True):
+    expected = finalize_rows(batch, schema, verdict_settings).to_pylist()
+    with patch("ragassay.pipeline.stages.finalize.apply_rule", failing):
+        rows = finalize_rows(batch, schema, verdict_settings).to_pylist()
+    assert [row["row_id"] for row in rows] == [f"r{i}" for i in range(len(odds))]
+    for values, row, expected_row in zip(odds, rows, expected, strict=True):
         if values and BAD in values:
             assert row["status"] == "error" and row["score"] is row["verdict"] is row["flagged_sentences"] is None
             assert row["error"].startswith("finalize: ZeroDivisionError in finalize_batch (pipeline/stages/finalize.py")
-            assert (row["response"], row["members"], row["tenant"]) == (sound["response"], sound["members"], "t")
+            assert (row["response"], row["members"], row["tenant"]) == (expected_row["response"], expected_row["members"], "t")
         else:
-            assert row == sound
+            assert row == expected_row
 
 
-def test_a_row_that_can_not_be_read_stops_neither_fit_nor_threshold(tmp_path: Path) -> None:
+def test_a_row_that_cannot_be_read_stops_neither_fit_nor_threshold(tmp_path: Path) -> None:
     raw = write_raw(tmp_path / "a.parquet", [raw_row(1, [3.0]), raw_row(2, [BAD, 1.0]), raw_row(3, [-1.0, 0.5])])
 
-    def refusing(batch: pa.RecordBatch, values: dict[str, str]) -> Any:
-        found = scores_of(batch, values)
-        if BAD in found[0]["a"]:
+    def failing(batch: pa.RecordBatch, values: dict[str, str]) -> Any:
+        scores = scores_of(batch, values)
+        if BAD in scores[0]["a"]:
             raise KeyError("log text")
-        return found
+        return scores
 
-    with patch("ragassay.pipeline.members.scores_of", refusing), patch("ragassay.pipeline.stages.finalize.scores_of", refusing):
-        stats = partition_stats(raw_of([raw]), VALUES)
+    with patch("ragassay.pipeline.members.scores_of", failing), patch("ragassay.pipeline.stages.finalize.scores_of", refusing):
+        stats = compute_partition_stats(raw_of([raw]), VALUES)
         assert stats.rows == {"ok": 3} and stats.members["a"].count == 3
-        how = VerdictSettings(VALUES, rule({"a": fit_member("a", stats.members["a"])}), 0.5, "r")
-        assert score_moments(raw_of([raw]), how).count == 2
-        done = finalize_partition(raw_of([raw]), str(tmp_path / "s.parquet"), how)
+        verdict_settings = VerdictSettings(VALUES, rule({"a": fit_member("a", stats.members["a"])}), 0.5, "r")
+        assert compute_score_moments(raw_of([raw]), verdict_settings).count == 2
+        done = finalize_partition(raw_of([raw]), str(tmp_path / "s.parquet"), verdict_settings)
     assert done.statuses == {0: {"ok": 2, "error": 1}}
     assert pq.read_table(tmp_path / "s.parquet")["status"].to_pylist() == ["ok", "error", "ok"]

@@ -1,4 +1,4 @@
-"""Which part of a verdict comes from a calibration, and which from the job file: one at a time, and never silently."""
+"""Each part of the verdict settings comes from the calibration or the job file, and its origin is recorded."""
 
 from dataclasses import replace
 from functools import lru_cache
@@ -14,9 +14,9 @@ from rich.console import Console
 from ragassay.jobs.config.job import Job, load_job, make_job
 from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.jobs.run import finalize_job, run_job
-from ragassay.jobs.verdicts.bundled_calibration import bundled_calibration
-from ragassay.jobs.verdicts.parts import calibration_of
-from ragassay.jobs.verdicts.verdicts import Decided, decide
+from ragassay.jobs.verdicts.bundled_calibration import load_bundled_calibration
+from ragassay.jobs.verdicts.parts import find_calibration
+from ragassay.jobs.verdicts.verdicts import ResolvedSettings, resolve_settings
 from ragassay.pipeline.verdict.moments import moments_of
 from ragassay.schemas.columns import raw_schema
 from ragassay.schemas.manifest import SCORED, InputFile, Manifest, Run
@@ -26,25 +26,25 @@ from tests.job_settings import merged
 from tests.raises import raises, refuses
 from tests.without_ray import without_ray
 
-BUNDLED = bundled_calibration()
+BUNDLED = load_bundled_calibration()
 NOVELTY: dict[str, Any] = {"members": {"slms": [], "detectors": [{"name": "n", "kind": "novelty"}]}}
 
 
 @lru_cache
-def known() -> dict[str, Any]:
+def default_fingerprint() -> dict[str, Any]:
     return fingerprint(Job())
 
 
-def decided(job: Job) -> Decided:
+def resolve(job: Job) -> ResolvedSettings:
     rng = np.random.default_rng(1)
     members = {name: moments_of(rng.normal(0, 1, 50)) for name in job.members.values}
     stats = {"": PartitionStats("", members, job.members.values, {}, {"ok": 20}, 50, [])}
-    return decide(job, calibration_of(job, known()), "run", stats, [""])
+    return resolve_settings(job, find_calibration(job, default_fingerprint()), "run", stats, [""])
 
 
-def origins(found: Decided) -> tuple[str, str, str, str | None]:
-    assert found.origins is not None
-    return found.origins.moments, found.origins.aggregate, found.origins.threshold, found.origins.probability
+def origins(resolved: ResolvedSettings) -> tuple[str, str, str, str | None]:
+    assert resolved.origins is not None
+    return resolved.origins.moments, resolved.origins.aggregate, resolved.origins.threshold, resolved.origins.probability
 
 
 ALL = ("bundled calibration",) * 4
@@ -67,71 +67,71 @@ ALL = ("bundled calibration",) * 4
         ({"verdict": {"calibration": "none", "aggregate": {"mean": "min"}}}, ("this run", "job file (mean)", "this run", None)),
     ],
 )
-def test_each_part_is_replaced_alone_and_says_so(settings: dict[str, Any], expected: tuple[str, str, str, str | None]) -> None:
-    found = decided(make_job(settings))
-    assert origins(found) == expected
+def test_each_part_is_replaced_alone_and_its_origin_is_recorded(settings: dict[str, Any], expected: tuple[str, str, str, str | None]) -> None:
+    resolved = resolve(make_job(settings))
+    assert origins(resolved) == expected
     moments, _, threshold, probability = expected
     members = {name: (member.mu, member.sigma) for name, member in BUNDLED.members.items()}
-    assert ({name: (fit.mu, fit.sigma) for name, fit in found.settings.rule.fits.items()} == members) == (moments == ALL[0])
-    assert (found.settings.threshold == BUNDLED.threshold) == (threshold == ALL[0])
-    assert found.settings.probability == (BUNDLED.probability if probability else None)
-    assert found.settings.rule.mean == (settings.get("aggregate", {}).get("mean") or "harmonic")
-    assert (found.threshold is None) == threshold.startswith("this run")
+    assert ({name: (fit.mu, fit.sigma) for name, fit in resolved.settings.rule.fits.items()} == members) == (moments == ALL[0])
+    assert (resolved.settings.threshold == BUNDLED.threshold) == (threshold == ALL[0])
+    assert resolved.settings.probability == (BUNDLED.probability if probability else None)
+    assert resolved.settings.rule.mean == (settings.get("aggregate", {}).get("mean") or "harmonic")
+    assert (resolved.threshold is None) == threshold.startswith("this run")
 
 
 @pytest.mark.parametrize("aggregate", [{"mean": "min"}, {"positive": "clip"}, {"epsilon": 0.1}])
 def test_attack_a_threshold_of_another_scale_is_refused(aggregate: dict[str, Any]) -> None:
     with raises("config.threshold-of-other-scores", none="none"):
-        decided(make_job({"verdict": {"aggregate": aggregate}}))
-    decided(make_job({"verdict": {"aggregate": aggregate, "threshold": {"value": 0.5}}}))
-    decided(
+        resolve(make_job({"verdict": {"aggregate": aggregate}}))
+    resolve(make_job({"verdict": {"aggregate": aggregate, "threshold": {"value": 0.5}}}))
+    resolve(
         make_job(merged(NOVELTY, {"verdict": {"aggregate": aggregate}}))
-    )  # no calibration for these members: no contradiction
+    )  # these members have no calibration that it could contradict
 
 
-def test_the_contradiction_is_an_error_before_anything_is_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_calibration_is_an_error_before_anything_is_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def start(*_: Any) -> None:
-        raise AssertionError("work began")
+        raise AssertionError("work started")
 
     monkeypatch.setattr("ragassay.jobs.run.commands.ray_session", start)
     write_logs(tmp_path / "logs" / "a.parquet", example_rows(4))
     job = make_job(merged(NOVELTY, {"verdict": {"calibration": str(tmp_path / "none.json")}}))
     with raises("calibration.missing"):
         run_job(job, str(tmp_path / "logs"), str(tmp_path / "out"), Console(quiet=True))
-    with pytest.raises(AssertionError, match="work began"):
+    with pytest.raises(AssertionError, match="work started"):
         run_job(make_job(NOVELTY), str(tmp_path / "logs"), str(tmp_path / "out"), Console(quiet=True))
 
 
-def test_other_members_get_no_calibration_and_the_record_says_why() -> None:
-    found = decided(make_job(NOVELTY))
-    assert origins(found) == ("this run", "defaults", "this run", None)
-    assert found.origins and found.origins.calibration is None and "other members" in str(found.origins.note)
-    other = decided(make_job({"members": {"weights": dict.fromkeys(Job().members.values, 1)}}))
-    assert origins(other) == origins(found)
+def test_other_members_get_no_calibration_and_the_record_contains_the_reason() -> None:
+    resolved = resolve(make_job(NOVELTY))
+    assert origins(resolved) == ("this run", "defaults", "this run", None)
+    assert resolved.origins and resolved.origins.calibration is None and "other members" in str(resolved.origins.note)
+    other = resolve(make_job({"members": {"weights": dict.fromkeys(Job().members.values, 1)}}))
+    assert origins(other) == origins(resolved)
 
 
-def test_a_file_is_overridden_by_parts_too(tmp_path: Path) -> None:
+def test_parts_of_a_calibration_file_can_be_replaced(tmp_path: Path) -> None:
     path = tmp_path / "calibration.json"
-    path.write_text(replace(BUNDLED, calibration_id="own", fingerprint=known(), threshold=0.6).to_json())
+    path.write_text(replace(BUNDLED, calibration_id="own", fingerprint=default_fingerprint(), threshold=0.6).to_json())
     job = make_job({"verdict": {"calibration": str(path), "threshold": {"value": 0.5}}})
     own = ("calibration own",) * 2
-    found = decided(job)
-    assert origins(found) == (*own, "job file", "calibration own") and found.settings.threshold == 0.5
-    whole = decided(job.with_calibration(str(path)))  # the option of `finalize` sets the job file's parts aside
+    resolved = resolve(job)
+    assert origins(resolved) == (*own, "job file", "calibration own") and resolved.settings.threshold == 0.5
+    whole = resolve(job.with_calibration(str(path)))  # the option of `finalize` overrides the parts in the job file
     assert origins(whole) == ("calibration own",) * 4 and whole.settings.threshold == 0.6
-    assert origins(decided(job.with_calibration("none")))[0] == "this run"
+    assert origins(resolve(job.with_calibration("none")))[0] == "this run"
     with refuses("config.weights-of-calibration"):
         make_job(merged({"verdict": {"calibration": str(path)}}, NOVELTY, {"members": {"weights": {"n": 1}}}))
     with raises("config.aggregate"):
-        text = replace(BUNDLED, fingerprint=known(), mean="min", positive="none").to_json()
+        text = replace(BUNDLED, fingerprint=default_fingerprint(), mean="min", positive="none").to_json()
         path.write_text(text)
-        decided(
+        resolve(
             make_job({"verdict": {"calibration": str(path), "aggregate": {"mean": "harmonic"}, "threshold": {"value": 0.5}}})
         )
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"),
+    ("settings", "code"),
     [
         ({"verdict": {"calibration": None}}, "config.null-calibration"),
         ({"verdict": {"calibration": ""}}, "calibration"),
@@ -139,13 +139,13 @@ def test_a_file_is_overridden_by_parts_too(tmp_path: Path) -> None:
         ({"verdict": {"threshold": {"measured_on": "x"}}}, "config.measured-without-value"),
     ],
 )
-def test_what_contradicts_itself_names_the_way_out(settings: dict[str, Any], says: str) -> None:
-    with refuses(says):
+def test_contradicting_settings_are_refused(settings: dict[str, Any], code: str) -> None:
+    with refuses(code):
         make_job(settings)
 
 
-def scored_by_the_default_members(folder: Path) -> Path:
-    """An output folder with raw rows of the default members, whose values are made up: no engine is needed."""
+def write_scores_of_default_members(folder: Path) -> Path:
+    """Write an output folder with raw rows of the default members. The values are invented, so no engine is needed."""
     rng = np.random.default_rng(2)
     rows = []
     for key in range(12):
@@ -164,11 +164,11 @@ def scored_by_the_default_members(folder: Path) -> Path:
     (folder / "raw").mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(rows, schema=raw_schema(pa.schema([]))), folder / "raw" / "part-0.parquet")
     files = {0: InputFile("in.parquet", "/logs/in.parquet", 1, len(rows), "", SCORED)}
-    (folder / "manifest.json").write_text(Manifest(known(), files, {}, []).to_json())
+    (folder / "manifest.json").write_text(Manifest(default_fingerprint(), files, {}, []).to_json())
     return folder
 
 
-def finalized(folder: Path, job: Job) -> tuple[Run, bytes]:
+def finalize(folder: Path, job: Job) -> tuple[Run, bytes]:
     with without_ray():
         run = finalize_job(job, str(folder), Console(quiet=True))
     table = pq.read_table(folder / "scored" / "part-0.parquet").drop_columns(["run_id"]).replace_schema_metadata(None)
@@ -179,12 +179,12 @@ def finalized(folder: Path, job: Job) -> tuple[Run, bytes]:
 
 
 def test_attack_the_documented_job_file_gives_the_bytes_of_no_job_file(tmp_path: Path) -> None:
-    folder = scored_by_the_default_members(tmp_path / "out")
-    run, without = finalized(folder, load_job(None))
-    documented, verbatim = finalized(folder, load_job(str(REPO / "docs" / "reference" / "job.yaml")))
+    folder = write_scores_of_default_members(tmp_path / "out")
+    run, without = finalize(folder, load_job(None))
+    documented, verbatim = finalize(folder, load_job(str(REPO / "docs" / "reference" / "job.yaml")))
     assert verbatim == without
     assert (documented.fit, documented.threshold, documented.origins) == (run.fit, run.threshold, run.origins)
     assert run.origins and run.origins.calibration == "bundled" and run.origins.probability == "bundled calibration"
     assert Manifest.from_json((folder / "manifest.json").read_text()).runs[-1].origins == run.origins
-    _, other = finalized(folder, make_job({"verdict": {"calibration": "none"}}))
+    _, other = finalize(folder, make_job({"verdict": {"calibration": "none"}}))
     assert other != without

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from ragassay.jobs.config.job import make_job
-from ragassay.jobs.scoring.stages import slm_stages, split_stage
+from ragassay.jobs.scoring.stages import make_slm_stages, make_split_stage
 from ragassay.pipeline.engines.adapter import trained_with
 from ragassay.pipeline.slm.config import TRAINED
 from tests.conftest import run_stages
@@ -30,7 +30,7 @@ def test_every_odd_row_is_scored_or_has_a_reason(tiny_model: str) -> None:
         "passage_ids": pa.nulls(len(kinds), pa.list_(pa.string())),
     }.items():
         rows = rows.append_column(name, values)
-    scored = run_stages([split_stage(job), *slm_stages(job)], rows).to_pylist()
+    scored = run_stages([make_split_stage(job), *make_slm_stages(job)], rows).to_pylist()
     assert [row["row_key"] for row in scored] == list(range(len(kinds)))
     for row in scored:
         if row["status"] == "ok":

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from ragassay.jobs.config.splitting import SplittingConfig
-from ragassay.jobs.scoring.frequencies import table_frequencies
+from ragassay.jobs.scoring.frequencies import count_table_frequencies
 from ragassay.pipeline.detectors.attribution import Attribution
 from ragassay.pipeline.detectors.novelty import Novelty
 from ragassay.pipeline.stages.detect import Detect
@@ -88,7 +88,7 @@ def test_detectors_follow_the_language_of_each_row() -> None:
     languages = ["German", "en", None, "de", "fr"]
     table = rows_of(languages, [TEXTS["de"], TEXTS["en"], TEXTS["fr"], TEXTS["de"], TEXTS["fr"]])
     detectors = (Novelty(name="novelty"), Attribution(name="attribution"))
-    counted = table_frequencies([table], SplittingConfig(language_column="lang"))
+    counted = count_table_frequencies([table], SplittingConfig(language_column="lang"))
     mixed = Detect(detectors, "en", lambda: counted, 1, "lang")(Split(("sentencizer", "en"), False, "lang")(table))
     assert mixed["row_key"].to_pylist() == list(range(5))
     for place, language in enumerate(languages):
@@ -96,7 +96,7 @@ def test_detectors_follow_the_language_of_each_row() -> None:
         alone = Split(("sentencizer", code), False)(table.slice(place, 1))
         [row], [same] = Detect(detectors, code, lambda: counted, 1)(alone).to_pylist(), mixed.slice(place, 1).to_pylist()
         assert row == same | {"language": row["language"]}
-    german, english = (table_frequencies([table.slice(0, 1)], SplittingConfig(language=code)) for code in ("de", "en"))
+    german, english = (count_table_frequencies([table.slice(0, 1)], SplittingConfig(language=code)) for code in ("de", "en"))
     assert not np.array_equal(german.counts, english.counts)
 
 

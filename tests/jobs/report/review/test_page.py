@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.display.visible import visible
+from ragassay.jobs.display.visible import make_visible
 from ragassay.jobs.output.scored_dataset import DataFile, Position
 from ragassay.jobs.report.review.page import render, sample_id
 from ragassay.jobs.report.review.rows import shown
@@ -34,9 +34,9 @@ def scored(response: str, cuts: list[int], context: list[str | None], evidence: 
 def test_a_page_carries_texts_whole_and_as_data(response: str, cuts: list[int], context: list[str | None]) -> None:
     row = scored(response, cuts, context)
     seen = shown(row, DRAWN)
-    assert "".join(part if isinstance(part, str) else part["text"] for part in seen["parts"]) == visible(response)
+    assert "".join(part if isinstance(part, str) else part["text"] for part in seen["parts"]) == make_visible(response)
     sentences = [part for part in seen["parts"] if not isinstance(part, str)]
-    assert all(visible(response[s["start"] : s["end"]]) == s["text"] for s in sentences)
+    assert all(make_visible(response[s["start"] : s["end"]]) == s["text"] for s in sentences)
     page = render("out</script>", [seen], "sentences")
     found = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)
     assert len(found) == 1 and found[0].isascii() and not set("<>&") & set(found[0])
@@ -50,8 +50,8 @@ def test_the_best_piece_is_where_javascript_finds_it(before: str, piece: str, af
     at = {"passage": 1, "start": len(before), "end": len(before + piece)}
     row = scored("It is so.", [0, 9], ["", before + piece + after], [at])
     number, begin, end = shown(row, DRAWN)["parts"][0]["near"]
-    units = visible(before + piece + after).encode("utf-16-le", "surrogatepass")
-    assert number == 1 and units[2 * begin : 2 * end] == visible(piece).encode("utf-16-le", "surrogatepass")
+    units = make_visible(before + piece + after).encode("utf-16-le", "surrogatepass")
+    assert number == 1 and units[2 * begin : 2 * end] == make_visible(piece).encode("utf-16-le", "surrogatepass")
 
 
 def test_without_evidence_the_nearest_passage_has_most_words() -> None:
