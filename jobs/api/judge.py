@@ -20,7 +20,8 @@ from ragassay.jobs.verdicts.finalize import compute_response_scores
 from ragassay.jobs.verdicts.fit import compute_stats
 from ragassay.jobs.verdicts.languages import choose_languages, settle_languages
 from ragassay.jobs.verdicts.parts import find_calibration
-from ragassay.jobs.verdicts.verdicts import resolve_settings, compute_quantile_threshold
+from ragassay.jobs.verdicts.settings import resolve_settings
+from ragassay.jobs.verdicts.threshold import compute_quantile_threshold
 from ragassay.pipeline.stages.finalize import VerdictSettings
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.pipeline.text.redact import redaction_of

@@ -13,10 +13,15 @@ from ragassay.jobs.output.manifest import existing_output
 from ragassay.jobs.output.snapshot import read_verdicts
 from ragassay.jobs.scoring.frequencies import read_frequencies
 from ragassay.jobs.storage.folder import Folder
-from ragassay.jobs.verdicts.bundled_calibration import load_bundled_calibration, load_bundled_detectors_calibration, is_fitted_for, select_value_settings
+from ragassay.jobs.verdicts.bundled_calibration import (
+    is_fitted_for,
+    load_bundled_calibration,
+    load_bundled_detectors_calibration,
+    select_value_settings,
+)
 from ragassay.jobs.verdicts.languages import choose_languages
 from ragassay.jobs.verdicts.parts import name_calibration
-from ragassay.jobs.verdicts.verdicts import resolve_standalone_settings, restore_settings
+from ragassay.jobs.verdicts.settings import resolve_standalone_settings, restore_settings
 from ragassay.pipeline.detectors.frequencies import Frequencies
 from ragassay.pipeline.errors import ConfigError, OutputError
 from ragassay.pipeline.stages.finalize import VerdictSettings
@@ -110,7 +115,9 @@ def _by_output(job: Job, output: Folder, manifest: Manifest) -> Judging:
 
 
 def _by_itself(job: Job, known: dict[str, Any]) -> Judging:
-    for calibration in (load_bundled_calibration(), load_bundled_detectors_calibration()) if job.verdict.calibration == BUNDLED else ():
+    for calibration in (
+        (load_bundled_calibration(), load_bundled_detectors_calibration()) if job.verdict.calibration == BUNDLED else ()
+    ):
         if is_fitted_for(calibration, job.members, known):
             rows, sets = sum(calibration.rows.values()), ", ".join(calibration.rows)
             source = f"bundled statistics, measured on {rows:,} labelled answers of public sets ({sets}), not on yours"

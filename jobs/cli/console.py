@@ -14,7 +14,14 @@ from rich.console import Console
 from ragassay.jobs.display.visible import CleanText, VisibleText
 from ragassay.jobs.progress.show import LogFormat, set_log_format
 from ragassay.jobs.progress.task import task
-from ragassay.jobs.runtime.endings import Terminated, handle_sigterm, make_disk_full_error, find_interruption, is_disk_full, restore_sigterm
+from ragassay.jobs.runtime.endings import (
+    Terminated,
+    find_interruption,
+    handle_sigterm,
+    is_disk_full,
+    make_disk_full_error,
+    restore_sigterm,
+)
 from ragassay.jobs.storage.object_store import gave_way, gave_way_error
 from ragassay.pipeline.errors import RagassayError
 

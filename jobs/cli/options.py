@@ -150,7 +150,9 @@ def conditions(where: list[str] | None) -> dict[str, str]:
     return pairs
 
 
-def backfill_of(partitions: list[str] | None, order: FileOrder, rows: int | None, hours: float | None, share: float) -> Backfill:
+def backfill_of(
+    partitions: list[str] | None, order: FileOrder, rows: int | None, hours: float | None, share: float
+) -> Backfill:
     """What the backfill options of a command say.
 
     Raises:

@@ -6,7 +6,7 @@ from pydantic_core import PydanticCustomError
 
 from ragassay.pipeline.address import address_of, is_ambiguous, path_in_uri, without_secrets
 
-__all__ = ["address_of", "is_ambiguous", "path_in_uri", "format_server", "without_secrets"]
+__all__ = ["address_of", "format_server", "is_ambiguous", "path_in_uri", "without_secrets"]
 
 
 def format_server(url: str) -> str:
@@ -24,6 +24,8 @@ def format_server(url: str) -> str:
     except ValueError:
         host, port = None, None
     if not host or parts.scheme not in {"http", "https"} or is_ambiguous(url.strip()):
-        raise PydanticCustomError("config.server-address", "is not the address of a server: set it to one such as http://localhost:5000")
+        raise PydanticCustomError(
+            "config.server-address", "is not the address of a server: set it to one such as http://localhost:5000"
+        )
     name = f"[{host}]" if ":" in host else host
     return f"{parts.scheme}://{name}" + (f":{port}" if port else "")

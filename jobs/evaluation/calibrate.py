@@ -14,7 +14,7 @@ from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.progress.task import advance, expect
 from ragassay.jobs.storage.folder import Folder
-from ragassay.jobs.verdicts.finalize import count_score_cells, compute_score_moments
+from ragassay.jobs.verdicts.finalize import compute_score_moments, count_score_cells
 from ragassay.jobs.verdicts.languages import find_measured_languages
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.certify import certify, rows_needed
@@ -178,7 +178,9 @@ def _of_all_scores(output: Folder, values: dict[str, str], rule: Rule, target: T
     if not moments.count:
         raise FitError(errors.NO_SCORE, target=target.text)
     if target.metric != "mean":
-        cut = share_cut(lambda *keys: (count_score_cells(part, scoring, *keys) for part in scored.partitions.values()), target.level)
+        cut = share_cut(
+            lambda *keys: (count_score_cells(part, scoring, *keys) for part in scored.partitions.values()), target.level
+        )
         assert cut is not None
         return cut.value, {"responses": float(cut.count), "flagged_of_all": cut.flagged / cut.count}
     flagged = 0

@@ -192,7 +192,9 @@ def last_words(lines: pl.DataFrame) -> pl.DataFrame:
 
 def name_item(item: Mapping[str, Any]) -> str:
     """What was spoken of, as a message names it; of a row of LABELS."""
-    row = f"row {quote_value(item['row_id'], MAX_ID_CHARS)}" + (f" of partition {item['partition']}" if item["partition"] else "")
+    row = f"row {quote_value(item['row_id'], MAX_ID_CHARS)}" + (
+        f" of partition {item['partition']}" if item["partition"] else ""
+    )
     return row if item["start"] is None else f"the sentence {item['start']} to {item['end']} of {row}"
 
 

@@ -86,7 +86,9 @@ def to_labels(column: pa.Array | pa.ChunkedArray, source: LabelSource) -> list[L
         raise InputError(errors.COLUMN_TYPE, column=source.column, type=kind, forms=_forms())
     unknown = sorted({str(v) for v in pc.unique(column).to_pylist() if v is not None} - set(WORDS) - source.ignore)
     if unknown:
-        raise InputError(errors.UNKNOWN_VALUES, column=source.column, type=kind, values=summarize_values(unknown), forms=_forms())
+        raise InputError(
+            errors.UNKNOWN_VALUES, column=source.column, type=kind, values=summarize_values(unknown), forms=_forms()
+        )
     return [None if v is None or v in source.ignore else WORDS[v] for v in column.to_pylist()]
 
 

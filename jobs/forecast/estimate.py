@@ -15,7 +15,7 @@ from ragassay.jobs.forecast.trial import NOT_TRIED, Trial
 from ragassay.jobs.input import LogFile, Logs
 from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.jobs.progress.bar import format_duration
-from ragassay.jobs.verdicts.bundled_calibration import load_bundled_calibration, is_fitted_for
+from ragassay.jobs.verdicts.bundled_calibration import is_fitted_for, load_bundled_calibration
 from ragassay.pipeline.reasoning.config import Price
 
 RESAMPLES = 400
@@ -265,7 +265,9 @@ def _text(forecast: Forecast) -> str:
     else:
         pieces.append(f"{asked.tokens:,.0f} with all that is shared; how long they take is not told here")
     if forecast.rate and forecast.seconds is not None:
-        pieces.append(f"{format_duration(forecast.seconds)} here, start-up included, at {forecast.rate:,.0f} tokens/s a replica")
+        pieces.append(
+            f"{format_duration(forecast.seconds)} here, start-up included, at {forecast.rate:,.0f} tokens/s a replica"
+        )
     if forecast.dollars:
         usual, most = map(_money, forecast.dollars)
         pieces.append(f"about {usual}" + (f", at most {most}" if most != usual else ""))

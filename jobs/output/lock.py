@@ -23,7 +23,7 @@ from rich.console import Console
 from ragassay.jobs.output import errors
 from ragassay.jobs.output.lease import CLAIM_SECONDS, Claim, ConditionalPut, LastPut, Lease, lease_of, store_age
 from ragassay.jobs.progress.task import waiting
-from ragassay.jobs.runtime.endings import walk_causes, handle_sigterm, make_disk_full_error, is_disk_full, restore_sigterm
+from ragassay.jobs.runtime.endings import handle_sigterm, is_disk_full, make_disk_full_error, restore_sigterm, walk_causes
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import OutputError, OutputInUse
 

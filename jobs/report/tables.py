@@ -10,7 +10,15 @@ from rich.markup import escape
 from rich.text import Text
 
 from ragassay.jobs.display.lines import print_lines
-from ragassay.jobs.display.text_table import TextTable, fit_table, format_number, to_one_line, print_table, make_rich_table, shorten
+from ragassay.jobs.display.text_table import (
+    TextTable,
+    fit_table,
+    format_number,
+    make_rich_table,
+    print_table,
+    shorten,
+    to_one_line,
+)
 from ragassay.jobs.evaluation.agreement import Agreed, item_texts
 from ragassay.jobs.evaluation.cascade import CASCADE_METRICS, Cascade, shares_of
 from ragassay.jobs.evaluation.compare import Compared, MemberFlags, Suspicion

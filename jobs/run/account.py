@@ -21,7 +21,7 @@ from ragassay.jobs.second_pass.escalate.run import Chosen, Escalated
 from ragassay.jobs.verdicts.drift import check_drift
 from ragassay.jobs.verdicts.error_share import find_worst_error_share
 from ragassay.jobs.verdicts.fit import update_stats
-from ragassay.jobs.verdicts.verdicts import count_written_rows
+from ragassay.jobs.verdicts.write import count_written_rows
 from ragassay.pipeline.errors import BalanceError
 from ragassay.schemas.columns import Status
 from ragassay.schemas.manifest import LEFT, PENDING, SCORED, DriftCheck, InputFile, Manifest, Run, Verdicts

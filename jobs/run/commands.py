@@ -37,15 +37,15 @@ from ragassay.jobs.progress.task import task
 from ragassay.jobs.run import errors
 from ragassay.jobs.run.account import (
     StepResults,
-    check_run_drift,
     begin_run,
+    check_run_drift,
     end_run,
+    find_open_files,
     fold_escalation,
     fold_fit,
     fold_judge,
     fold_score,
     fold_verdicts,
-    find_open_files,
 )
 from ragassay.jobs.run.decide import decide
 from ragassay.jobs.run.escalate import choose, escalate
@@ -54,10 +54,10 @@ from ragassay.jobs.run.plan import Command, RunOptions, RunPlan, make_plan
 from ragassay.jobs.run.score import ScoreResult, score
 from ragassay.jobs.runtime.ray_session import ray_session
 from ragassay.jobs.runtime.resources import MODEL_FREE_RESOURCES
-from ragassay.jobs.scoring.checkpoint import CHECKPOINT, find_begun_files, drop_finished_files, reopen_files
-from ragassay.jobs.scoring.register import check_input, check_selection, refuse_unfinished_run, find_waiting_partitions
+from ragassay.jobs.scoring.checkpoint import CHECKPOINT, drop_finished_files, find_begun_files, reopen_files
+from ragassay.jobs.scoring.register import check_input, check_selection, find_waiting_partitions, refuse_unfinished_run
 from ragassay.jobs.storage.folder import Folder, open_folder
-from ragassay.jobs.verdicts.fit import update_stats, fit_members
+from ragassay.jobs.verdicts.fit import fit_members, update_stats
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.manifest import DriftCheck, Manifest, Run

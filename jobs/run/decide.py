@@ -10,7 +10,7 @@ from ragassay.jobs.progress.task import task
 from ragassay.jobs.run.fit import FitResult
 from ragassay.jobs.run.plan import RunPlan
 from ragassay.jobs.verdicts.finalize import FinalizedPartition
-from ragassay.jobs.verdicts.verdicts import write_verdicts
+from ragassay.jobs.verdicts.write import write_verdicts
 from ragassay.schemas.manifest import Manifest
 
 

@@ -11,11 +11,13 @@ from ragassay.jobs.run import errors
 from ragassay.jobs.run.plan import RunPlan
 from ragassay.jobs.run.score import ScoreResult
 from ragassay.jobs.scoring.checkpoint import find_begun_files
-from ragassay.jobs.scoring.register import refuse_unfinished_run, find_waiting_partitions
+from ragassay.jobs.scoring.register import find_waiting_partitions, refuse_unfinished_run
 from ragassay.jobs.verdicts.fit import update_stats
 from ragassay.jobs.verdicts.languages import choose_languages, refuse_unscored_languages
+from ragassay.jobs.verdicts.partitions import ScoredPartitions, find_partitions_without_verdicts
 from ragassay.jobs.verdicts.parts import find_calibration
-from ragassay.jobs.verdicts.verdicts import ResolvedSettings, ScoredPartitions, resolve_settings, find_quantile_threshold, find_partitions_without_verdicts
+from ragassay.jobs.verdicts.settings import ResolvedSettings, resolve_settings
+from ragassay.jobs.verdicts.threshold import find_quantile_threshold
 from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.stages.finalize import VerdictSettings
 from ragassay.schemas.manifest import Manifest, ThresholdRecord

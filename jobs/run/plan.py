@@ -15,13 +15,14 @@ from ragassay.jobs.runtime.dataflow import compute_needed_resources
 from ragassay.jobs.runtime.resources import MODEL_FREE_RESOURCES
 from ragassay.jobs.scoring.backfill import WHOLE_INPUT, Backfill
 from ragassay.jobs.scoring.checkpoint import find_begun_files
-from ragassay.jobs.scoring.register import Registration, match_input, find_waiting_partitions
+from ragassay.jobs.scoring.register import Registration, find_waiting_partitions, match_input
 from ragassay.jobs.scoring.selection import Selection
 from ragassay.jobs.scoring.stages import make_stages
 from ragassay.jobs.second_pass.escalate.run import judge_stages, not_escalated
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts.languages import settle_languages
-from ragassay.jobs.verdicts.verdicts import check_verdict_settings, find_partitions_without_verdicts
+from ragassay.jobs.verdicts.partitions import find_partitions_without_verdicts
+from ragassay.jobs.verdicts.settings import check_verdict_settings
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.schemas.manifest import Manifest

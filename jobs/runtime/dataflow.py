@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.jobs.runtime.deaths import explain_death
-from ragassay.jobs.runtime.resources import MIN_LIGHT_CPUS, CONCURRENT_LIGHT_TASKS, choose_light_cpus
+from ragassay.jobs.runtime.resources import CONCURRENT_LIGHT_TASKS, MIN_LIGHT_CPUS, choose_light_cpus
 from ragassay.jobs.runtime.stage_actor import StageActor, run_stage
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.slm.config import Replicas

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from ragassay.jobs.progress.counts import wait_for_answer
 from ragassay.jobs.runtime import errors
-from ragassay.jobs.runtime.counts import wait_for_answer
 from ragassay.jobs.runtime.endings import walk_causes
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.stages.stage import Stage

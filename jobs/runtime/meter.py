@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragassay.jobs.runtime.counts import Counts, Phase, wait_for_answer
+from ragassay.jobs.progress.counts import Counts, Phase, wait_for_answer
 
 REPORT_SECONDS = 1.0
 """Minimum time between two reports of a worker. The end of a batch or of a phase is reported at once."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ragassay.jobs import errors
 from ragassay.jobs.config.runtime import RuntimeConfig
-from ragassay.jobs.runtime.endings import walk_causes, handle_sigterm, make_disk_full_error, is_disk_full
+from ragassay.jobs.runtime.endings import handle_sigterm, is_disk_full, make_disk_full_error, walk_causes
 from ragassay.jobs.runtime.ray_start import start_local_ray
 from ragassay.jobs.storage.object_store import gave_way, gave_way_error
 from ragassay.pipeline.errors import ConfigError, RagassayError

@@ -137,7 +137,9 @@ def _quote_errors(command: Sequence[str]) -> str:
     lines: list[str] = []
     with suppress(OSError):
         log = Path(path).read_text(errors="replace").splitlines()
-        lines = [match[1] for match in map(_ERROR_LINE.match, log) if match] or [line for line in log if not _INFO_LINE.match(line)]
+        lines = [match[1] for match in map(_ERROR_LINE.match, log) if match] or [
+            line for line in log if not _INFO_LINE.match(line)
+        ]
     return f"its log {path} ends with: {' '.join(lines[-ERROR_LINES:]) or 'nothing'}" if path else "without a log"
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from ragassay.jobs.progress.counts import Phase
 from ragassay.jobs.runtime.clean_output import clean_errors, clean_process_output
-from ragassay.jobs.runtime.counts import Phase
 from ragassay.jobs.runtime.meter import Meter, task_meter
 from ragassay.jobs.runtime.metrics import add_to_counter
 from ragassay.jobs.runtime.watchdog import Watchdog

@@ -14,7 +14,7 @@ from ragassay.jobs.input import LogFile, group_sizes
 from ragassay.jobs.output.commits import COMMITTED, committed_files
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.partitions import partitions as raw_files
-from ragassay.jobs.scoring.row_set import RowSet, add_keys, list_files, contains_keys, slice_rows
+from ragassay.jobs.scoring.row_set import RowSet, add_keys, contains_keys, list_files, slice_rows
 from ragassay.jobs.storage.folder import READERS, Folder, read_table, writing
 from ragassay.pipeline.arrays import Ints
 

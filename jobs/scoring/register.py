@@ -209,9 +209,7 @@ def match_input(job: Job, logs: Logs, output: Folder, manifest: Manifest, backfi
     )
     changed_paths = {file.path for file in known.changed}
     unchanged = {
-        numbers[file.path]: file
-        for file in logs.files
-        if file.path in known.numbers and file.path not in changed_paths
+        numbers[file.path]: file for file in logs.files if file.path in known.numbers and file.path not in changed_paths
     }
     return Registration(
         fingerprint=current_fingerprint,
@@ -377,9 +375,7 @@ def refuse_unfinished_run(output: Folder, manifest: Manifest, paths: Collection[
     Raises:
         OutputError: There is such a run.
     """
-    unfinished = [
-        number for number, entry in manifest.files.items() if entry.state == PENDING and entry.path not in paths
-    ]
+    unfinished = [number for number, entry in manifest.files.items() if entry.state == PENDING and entry.path not in paths]
     rows = CommittedRowCounter(output, unfinished)() if unfinished else 0
     if rows or (unfinished and has_pending(output, CHECKPOINT)):
         more = f" and {len(unfinished) - 1} more files" if len(unfinished) > 1 else ""

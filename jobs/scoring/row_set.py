@@ -7,7 +7,7 @@ from pyroaring import BitMap64 as RowSet
 
 from ragassay.pipeline.arrays import Bools, Ints
 
-__all__ = ["RowSet", "add_keys", "list_files", "contains_keys", "list_keys", "make_row_set", "slice_rows"]
+__all__ = ["RowSet", "add_keys", "contains_keys", "list_files", "list_keys", "make_row_set", "slice_rows"]
 
 
 def make_row_set(keys: Ints) -> RowSet:

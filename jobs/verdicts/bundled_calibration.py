@@ -50,7 +50,9 @@ def is_fitted_for(calibration: Calibration, members: MembersConfig, fingerprint:
         return False
     weights = members.ensemble_weights or dict.fromkeys(ensemble, 1 / len(ensemble))
     has_same_weights = all(isclose(member.weight, weights[name], rel_tol=1e-6) for name, member in calibration.members.items())
-    return has_same_weights and select_value_settings(calibration.fingerprint, ensemble) == select_value_settings(fingerprint, ensemble)
+    return has_same_weights and select_value_settings(calibration.fingerprint, ensemble) == select_value_settings(
+        fingerprint, ensemble
+    )
 
 
 def has_same_members(calibration: Calibration, values: Mapping[str, str], fingerprint: Mapping[str, Any]) -> bool:

@@ -17,7 +17,7 @@ from ragassay.jobs.output.scored_dataset import ScoredDataset
 from ragassay.jobs.output.snapshot import with_verdicts_id
 from ragassay.jobs.storage.folder import writing
 from ragassay.jobs.verdicts.input_order import read_in_input_order
-from ragassay.jobs.verdicts.judged import NO_JUDGE_FILES, JudgeFiles
+from ragassay.jobs.verdicts.judge_files import NO_JUDGE_FILES, JudgeFiles
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.cascade.decide import Decisions, with_judge
 from ragassay.pipeline.members import NUMBERS, readable_scores
@@ -88,7 +88,9 @@ def compute_response_scores(rows: Iterable[pa.RecordBatch], settings: VerdictSet
             yield apply_rule(settings.rule, scores, counts).response
 
 
-def finalize_partition(raw: ScoredDataset, target: str, settings: VerdictSettings, judged: JudgeFiles = NO_JUDGE_FILES) -> FinalizedPartition:
+def finalize_partition(
+    raw: ScoredDataset, target: str, settings: VerdictSettings, judged: JudgeFiles = NO_JUDGE_FILES
+) -> FinalizedPartition:
     """Write one partition of `scored/`, whole or not at all.
 
     Args:

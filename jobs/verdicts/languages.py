@@ -6,7 +6,11 @@ from typing import Any
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.config.splitting import ANY, SplittingConfig
 from ragassay.jobs.verdicts import errors
-from ragassay.jobs.verdicts.bundled_calibration import load_bundled_calibration, load_bundled_detectors_calibration, has_same_members
+from ragassay.jobs.verdicts.bundled_calibration import (
+    has_same_members,
+    load_bundled_calibration,
+    load_bundled_detectors_calibration,
+)
 from ragassay.jobs.verdicts.parts import find_calibration
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.calibration import Calibration
@@ -45,9 +49,7 @@ def find_measured_languages(values: Mapping[str, str], fingerprint: Mapping[str,
         fingerprint: Fingerprint of the scores.
     """
     bundled = (load_bundled_calibration(), load_bundled_detectors_calibration())
-    return next(
-        (calibration.languages for calibration in bundled if has_same_members(calibration, values, fingerprint)), None
-    )
+    return next((calibration.languages for calibration in bundled if has_same_members(calibration, values, fingerprint)), None)
 
 
 def settle_languages(job: Job, fingerprint: dict[str, Any]) -> Job:

@@ -19,7 +19,11 @@ from ragassay.jobs.config.verdict import (
 )
 from ragassay.jobs.output.calibration_file import load_calibration, rule_of
 from ragassay.jobs.verdicts import errors
-from ragassay.jobs.verdicts.bundled_calibration import load_bundled_calibration, load_bundled_detectors_calibration, is_fitted_for
+from ragassay.jobs.verdicts.bundled_calibration import (
+    is_fitted_for,
+    load_bundled_calibration,
+    load_bundled_detectors_calibration,
+)
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.verdict.aggregate import legal_pairs
 from ragassay.pipeline.verdict.rule import Rule

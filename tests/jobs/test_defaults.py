@@ -17,7 +17,7 @@ from ragassay.jobs.forecast.estimate import flagged_share
 from ragassay.jobs.input.check import check_logs
 from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.jobs.verdicts.parts import find_calibration
-from ragassay.jobs.verdicts.verdicts import ResolvedSettings, resolve_settings
+from ragassay.jobs.verdicts.settings import ResolvedSettings, resolve_settings
 from ragassay.pipeline.detectors.config import KINDS
 from ragassay.pipeline.verdict.moments import moments_of
 from ragassay.schemas.manifest import Manifest
@@ -78,7 +78,9 @@ def settings_of(base: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         for part in path[:-1]:
             known = known[part]
             if isinstance(section, dict):
-                section = section.setdefault(part, {"kind": known["kind"]} if isinstance(known, dict) and "kind" in known else {})
+                section = section.setdefault(
+                    part, {"kind": known["kind"]} if isinstance(known, dict) and "kind" in known else {}
+                )
             else:
                 section = section[part]
         section[path[-1]] = value

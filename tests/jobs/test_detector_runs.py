@@ -94,7 +94,9 @@ def test_a_detector_does_not_change_values_of_other_members(tmp_path: Path) -> N
         ({"name": "n", "kind": "attribution", "similarity": "embedding", "model": "/no/model"}, "model.embedding-not-loaded"),
     ],
 )
-def test_a_missing_dependency_of_a_detector_is_an_error_before_the_run(tmp_path: Path, detector: dict[str, Any], code: str) -> None:
+def test_a_missing_dependency_of_a_detector_is_an_error_before_the_run(
+    tmp_path: Path, detector: dict[str, Any], code: str
+) -> None:
     logs = write_logs(tmp_path / "logs.parquet", example_rows(2))
     done = here(
         "run",

@@ -59,7 +59,9 @@ def test_a_short_range_is_retried_as_often_as_a_long_one(monkeypatch: pytest.Mon
         for options in ({"compression": "gzip"}, {}):
             with fs.open_input_stream(f"{BUCKET}/in/b.jsonl.gz", **options) as unpacked:
                 assert unpacked.read() == b"one\ntwo\n"
-        with writing(fs, f"{BUCKET}/in/d.jsonl.gz", "gzip") as stream:  # compressed once, although pyarrow would compress again by the file name
+        with writing(
+            fs, f"{BUCKET}/in/d.jsonl.gz", "gzip"
+        ) as stream:  # compressed once, although pyarrow would compress again by the file name
             stream.write(b"one\n")
         with fs.open_input_stream(f"{BUCKET}/in/d.jsonl.gz", compression=None) as packed:
             assert gzip.decompress(packed.read()) == b"one\n"

@@ -186,7 +186,9 @@ def test_the_next_run_skips_scored_rows(handbook_day: tuple[Path, Path]) -> None
     assert {f: f.stat().st_mtime_ns for f in (output / "raw").rglob("*.parquet")} == before
 
 
-def test_finalize_with_other_settings_needs_no_model(handbook_day: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finalize_with_other_settings_needs_no_model(
+    handbook_day: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     output, _ = handbook_day
     monkeypatch.setenv("RAGASSAY_HOME", str(tmp_path / "no-models-here"))
     slms = [{"name": "smollm2", "whole_response": True, "dtype": "float32", "value": "p_yes"}]

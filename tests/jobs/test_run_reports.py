@@ -114,7 +114,9 @@ def test_rows_of_an_earlier_score_command_count_when_they_get_verdicts(folder: R
 
 
 @pytest.mark.parametrize("bug", [SCORING, FINALIZE])
-def test_errors_count_after_a_run_was_killed_between_score_and_decide(folder: RunFolder, bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_count_after_a_run_was_killed_between_score_and_decide(
+    folder: RunFolder, bug: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder.add_logs("a.parquet", GOOD, GOOD, bug)
     with monkeypatch.context() as patched:
         patched.setattr("ragassay.jobs.run.decide.write_verdicts", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))

@@ -12,7 +12,7 @@ from pyarrow import parquet as pq
 from ragassay.jobs.output.scored_dataset import DataFile, read_file
 from ragassay.jobs.output.snapshot import with_verdicts_id
 from ragassay.jobs.storage.folder import writing
-from ragassay.jobs.verdicts.judged import JudgeFiles
+from ragassay.jobs.verdicts.judge_files import JudgeFiles
 from ragassay.pipeline.arrays import Ints
 from ragassay.pipeline.cascade.decide import Decisions, with_judge
 from ragassay.pipeline.verdict.threshold import verdicts

@@ -13,11 +13,11 @@ from ragassay.jobs.output.partitions import hive_path
 from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, open_scored
 from ragassay.jobs.output.sidecar import escalations
 from ragassay.jobs.output.snapshot import judged_id
+from ragassay.jobs.progress.stages import show_stages
 from ragassay.jobs.progress.task import advance, expect, task
 from ragassay.jobs.runtime.clean_output import clean_task
 from ragassay.jobs.runtime.dataflow import run_dataflow
 from ragassay.jobs.runtime.resources import MODEL_FREE_TASK_CPUS
-from ragassay.jobs.scoring.progress import show_stages
 from ragassay.jobs.scoring.register import check_slm
 from ragassay.jobs.scoring.stages import make_slm_stage
 from ragassay.jobs.second_pass.escalate import errors
@@ -26,7 +26,7 @@ from ragassay.jobs.second_pass.escalate.candidates import Candidates, before, ca
 from ragassay.jobs.second_pass.escalate.written import Outcomes, drop_superseded, outcomes, spent
 from ragassay.jobs.second_pass.scored_rows import by_file, chosen_rows
 from ragassay.jobs.storage.folder import Folder
-from ragassay.jobs.verdicts.judged import find_judge_files
+from ragassay.jobs.verdicts.judge_files import find_judge_files
 from ragassay.pipeline.arrays import Ints
 from ragassay.pipeline.cascade.config import EscalationPolicy
 from ragassay.pipeline.cascade.dynamic import Segment

@@ -19,8 +19,8 @@ from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.manifest import read_manifest, write_manifest
 from ragassay.jobs.output.sidecar import explanations
 from ragassay.jobs.output.snapshot import Snapshot, read_snapshot
+from ragassay.jobs.progress.counts import open_board
 from ragassay.jobs.progress.task import task
-from ragassay.jobs.runtime.counts import open_board
 from ragassay.jobs.runtime.dataflow import compute_needed_resources, run_dataflow
 from ragassay.jobs.runtime.ray_session import ray_session
 from ragassay.jobs.second_pass.explain import errors

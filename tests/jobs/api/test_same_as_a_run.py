@@ -25,7 +25,9 @@ pytestmark = pytest.mark.usefixtures("without_ray")
 def calibration_of(job: dict[str, Any], path: Path) -> str:
     """A calibration file for a job of the three detectors."""
     known = fingerprint(make_job(job))
-    path.write_text(replace(load_bundled_detectors_calibration(), calibration_id="own", fingerprint=known, threshold=0.6).to_json())
+    path.write_text(
+        replace(load_bundled_detectors_calibration(), calibration_id="own", fingerprint=known, threshold=0.6).to_json()
+    )
     return str(path)
 
 

@@ -48,7 +48,11 @@ def test_values_in_error_messages(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_line_ends_and_letters_stay() -> None:
-    assert make_visible("a\nb\tc é 漢 🙂") == "a\nb\tc é 漢 🙂" and make_visible("a\rb") == "a\nb" and make_visible("\ud800") == "[U+D800]"
+    assert (
+        make_visible("a\nb\tc é 漢 🙂") == "a\nb\tc é 漢 🙂"
+        and make_visible("a\rb") == "a\nb"
+        and make_visible("\ud800") == "[U+D800]"
+    )
 
 
 def test_a_handler_that_is_not_pythons_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,17 @@ from rich.progress import BarColumn, Progress, TextColumn
 from ragassay.jobs.cli.console import new_console
 from ragassay.jobs.progress import show
 from ragassay.jobs.progress.bar import Bar, SpeedEstimator
-from ragassay.jobs.progress.show import LINE_SECONDS, QUIET_SECONDS, LogFormat, LineReporter, update_bars, report_finished, set_log_format, print_line, show_progress
+from ragassay.jobs.progress.show import (
+    LINE_SECONDS,
+    QUIET_SECONDS,
+    LineReporter,
+    LogFormat,
+    print_line,
+    report_finished,
+    set_log_format,
+    show_progress,
+    update_bars,
+)
 from ragassay.jobs.progress.task import advance, expect, reach, task
 
 FACTS = Bar("scoring", "facts", 120, 637, "sentences", is_estimate=True, tokens_per_second=2_100.26, seconds_left=40.0)
@@ -87,7 +97,9 @@ def test_one_line_for_all_bars(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("as_json")
-def test_json_goes_to_stderr_with_one_object_per_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_goes_to_stderr_with_one_object_per_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     bars = [FACTS, DETECT]
     monkeypatch.setattr(SpeedEstimator, "measure", lambda _, bar: bar)
     console, file = terminal()

@@ -12,7 +12,7 @@ from pyarrow import fs as pafs
 
 from ragassay.jobs.config.job import make_job
 from ragassay.jobs.input import LogFile, Logs
-from ragassay.jobs.run.account import begin_run, end_run, fold_escalation, fold_fit, fold_score, fold_verdicts, find_open_files
+from ragassay.jobs.run.account import begin_run, end_run, find_open_files, fold_escalation, fold_fit, fold_score, fold_verdicts
 from ragassay.jobs.run.decide import DecideResult
 from ragassay.jobs.run.fit import FitResult
 from ragassay.jobs.run.plan import PlannedStep, RunOptions, RunPlan, ScoreReason
@@ -23,7 +23,8 @@ from ragassay.jobs.scoring.selection import Selection
 from ragassay.jobs.second_pass.escalate.run import Escalated
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts.finalize import FinalizedPartition
-from ragassay.jobs.verdicts.verdicts import ScoredPartitions, resolve_settings
+from ragassay.jobs.verdicts.partitions import ScoredPartitions
+from ragassay.jobs.verdicts.settings import resolve_settings
 from ragassay.schemas.manifest import LEFT, PENDING, SCORED, DriftCheck, Escalation, InputFile, Manifest, Run, Verdicts
 from ragassay.schemas.stats import PartitionStats
 
@@ -60,7 +61,17 @@ def scored_runs(draw: st.DrawFn) -> tuple[RunPlan, ScoreResult]:
     registration = Registration({"schema": 1}, {n: entry(f) for n, f in chosen.items()}, {}, {}, selection, [], {})
     no_step = PlannedStep(False, (), "")
     plan = RunPlan(
-        JOB, JOB, OUTPUT, RunOptions(), manifest, registration, dict.fromkeys(chosen, ScoreReason.NEW), no_step, no_step, 1.0, 0.0
+        JOB,
+        JOB,
+        OUTPUT,
+        RunOptions(),
+        manifest,
+        registration,
+        dict.fromkeys(chosen, ScoreReason.NEW),
+        no_step,
+        no_step,
+        1.0,
+        0.0,
     )
     whole = {**by_kind["whole"], **empty}
     statuses = {}
@@ -89,7 +100,10 @@ def test_folding_scores_loses_no_file_and_no_row(case: tuple[RunPlan, ScoreResul
     assert run.rows["in"] == sum(file.rows or 0 for file in plan.selection.logs.files)
     states = {n: file.state for n, file in manifest.files.items()}
     assert all(states[n] == (SCORED if n in scored.whole_files else LEFT) for n in plan.selection.files)
-    assert find_open_files(manifest.files) == [n for n, state in states.items() if state == LEFT] and PENDING not in states.values()
+    assert (
+        find_open_files(manifest.files) == [n for n, state in states.items() if state == LEFT]
+        and PENDING not in states.values()
+    )
     ended = {manifest.files[n].partition for n in scored.whole_files}
     assert manifest.finalized.keys() == plan.manifest.finalized.keys() - ended
     out = sum(manifest.scored_rows().values())

@@ -63,7 +63,9 @@ def add_raw(logs: Path, *partitions: str) -> None:
 
 def test_the_plan_of_a_new_output_scores_every_file_and_writes_nothing(logs: Path) -> None:
     plan = plan_run(logs)
-    assert selected_paths(plan) == [f"dt={day}/a.parquet" for day in (1, 2, 3)] and set(plan.reasons.values()) == {ScoreReason.NEW}
+    assert selected_paths(plan) == [f"dt={day}/a.parquet" for day in (1, 2, 3)] and set(plan.reasons.values()) == {
+        ScoreReason.NEW
+    }
     assert plan.selection is not None and (plan.selection.rows, plan.selection.deadline) == (3 * ROWS, None)
     assert plan.finalize.is_needed and plan.finalize.partitions == ("dt=1", "dt=2", "dt=3") and not plan.escalate.is_needed
     assert plan.has_files and plan.needs_ray and plan.cpus > 0 and plan.gpus == 0

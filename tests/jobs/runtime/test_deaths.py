@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 from ray.exceptions import OutOfMemoryError, RayActorError
 
+from ragassay.jobs.progress.counts import Board, Counts
 from ragassay.jobs.runtime import deaths
-from ragassay.jobs.runtime.counts import Board, Counts
 from ragassay.jobs.runtime.deaths import explain_death
 from ragassay.jobs.runtime.ray_session import find_own_error
 from ragassay.pipeline.slm.config import Replicas, Slm

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from ragassay.jobs.progress.counts import Board, Counts, Phase, sum_counts
 from ragassay.jobs.runtime import stage_actor
-from ragassay.jobs.runtime.counts import Board, Counts, Phase, sum_counts
 from ragassay.jobs.runtime.meter import Meter, count_prompts, count_sentences, task_meter
 from ragassay.jobs.runtime.stage_actor import StageActor, run_stage
 from ragassay.pipeline import listener

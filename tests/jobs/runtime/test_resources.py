@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.jobs.runtime.dataflow import compute_needed_resources, sum_min_pool_cpus
-from ragassay.jobs.runtime.resources import MIN_LIGHT_CPUS, CONCURRENT_LIGHT_TASKS, LIGHT_CPUS, choose_light_cpus
+from ragassay.jobs.runtime.resources import CONCURRENT_LIGHT_TASKS, LIGHT_CPUS, MIN_LIGHT_CPUS, choose_light_cpus
 from ragassay.pipeline.slm.config import Replicas, Slm
 from ragassay.pipeline.stages.served import ServedScorer
 from ragassay.pipeline.stages.stage import Stage

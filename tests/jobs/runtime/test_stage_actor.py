@@ -60,7 +60,9 @@ def stop_listening() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("minutes", [None, 1])
-def test_the_actor_returns_the_result_of_the_stage_with_and_without_watchdog(minutes: float | None, rows_counted: list[tuple[Any, ...]]) -> None:
+def test_the_actor_returns_the_result_of_the_stage_with_and_without_watchdog(
+    minutes: float | None, rows_counted: list[tuple[Any, ...]]
+) -> None:
     actor = StageActor(AddingStage(2, Replicas(hang_minutes=minutes)), FakeBoard())
     try:
         assert actor(table(1, 2))["y"].to_pylist() == [3, 2]

@@ -17,9 +17,9 @@ from ragassay.jobs.config.job import make_job
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output.partition_filter import none_matches, parse_conditions
 from ragassay.jobs.run import RunOptions, finalize_job, run_job, score_job
-from ragassay.jobs.scoring.backfill import Backfill, FileOrder, count_deferred, apply_budget
+from ragassay.jobs.scoring.backfill import Backfill, FileOrder, apply_budget, count_deferred
 from ragassay.jobs.scoring.datasource import stop_at_deadline
-from ragassay.jobs.scoring.row_sample import find_sample_keys, is_in_sample, filter_sample
+from ragassay.jobs.scoring.row_sample import filter_sample, find_sample_keys, is_in_sample
 from ragassay.jobs.scoring.row_set import RowSet, make_row_set
 from ragassay.schemas.manifest import Run
 from tests.conftest import example_rows, write_logs
@@ -62,7 +62,9 @@ def run_backfill(logs: Path, output: Path, backfill: Backfill) -> Run:
     assert run.rows["skipped"] >= sum(run.skips.get(why, 0) for why in ("sampled_out", "outside"))
     scored = {str(row["dt"]) for row in read_rows(output)} if (output / "scored").exists() else set()
     written, finalized = {f"dt={day}" for day in scored}, set(manifest(output)["finalized"])
-    assert written == finalized or (run.left is not None and finalized < written)  # old verdicts stay until new ones are written
+    assert written == finalized or (
+        run.left is not None and finalized < written
+    )  # old verdicts stay until new ones are written
     return run
 
 
@@ -97,11 +99,16 @@ def test_any_sequence_of_runs_ends_with_the_rows_of_one_run(
     assert not (output / "_checkpoint").exists()
 
 
-def test_a_budget_selects_whole_files_and_the_summary_counts_deferred_rows(logs: Path, whole: dict[str, Any], tmp_path: Path) -> None:
+def test_a_budget_selects_whole_files_and_the_summary_counts_deferred_rows(
+    logs: Path, whole: dict[str, Any], tmp_path: Path
+) -> None:
     output = tmp_path / "out"
     newest = Backfill(order=FileOrder.NEWEST, max_rows=3 * ROWS)
     first = run_backfill(logs, output, newest)
-    assert (first.rows["scored"], first.partitions) == (3 * ROWS, ["dt=2026-11-03"])  # the partition of the third file is incomplete
+    assert (first.rows["scored"], first.partitions) == (
+        3 * ROWS,
+        ["dt=2026-11-03"],
+    )  # the partition of the third file is incomplete
     assert first.left and (first.left.rows, first.left.files, first.left.partitions, first.left.nights) == (3 * ROWS, 3, 2, 1)
     with (tmp_path / "summary").open("w") as text:
         print_summary(first, str(output), Console(file=text, width=200))
@@ -112,7 +119,9 @@ def test_a_budget_selects_whole_files_and_the_summary_counts_deferred_rows(logs:
     assert run_backfill(logs, output, newest).rows["skipped"] == TOTAL
 
 
-def test_a_file_that_exceeds_the_budget_is_cut_and_its_partition_waits(logs: Path, whole: dict[str, Any], tmp_path: Path) -> None:
+def test_a_file_that_exceeds_the_budget_is_cut_and_its_partition_waits(
+    logs: Path, whole: dict[str, Any], tmp_path: Path
+) -> None:
     output = tmp_path / "out"
     run = run_backfill(logs, output, Backfill(max_rows=5))
     assert run.rows["scored"] == 0 and run.left and run.left.committed == 5 and run.left.rows == TOTAL - 5
@@ -126,7 +135,9 @@ def test_a_file_that_exceeds_the_budget_is_cut_and_its_partition_waits(logs: Pat
     assert done.resumed == 5 and raw_of(output) == whole and done.left is None
 
 
-def test_after_the_budget_of_hours_no_row_is_started_and_the_run_succeeds(logs: Path, whole: dict[str, Any], tmp_path: Path) -> None:
+def test_after_the_budget_of_hours_no_row_is_started_and_the_run_succeeds(
+    logs: Path, whole: dict[str, Any], tmp_path: Path
+) -> None:
     run = run_backfill(logs, tmp_path / "out", Backfill(max_hours=0.0))
     assert run.rows["scored"] == 0 and run.left and run.left.rows == TOTAL and run.left.nights is None
     assert run_backfill(logs, tmp_path / "out", Backfill(max_hours=1.0)).left is None

@@ -28,7 +28,9 @@ def test_no_row_is_lost_or_changed(rows: list[tuple[list[str | None] | None, str
 
 
 @given(ROWS, st.integers(1, 7))
-def test_rows_with_the_same_context_follow_each_other(rows: list[tuple[list[str | None] | None, str | None]], size: int) -> None:
+def test_rows_with_the_same_context_follow_each_other(
+    rows: list[tuple[list[str | None] | None, str | None]], size: int
+) -> None:
     out = [row for table in cluster_by_context(tables(rows, size), 1.0) for row in table.to_pylist()]
     stretches = [key for key, _ in groupby(out, key=lambda row: [passage or "" for passage in row["context"] or []])]
     assert len(stretches) == len({tuple(key) for key in stretches})

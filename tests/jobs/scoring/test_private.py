@@ -84,7 +84,9 @@ def test_an_output_without_text_contains_none(folder: Path) -> None:
     assert read_all_text(folder / "full").count(MARK) > 50
     job = make_job(merged(settings, {"output": {"drop_text": {"keep": ["tenant"]}}}))
     run = run_job(job, str(folder / "logs"), str(folder / "bare"), QUIET)
-    assert run.rows["scored"] == 8 and MARK not in read_all_text(folder / "bare") and "Staff" not in read_all_text(folder / "bare")
+    assert (
+        run.rows["scored"] == 8 and MARK not in read_all_text(folder / "bare") and "Staff" not in read_all_text(folder / "bare")
+    )
     full, bare = ({row["row_id"]: row for row in read_rows(folder / name)} for name in ("full", "bare"))
     assert full.keys() == bare.keys()
     for name, row in bare.items():

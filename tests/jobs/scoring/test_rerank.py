@@ -123,11 +123,15 @@ def test_plan_counts_the_tokens_that_the_reranker_reads(tiny_model: str) -> None
     assert "rerank" not in count_stretches(job(tiny_model, None), [table])[0].asked
 
 
-def test_the_reranker_is_checked_before_the_run_and_gets_its_share_of_threads(tiny_model: str, tmp_path: Any, monkeypatch: Any) -> None:
+def test_the_reranker_is_checked_before_the_run_and_gets_its_share_of_threads(
+    tiny_model: str, tmp_path: Any, monkeypatch: Any
+) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 6)
     reranking_job = job(tiny_model, {})
     rerank, pools = reranking_job.members.rerank, reranking_job.members.local_pools
-    assert rerank is not None and count_threads(rerank.engine, pools.values()) == 2  # the SLM and the uncertainty score have the other threads
+    assert (
+        rerank is not None and count_threads(rerank.engine, pools.values()) == 2
+    )  # the SLM and the uncertainty score have the other threads
     check_models(reranking_job)
     with raises("model.unknown"):
         check_models(job(tiny_model, {"model": str(tmp_path / "nowhere")}))

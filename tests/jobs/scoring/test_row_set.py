@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.jobs.scoring.row_set import RowSet, list_files, contains_keys, list_keys, make_row_set, slice_rows
+from ragassay.jobs.scoring.row_set import RowSet, contains_keys, list_files, list_keys, make_row_set, slice_rows
 
 CONTAINER = 1 << 16
 

@@ -51,7 +51,9 @@ def calibrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A calibration of other members instead of the bundled one, so that the test needs no engine."""
     calibration = bundled_calibration.load_bundled_calibration()
     job = make_job({"members": {"slms": [], "detectors": [{"name": name, "kind": name} for name in ("entities", "novelty")]}})
-    members = {name: replace(calibration.members[name], weight=weight) for name, weight in (("entities", 0.25), ("novelty", 0.75))}
+    members = {
+        name: replace(calibration.members[name], weight=weight) for name, weight in (("entities", 0.25), ("novelty", 0.75))
+    }
     known = {name: part for name, part in fingerprint(job).items() if name in ("method", "splitter", "slms", "detectors")}
     path = tmp_path / "bundled.json"
     path.write_text(replace(calibration, members=members, fingerprint=known, threshold=0.4).to_json())

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pyarrow import fs as pafs
 
 from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset
-from ragassay.jobs.verdicts.finalize import finalize_partition, compute_score_moments
+from ragassay.jobs.verdicts.finalize import compute_score_moments, finalize_partition
 from ragassay.jobs.verdicts.fit import compute_partition_stats
 from ragassay.pipeline.members import Value, scores_of
 from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows

@@ -16,7 +16,7 @@ from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.jobs.run import finalize_job, run_job
 from ragassay.jobs.verdicts.bundled_calibration import load_bundled_calibration
 from ragassay.jobs.verdicts.parts import find_calibration
-from ragassay.jobs.verdicts.verdicts import ResolvedSettings, resolve_settings
+from ragassay.jobs.verdicts.settings import ResolvedSettings, resolve_settings
 from ragassay.pipeline.verdict.moments import moments_of
 from ragassay.schemas.columns import raw_schema
 from ragassay.schemas.manifest import SCORED, InputFile, Manifest, Run
@@ -67,7 +67,9 @@ ALL = ("bundled calibration",) * 4
         ({"verdict": {"calibration": "none", "aggregate": {"mean": "min"}}}, ("this run", "job file (mean)", "this run", None)),
     ],
 )
-def test_each_part_is_replaced_alone_and_its_origin_is_recorded(settings: dict[str, Any], expected: tuple[str, str, str, str | None]) -> None:
+def test_each_part_is_replaced_alone_and_its_origin_is_recorded(
+    settings: dict[str, Any], expected: tuple[str, str, str, str | None]
+) -> None:
     resolved = resolve(make_job(settings))
     assert origins(resolved) == expected
     moments, _, threshold, probability = expected

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.jobs.progress.bar import Bar
-from ragassay.jobs.runtime.counts import Counts, Phase
-from ragassay.jobs.scoring.progress import StageProgress
+from ragassay.jobs.progress.counts import Counts, Phase
+from ragassay.jobs.progress.stages import StageProgress
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.stages.detect import Detect
 from ragassay.pipeline.stages.served import ServedScorer

@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Console
 
 from ragassay.jobs.progress.bar import Bar
+from ragassay.jobs.progress.counts import Counts, Phase, open_board, wait_for_answer
 from ragassay.jobs.progress.show import show_progress
-from ragassay.jobs.runtime.counts import Counts, Phase, wait_for_answer, open_board
 from ragassay.pipeline.stages.stage import Stage
 
 

@@ -1,0 +1,58 @@
+"""Find a threshold that is a quantile of the response scores."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from ragassay.jobs.config.verdict import DEFAULT_QUANTILE, Threshold, VerdictConfig
+from ragassay.jobs.output.partitions import history
+from ragassay.jobs.runtime.clean_output import clean_task
+from ragassay.jobs.runtime.resources import MODEL_FREE_TASK_CPUS
+from ragassay.jobs.verdicts.finalize import count_score_cells
+from ragassay.jobs.verdicts.partitions import ScoredPartitions
+from ragassay.jobs.verdicts.settings import NO_SCORE
+from ragassay.pipeline.stages.finalize import VerdictSettings
+from ragassay.pipeline.verdict.exact_quantile import Cells, share_cut
+from ragassay.schemas.manifest import ThresholdRecord
+
+TIED = 0.01
+"""Excess of the flagged share over the quantile above which the record mentions ties."""
+
+
+def find_quantile_threshold(config: VerdictConfig, scores: ScoredPartitions, settings: VerdictSettings) -> ThresholdRecord:
+    """Find the threshold that is a quantile of the response scores. Without a score it has no value.
+
+    Args:
+        config: Its `threshold` sets the quantile and the responses over which it is computed.
+        scores: The complete partitions.
+        settings: Settings of the verdicts.
+    """
+    import ray
+
+    raw, chosen = scores.raw, scores.chosen
+    paths = [*chosen, *(history(raw, chosen, config.history.partitions) if config.threshold.of == "history" else [])]
+    remote = ray.remote(num_cpus=MODEL_FREE_TASK_CPUS)(clean_task(count_score_cells))
+
+    def count_cells(low: int, high: int) -> Iterator[Cells]:
+        tasks = [remote.remote(raw[path], settings, low, high) for path in sorted(paths)]
+        while tasks:  # one result at a time: those of hundreds of partitions take a gigabyte
+            yield ray.get(tasks.pop())
+
+    return compute_quantile_threshold(config.threshold, count_cells)
+
+
+def compute_quantile_threshold(threshold: Threshold, look: Callable[[int, int], Iterable[Cells]]) -> ThresholdRecord:
+    """Compute a quantile threshold.
+
+    Args:
+        threshold: Settings of the threshold.
+        look: Counts scores within a range of keys, see `share_cut`.
+    """
+    target_share = DEFAULT_QUANTILE if threshold.quantile is None else threshold.quantile
+    cut = share_cut(look, target_share)
+    if cut is None:
+        return ThresholdRecord(None, NO_SCORE)
+    history_text = " and its history" if threshold.of == "history" else ""
+    source = f"quantile {target_share:g} of the {cut.count} responses of this run{history_text}"
+    flagged_share = cut.flagged / cut.count
+    if flagged_share > target_share + TIED:
+        source += f"; {flagged_share:.1%} have that score or less, because many tie (aggregate.positive: cdf or shift makes fewer ties)"
+    return ThresholdRecord(cut.value, source)
