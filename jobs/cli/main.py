@@ -32,7 +32,7 @@ from ragassay.jobs.cli.table import app as table
 from ragassay.jobs.cli.tune import app as tune
 from ragassay.jobs.config.job import load_job
 from ragassay.jobs.progress.show import LogFormat
-from ragassay.jobs.scoring.backfill import FileOrder
+from ragassay.jobs.scoring.backfill import ScoringOrder
 
 app = CommandLine(
     cls=CleanGroup,
@@ -88,7 +88,7 @@ def run(
     config: Config = None,
     fail_on_drift: FailOnDrift = False,
     partitions: Partitions = None,
-    order: FileOrder = FileOrder.PATH,
+    order: FileOrder = ScoringOrder.PATH,
     budget_rows: BudgetRows = None,
     budget_hours: BudgetHours = None,
     sample: SampleShare = 1.0,
@@ -115,7 +115,7 @@ def score(
     output: Output,
     config: Config = None,
     partitions: Partitions = None,
-    order: FileOrder = FileOrder.PATH,
+    order: FileOrder = ScoringOrder.PATH,
     budget_rows: BudgetRows = None,
     budget_hours: BudgetHours = None,
     sample: SampleShare = 1.0,

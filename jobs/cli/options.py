@@ -10,7 +10,7 @@ from ragassay.jobs.cli.console import DRIFT_EXIT
 from ragassay.jobs.config.evaluation import EvaluationConfig
 from ragassay.jobs.evaluation.labels import LabelSource, is_lines
 from ragassay.jobs.output.partition_filter import parse_conditions
-from ragassay.jobs.scoring.backfill import Backfill, FileOrder
+from ragassay.jobs.scoring.backfill import Backfill, ScoringOrder
 from ragassay.pipeline.errors import ConfigError
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 
@@ -39,7 +39,7 @@ Partitions = Annotated[
     ),
 ]
 FileOrder = Annotated[
-    FileOrder, typer.Option("--order", help="Which files are scored first: by their partitions, or by their paths.")
+    ScoringOrder, typer.Option("--order", help="Which files are scored first: by their partitions, or by their paths.")
 ]
 BudgetRows = Annotated[
     int | None,
@@ -151,7 +151,7 @@ def conditions(where: list[str] | None) -> dict[str, str]:
 
 
 def backfill_of(
-    partitions: list[str] | None, order: FileOrder, rows: int | None, hours: float | None, share: float
+    partitions: list[str] | None, order: ScoringOrder, rows: int | None, hours: float | None, share: float
 ) -> Backfill:
     """What the backfill options of a command say.
 

@@ -18,7 +18,7 @@ def quote_value(value: Any, max_chars: int = MAX_LABEL_CHARS) -> str:
 
     Args:
         value: The value.
-        most: Maximum characters of a string that is quoted.
+        max_chars: Maximum characters of a string that is quoted.
 
     Returns:
         The value, or its type and length.

@@ -22,7 +22,10 @@ def make_visible(text: str) -> str:
 
 
 class CleanText(RenderHook):
-    """Hook that removes the secrets of URIs from every line that a console prints, before wrapping. It does not change tables."""
+    """Hook that removes the secrets of URIs from every line that a console prints, before wrapping.
+
+    It does not change tables.
+    """
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
         """Clean the texts."""
@@ -30,7 +33,7 @@ class CleanText(RenderHook):
 
 
 class VisibleText(RenderHook):
-    """Hook that makes control characters visible in all output of a console: a terminal must not execute escape sequences of a log."""
+    """Hook that makes control characters visible in all output: a terminal must not execute escape sequences of a log."""
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
         """Wrap the renderables."""

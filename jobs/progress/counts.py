@@ -1,4 +1,4 @@
-"""Collect the counts of a plan's workers: each worker reports its sums to one Ray actor, the board; the driver reads the board."""
+"""Collect the counts of a plan's workers: each worker reports its sums to one Ray actor, the board, which the driver reads."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress

@@ -1,6 +1,6 @@
 """A run: a plan, then five steps.
 
-    plan = make_plan(job, logs, output, options)   decides what is scored, finalized and escalated, with which resources, and why
+    plan = make_plan(job, logs, output, options)   decides what is scored, finalized and escalated, and why
     score(plan)       scores the selected rows into `raw/`                        -> ScoreResult
     fit(plan)         computes mu, sigma and the threshold                        -> FitResult
     decide(plan)      writes the verdicts into `scored/`                          -> DecideResult

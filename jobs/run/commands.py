@@ -3,7 +3,8 @@
 A run may be killed at any time; the same command then resumes it. This needs the following order of writes:
 
 1. Uncommitted files of a killed run are deleted from `raw/` before anything reads `raw/`: they may be truncated.
-2. Scored files of which more rows will be scored are committed again in the checkpoint before the manifest marks them as pending.
+2. Scored files of which more rows will be scored are committed again in the checkpoint before the manifest marks them as
+   pending.
 3. The manifest contains every file as pending before a row of the file is scored.
 4. The manifest marks a file as scored only when all its rows are counted in `raw/`. Its partition then counts as not finalized.
 5. After that, the checkpoint of scored files is deleted. In the reverse order, a crash in between would score everything again.

@@ -79,7 +79,10 @@ def clean_record(record: logging.LogRecord) -> logging.LogRecord:
 
 
 def traceback_text(error: BaseException) -> str:
-    """Return the traceback of an error and its causes as Python prints it, without secrets. It never contains values of variables."""
+    """Return the traceback of an error and its causes as Python prints it, without secrets.
+
+    It never contains values of variables.
+    """
     return without_secrets("".join(traceback.format_exception(error)))
 
 
@@ -174,7 +177,10 @@ def _print_thread_traceback(details: threading.ExceptHookArgs) -> None:
 
 
 def _print_unraisable(details: Any) -> None:
-    """Print an error that Python cannot raise, such as one in `__del__`. The repr of the object is omitted: it may be log text."""
+    """Print an error that Python cannot raise, such as one in `__del__`.
+
+    The repr of the object is omitted: it may be log text.
+    """
     print(f"{details.err_msg or 'Exception ignored'} in: {type(details.object).__name__}", file=sys.stderr)
     if details.exc_value is not None:
         print_traceback(_with_traceback(details.exc_value, details.exc_traceback))

@@ -14,13 +14,19 @@ from ragassay.pipeline.slm.config import Replicas
 from ragassay.pipeline.stages.stage import Stage, check_columns
 
 BLOCKS_PER_WORKER = 8
-"""Maximum blocks in progress per replica or CPU: enough that no worker waits. Without a limit, readers fill half of Ray's memory."""
+"""Maximum blocks in progress per replica or CPU: enough that no worker waits.
+
+Without a limit, readers fill half of Ray's memory.
+"""
 
 MIN_IN_FLIGHT_MIB = 256
 """MiB of blocks that may always be in progress."""
 
 NO_PROGRESS_SECONDS = 6 * 3600
-"""Time without a finished block after which Ray Data fails the run. Its default, half an hour, is too short for long texts on a laptop."""
+"""Time without a finished block after which Ray Data fails the run.
+
+Its default, half an hour, is too short for long texts on a laptop.
+"""
 
 
 @dataclass(frozen=True)
@@ -159,7 +165,7 @@ def _actor_options(stage: Stage, replicas: Replicas) -> dict[str, Any]:
 
 
 def _checkpoint_config(sink: Sink) -> Any:
-    """Return a configuration with which Ray Data commits rows by `row_key` but filters none: our readers skip committed rows."""
+    """Configure Ray Data to commit rows by `row_key` and to filter none: our readers skip committed rows."""
     from ray.data.checkpoint import CheckpointConfig, CheckpointManager
 
     class NothingToFilter(CheckpointManager):  # type: ignore[misc]

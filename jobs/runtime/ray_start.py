@@ -151,9 +151,9 @@ def _not_started(reason: str) -> ConfigError:
 def _without_dashboard() -> Iterator[None]:
     """Prevent Ray from starting its dashboard process, which it starts even with `include_dashboard=False`.
 
-    Ray uses that process for its usage statistics (ray-project/ray pull request 26042). Even if these are off, it asks the metadata
-    addresses of three clouds where it runs, and nothing may leave this machine. tests/jobs/runtime/test_ray_start.py fails when
-    Ray no longer starts it.
+    Ray uses that process for its usage statistics (ray-project/ray pull request 26042). Even if these are off, it asks the
+    metadata addresses of three clouds where it runs, and nothing may leave this machine. tests/jobs/runtime/test_ray_start.py
+    fails when Ray no longer starts it.
     """
     from ray._private import services
 

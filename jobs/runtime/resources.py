@@ -9,8 +9,8 @@ from ragassay.pipeline.slm.config import Replicas
 LIGHT_CPUS = 0.5
 """Logical CPUs of a task that reads, splits or writes, where enough CPUs are free.
 
-A smaller value gains nothing: tasks that share a core do no more work together, and each task is a process that takes seconds of
-CPU to start.
+A smaller value gains nothing: tasks that share a core do no more work together, and each task is a process that takes seconds
+of CPU to start.
 """
 
 MIN_LIGHT_CPUS = 0.25
@@ -27,7 +27,7 @@ MODEL_FREE_RESOURCES = (1.0, 0.0)
 
 
 def count_threads(engine: LocalSettings, pools: Iterable[Replicas]) -> int:
-    """Return the CPU threads of one replica: the engine's setting, or an equal share of the cores for every replica without a GPU.
+    """Return the CPU threads of one replica: the engine's setting, or the cores divided by the number of replicas without a GPU.
 
     Args:
         engine: Engine of the replica.

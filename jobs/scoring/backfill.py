@@ -16,7 +16,7 @@ from ragassay.jobs.storage.folder import Folder
 from ragassay.schemas.manifest import SCORED, InputFile, Left
 
 
-class FileOrder(StrEnum):
+class ScoringOrder(StrEnum):
     """Order in which files are scored."""
 
     PATH = "path"
@@ -37,7 +37,7 @@ class Backfill:
     """
 
     conditions: tuple[Condition, ...] = ()
-    order: FileOrder = FileOrder.PATH
+    order: ScoringOrder = ScoringOrder.PATH
     max_rows: int | None = None
     max_hours: float | None = None
     share: float = 1.0
@@ -48,10 +48,10 @@ class Backfill:
 
     def sort_files(self, files: Iterable[LogFile]) -> list[LogFile]:
         """Sort files into the order in which they are scored."""
-        if self.order is FileOrder.PATH:
+        if self.order is ScoringOrder.PATH:
             return list(files)
         by_path = sorted(files, key=lambda file: file.path)
-        return sorted(by_path, key=lambda file: natural(file.partition_path), reverse=self.order is FileOrder.NEWEST)
+        return sorted(by_path, key=lambda file: natural(file.partition_path), reverse=self.order is ScoringOrder.NEWEST)
 
 
 WHOLE_INPUT = Backfill()

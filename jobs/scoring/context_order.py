@@ -1,4 +1,7 @@
-"""Order rows so that rows with the same context follow each other, before they are cut into blocks. No text moves between tasks."""
+"""Order rows so that rows with the same context follow each other, before they are cut into blocks.
+
+No text moves between tasks.
+"""
 
 from collections.abc import Iterable, Iterator
 

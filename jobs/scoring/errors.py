@@ -32,8 +32,8 @@ UNFINISHED_RUN = Message(
 )
 NO_SAMPLES = Message(
     "input.no-samples",
-    "input {uri}: {score} of {member!r} compares the answers in column {column!r}, which must be a list of strings, but {problem}. "
-    "Name the column in its setting `samples`",
+    "input {uri}: {score} of {member!r} compares the answers in column {column!r}, which must be a list of strings, but "
+    "{problem}. Name the column in its setting `samples`",
 )
 CHANGED_FILE = Message(
     "input.changed-file",

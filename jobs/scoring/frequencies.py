@@ -1,7 +1,7 @@
 """Document frequencies of an output folder: counted once, on the contexts of its first run, and used by every later run.
 
-The value of a detector for a row must not depend on the other rows of the run, nor on where an interrupted run resumed. Therefore
-frequencies are counted before the first row is scored, kept in `frequencies.parquet`, and never counted again.
+The value of a detector for a row must not depend on the other rows of the run, nor on where an interrupted run resumed.
+Therefore frequencies are counted before the first row is scored, kept in `frequencies.parquet`, and never counted again.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -36,7 +36,7 @@ MERGE_SIZE = 64
 
 
 def ensure_frequencies(job: Job, logs: Logs, files: Mapping[int, LogFile], output: Folder) -> Callable[[], Frequencies]:
-    """Make sure that the output folder has document frequencies. If it has none, Ray tasks count them while the caller continues.
+    """Make sure that the output folder has document frequencies. If not, Ray tasks count them while the caller continues.
 
     Args:
         job: The job.

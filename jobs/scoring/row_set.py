@@ -1,4 +1,7 @@
-"""Sets of rows by `row_key`, as Roaring bitmaps. Their memory grows with the number of row ranges, to at most about one bit per row."""
+"""Sets of rows by `row_key`, as Roaring bitmaps.
+
+Their memory grows with the number of row ranges, to at most about one bit per row.
+"""
 
 from array import array
 

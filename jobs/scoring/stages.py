@@ -112,7 +112,7 @@ def make_drop_stages(output: OutputConfig, logs: Logs) -> list[Stage]:
 
 
 def select_passthrough(output: OutputConfig, logs: Logs) -> pa.Schema:
-    """Select the pass-through columns to write. If text is dropped: hive keys, columns without text and columns that the job keeps.
+    """Select the pass-through columns to write: all, or if text is dropped, hive keys, columns without text and kept columns.
 
     Raises:
         InputError: The job keeps a column that the logs do not have.

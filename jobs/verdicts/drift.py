@@ -20,7 +20,7 @@ def check_drift(
         config: Its `history` sets the length of the history, its `drift` the limits.
         manifest: Manifest of the output folder, with the verdicts of each partition.
         stats: Path of a partition on disk -> its statistics.
-        tonight: Paths of the latest partitions on disk; None for those with the last value of the first hive key.
+        latest: Paths of the latest partitions on disk; None for those with the last value of the first hive key.
     """
     if latest is None:
         first_keys = sorted((path.partition("/")[0] for path in stats), key=natural)

@@ -25,8 +25,8 @@ FROZEN_SIGMA = Message(
 FROZEN_VALUE = Message("fit.frozen-value", "frozen statistics {path}: the value of SLM {member!r} is {value}, not {wanted}")
 MORE_LANGUAGES = Message(
     "fit.more-languages",
-    "splitting.languages: {languages}, but {rows} rows of the output were not scored because the languages were {before}. Score "
-    "the logs into another OUTPUT, or undo the setting",
+    "splitting.languages: {languages}, but {rows} rows of the output were not scored because the languages were {before}. "
+    "Score the logs into another OUTPUT, or undo the setting",
 )
 MEAN_OF_NO_POSITIVE_SCORES = Message(
     "config.mean-of-no-positive-scores",

@@ -54,5 +54,6 @@ def compute_quantile_threshold(threshold: Threshold, look: Callable[[int, int], 
     source = f"quantile {target_share:g} of the {cut.count} responses of this run{history_text}"
     flagged_share = cut.flagged / cut.count
     if flagged_share > target_share + TIED:
-        source += f"; {flagged_share:.1%} have that score or less, because many tie (aggregate.positive: cdf or shift makes fewer ties)"
+        ties = "because many tie (aggregate.positive: cdf or shift makes fewer ties)"
+        source += f"; {flagged_share:.1%} have that score or less, {ties}"
     return ThresholdRecord(cut.value, source)

@@ -78,8 +78,9 @@ def count_written_rows(
 ) -> RowCounts:
     """Count the rows of `scored/` that a run reports. A row can have a score in `raw/` and none in `scored/`.
 
-    Errors are counted twice: among all written rows, and among the rows without an earlier verdict (scored by an earlier `score`
-    command or by a run that ended early). The larger share counts, so that a large partition does not hide the errors of new rows.
+    Errors are counted twice: among all written rows, and among the rows without an earlier verdict (scored by an earlier
+    `score` command or by a run that ended early). The larger share counts, so that a large partition does not hide the errors
+    of new rows.
 
     Args:
         files: Input files of the manifest, by number. Sealed files, which are missing, have verdicts.

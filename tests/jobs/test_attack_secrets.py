@@ -80,7 +80,7 @@ def console_text(work: Callable[[Console], None], width: int = 60) -> str:
 
 def error_text(error: Exception) -> str:
     """Text that a command prints for an error."""
-    with redirect_stderr(io.StringIO()) as heard, suppress(SystemExit), our_errors():
+    with redirect_stderr(io.StringIO()) as stream, suppress(SystemExit), our_errors():
         raise error
     return stream.getvalue()
 
@@ -173,7 +173,7 @@ OUTPUTS: dict[str, Callable[[SecretUri], str]] = {
     "own error": lambda uri: error_text(InputError(TEXT, text=f"input {uri.text!r} is bad")),
     "error of a store": lambda uri: error_text(OSError(f"AWS Error NETWORK at '{uri.text}': no")),
     "error of a full disk": lambda uri: error_text(OSError(28, "no room", uri.text)),
-    "error of a library passed on": lambda uri: error_text(OutputError(TEXT, text=f"it can't be written: {library_error(uri)}")),
+    "error of a library passed on": lambda uri: error_text(OutputError(TEXT, text=f"not writable: {library_error(uri)}")),
     "error of a worker": lambda uri: str(find_own_error(OutputError(TEXT, text=f"output '{uri.text}' is bad"))),
     "traceback": lambda uri: traceback_text(library_error(uri)),
     "traceback of a thread": lambda uri: stderr_of(lambda: raise_in_thread(uri)),

@@ -1,4 +1,4 @@
-"""An object store with temporary failures: requests are repeated, also in workers, and a failure never marks rows as unreadable."""
+"""An object store with temporary failures: requests are repeated, also in workers, and rows are never marked as unreadable."""
 
 import gzip
 import pickle

@@ -145,8 +145,10 @@ def test_plan_forecasts_the_tokens_that_the_engine_computed(handbook_day: tuple[
 def test_neither_row_order_nor_a_second_pool_changes_scores(
     handbook_day: tuple[Path, Path], tiny_model: str, tmp_path: Path
 ) -> None:
-    """In float32, scores of the same rows in another order, in other blocks and with a second SLM agree within 1e-4. Each of the two
-    SLMs scores every row, and their z-scores are averaged."""
+    """In float32, scores of the same rows in another order, in other blocks and with a second SLM agree within 1e-4.
+
+    Each of the two SLMs scores every row, and their z-scores are averaged.
+    """
     output, config = handbook_day
     rows = [row for day in DAYS for row in day_rows(day)]
     write_logs(tmp_path / "logs.parquet", random.Random(3).sample(rows, len(rows)))

@@ -13,7 +13,7 @@ from ragassay.jobs.output.partition_filter import parse_conditions
 from ragassay.jobs.run import Command, RunOptions, RunPlan, make_plan
 from ragassay.jobs.run.account import begin_run
 from ragassay.jobs.run.plan import ScoreReason
-from ragassay.jobs.scoring.backfill import Backfill, FileOrder
+from ragassay.jobs.scoring.backfill import Backfill, ScoringOrder
 from ragassay.jobs.scoring.register import check_input
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
@@ -118,7 +118,7 @@ def test_an_interrupted_run_is_resumed(logs: Path) -> None:
 
 def test_a_budget_defers_files_and_their_partitions_wait(logs: Path) -> None:
     write_logs(logs / "dt=1" / "b.parquet", example_rows(ROWS, start=90))
-    plan = plan_run(logs, Backfill(order=FileOrder.NEWEST, max_rows=3 * ROWS))
+    plan = plan_run(logs, Backfill(order=ScoringOrder.NEWEST, max_rows=3 * ROWS))
     assert selected_paths(plan) == ["dt=3/a.parquet", "dt=2/a.parquet", "dt=1/a.parquet"]
     assert plan.selection is not None and [file.path for file in plan.selection.deferred] == ["dt=1/b.parquet"]
     assert plan.finalize.partitions == ("dt=2", "dt=3") and plan.selection.can_end_early is False

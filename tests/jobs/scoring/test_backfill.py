@@ -17,7 +17,7 @@ from ragassay.jobs.config.job import make_job
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output.partition_filter import none_matches, parse_conditions
 from ragassay.jobs.run import RunOptions, finalize_job, run_job, score_job
-from ragassay.jobs.scoring.backfill import Backfill, FileOrder, apply_budget, count_deferred
+from ragassay.jobs.scoring.backfill import Backfill, ScoringOrder, apply_budget, count_deferred
 from ragassay.jobs.scoring.datasource import stop_at_deadline
 from ragassay.jobs.scoring.row_sample import filter_sample, find_sample_keys, is_in_sample
 from ragassay.jobs.scoring.row_set import RowSet, make_row_set
@@ -72,7 +72,7 @@ DAY = st.integers(1, DAYS).map(lambda day: parse_conditions([f"dt>=2026-11-0{day
 BACKFILLS = st.builds(
     Backfill,
     st.just(()) | DAY,
-    st.sampled_from(FileOrder),
+    st.sampled_from(ScoringOrder),
     st.none() | st.integers(1, 30),
     st.none() | st.just(1.0) | st.just(0.0),
     st.sampled_from([0.3, 0.7, 1.0]),
@@ -103,7 +103,7 @@ def test_a_budget_selects_whole_files_and_the_summary_counts_deferred_rows(
     logs: Path, whole: dict[str, Any], tmp_path: Path
 ) -> None:
     output = tmp_path / "out"
-    newest = Backfill(order=FileOrder.NEWEST, max_rows=3 * ROWS)
+    newest = Backfill(order=ScoringOrder.NEWEST, max_rows=3 * ROWS)
     first = run_backfill(logs, output, newest)
     assert (first.rows["scored"], first.partitions) == (
         3 * ROWS,

@@ -1,4 +1,4 @@
-"""Backfills over a Delta table, without Ray: the next run scores what a run has deferred, even if rows were added in between."""
+"""Backfills over a Delta table, without Ray: the next run scores deferred rows, even if rows were added in between."""
 
 from pathlib import Path
 

@@ -231,7 +231,7 @@ def test_a_row_that_cannot_be_read_stops_neither_fit_nor_threshold(tmp_path: Pat
             raise KeyError("log text")
         return scores
 
-    with patch("ragassay.pipeline.members.scores_of", failing), patch("ragassay.pipeline.stages.finalize.scores_of", refusing):
+    with patch("ragassay.pipeline.members.scores_of", failing), patch("ragassay.pipeline.stages.finalize.scores_of", failing):
         stats = compute_partition_stats(raw_of([raw]), VALUES)
         assert stats.rows == {"ok": 3} and stats.members["a"].count == 3
         verdict_settings = VerdictSettings(VALUES, rule({"a": fit_member("a", stats.members["a"])}), 0.5, "r")
