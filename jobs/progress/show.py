@@ -38,9 +38,9 @@ _format = [LogFormat.TEXT]
 _open_threads: list[Thread] = []
 
 
-def set_log_format(wanted: LogFormat) -> None:
+def set_log_format(log_format: LogFormat) -> None:
     """Set the format of progress for this process."""
-    _format[0] = wanted
+    _format[0] = log_format
 
 
 @contextmanager
@@ -91,15 +91,15 @@ def show_waits() -> Iterator[None]:
 class LineReporter:
     """Reporter of bars: prints them when a phase changes, and every LINE_SECONDS."""
 
-    def __init__(self, say: PrintBars, quiet: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, print_bars: PrintBars, quiet: float, clock: Callable[[], float] = time.monotonic) -> None:
         """Start without output.
 
         Args:
-            say: Prints the bars.
+            print_bars: Prints the bars.
             quiet: Seconds without output at the start.
             clock: Returns the time in seconds.
         """
-        self._print_bars, self._clock = say, clock
+        self._print_bars, self._clock = print_bars, clock
         self._quiet_until = clock() + quiet
         self._printed_at: float | None = None
         self._phases: list[tuple[str, str]] = []

@@ -54,21 +54,21 @@ def task(
 
 
 @contextmanager
-def waiting(console: Console, what: str) -> Iterator[None]:
+def waiting(console: Console, target: str) -> Iterator[None]:
     """Show that the block waits: in the open task, or as a task of its own.
 
     Args:
         console: Where to show it if no task is open.
-        what: What the block waits for.
+        target: What the block waits for.
     """
     bar = _current_bar.get()
     if bar is None:
         began = time.monotonic()
-        with task(console, "waiting", what, unit="seconds", count=lambda: int(time.monotonic() - began)):
+        with task(console, "waiting", target, unit="seconds", count=lambda: int(time.monotonic() - began)):
             yield
         return
     before = bar.phase, bar.stage
-    bar.phase, bar.stage = "waiting", what
+    bar.phase, bar.stage = "waiting", target
     try:
         yield
     finally:

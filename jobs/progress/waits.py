@@ -13,14 +13,14 @@ _waits: dict[object, tuple[str, float]] = {}
 
 
 @contextmanager
-def track_wait(what: str) -> Iterator[None]:
+def track_wait(target: str) -> Iterator[None]:
     """Track a wait while the block runs, so that progress shows it if it takes long.
 
     Args:
-        what: What the block waits for, such as `object store 127.0.0.1:9000`.
+        target: What the block waits for, such as `object store 127.0.0.1:9000`.
     """
     wait = object()
-    _waits[wait] = what, time.monotonic()
+    _waits[wait] = target, time.monotonic()
     try:
         yield
     finally:

@@ -27,7 +27,7 @@ MODEL_FREE_RESOURCES = (1.0, 0.0)
 
 
 def count_threads(engine: LocalSettings, pools: Iterable[Replicas]) -> int:
-    """Return the CPU threads of one replica: the engine's setting, or the cores divided by the number of replicas without a GPU.
+    """Return the CPU threads of one replica: the engine's setting, or the cores divided by the number of replicas without GPU.
 
     Args:
         engine: Engine of the replica.

@@ -50,14 +50,14 @@ needed: a fork of the parent can keep the input open, and another process can re
 class Watchdog:
     """Timer that ends this process if work is in progress and no answer arrives in time."""
 
-    def __init__(self, seconds: float, say: Callable[[], None]) -> None:
+    def __init__(self, seconds: float, on_hang: Callable[[], None]) -> None:
         """Start the clock.
 
         Args:
             seconds: Maximum time without an answer.
-            say: Called before the process ends, if Python still runs.
+            on_hang: Called before the process ends, if Python still runs.
         """
-        self._on_hang = say
+        self._on_hang = on_hang
         self._lock = threading.Lock()
         self._active_blocks = 0
         self._noted_at = 0.0

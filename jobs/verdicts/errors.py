@@ -22,7 +22,7 @@ FROZEN_SIGMA = Message(
     "fit.frozen-sigma",
     "frozen statistics {path}: SLM {member!r} has mu {mu} and sigma {sigma}; sigma must be > 0",
 )
-FROZEN_VALUE = Message("fit.frozen-value", "frozen statistics {path}: the value of SLM {member!r} is {value}, not {wanted}")
+FROZEN_VALUE = Message("fit.frozen-value", "frozen statistics {path}: the value of SLM {member!r} is {value}, not {expected}")
 MORE_LANGUAGES = Message(
     "fit.more-languages",
     "splitting.languages: {languages}, but {rows} rows of the output were not scored because the languages were {before}. "

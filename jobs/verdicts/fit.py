@@ -151,7 +151,7 @@ def _read_frozen(path: str, values: Mapping[str, str]) -> dict[str, Fit]:
         if not (np.isfinite([fit.mu, fit.sigma, fit.low]).all() and fit.sigma > 0):
             raise FitError(errors.FROZEN_SIGMA, path=path, member=name, mu=fit.mu, sigma=fit.sigma)
         if data[name].get("value", values[name]) != values[name]:
-            raise FitError(errors.FROZEN_VALUE, path=path, member=name, value=data[name]["value"], wanted=values[name])
+            raise FitError(errors.FROZEN_VALUE, path=path, member=name, value=data[name]["value"], expected=values[name])
     return fits
 
 
