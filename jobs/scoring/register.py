@@ -240,7 +240,7 @@ def _make_entries(
         included: Paths of the files in partitions that meet the conditions.
         taken: The files to score.
     """
-    registered_now = included & {file.path for file in [*taken.files, *logs.unreadable]}
+    registered_now = set(included) & {file.path for file in [*taken.files, *logs.unreadable]}
     # The entry of a changed file is replaced only when a run selects the file.
     postponed = {file.path for file in known.changed} - registered_now
     fresh = [file for file in known.fresh if file.path in registered_now]
