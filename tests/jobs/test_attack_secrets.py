@@ -120,7 +120,7 @@ def manifest_text(uri: SecretUri) -> str:
     file = LogFile("a.parquet", address_of(uri.text), "a.parquet", 1, (), error=f"can't open '{uri.text}': no")
     source = Source("iceberg", address_of(uri.text), 1)
     run = Run("r", "2026-11-01T00:00:00+00:00", files_skipped={file.uri: file.error or ""}, source=source)
-    return Manifest(files={0: register._entry(file)}, runs=[run]).to_json()
+    return Manifest(files={0: register._make_entry(file)}, runs=[run]).to_json()
 
 
 def row_errors(uri: SecretUri) -> Iterator[str]:

@@ -17,7 +17,7 @@ from ragassay.pipeline.slm.config import Replicas
 from ragassay.pipeline.stages.stage import Stage
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import here, manifest, read_rows, write_job
-from tests.jobs.scoring.test_private import everything
+from tests.jobs.scoring.test_private import read_all_text
 from tests.soak.results import Result, record
 
 pytestmark = [pytest.mark.soak, pytest.mark.usefixtures("one_ray")]
@@ -168,7 +168,7 @@ def test_no_text_and_no_address_comes_out(tmp_path: Path, monkeypatch: pytest.Mo
         job = write_job(tmp_path / "job.yaml", more, members={"slms": [], "detectors": detectors}, runtime={"block_mib": 0.05})
         done = here("run", tmp_path / "logs", output, "--config", job)
         assert done.returncode == 0, done.stdout + done.stderr
-        held = everything(output)
+        held = read_all_text(output)
         assert not [word for word in banned if word in held]
         times = Counter(row["row_id"] for row in read_rows(output))
         twice = sum(count > 1 for count in times.values())

@@ -22,7 +22,7 @@ from ragassay.schemas.manifest import PENDING, SCORED, UNREADABLE, InputFile, Ma
 from tests.conftest import example_rows, write_logs
 from tests.jobs.evaluation.conftest import job as decide_job
 from tests.jobs.evaluation.conftest import labelled_days, write_output
-from tests.jobs.scoring.test_register import night
+from tests.jobs.scoring.test_register import register
 from tests.raises import raises
 from tests.without_ray import without_ray
 
@@ -54,19 +54,19 @@ def test_sealed_files_are_known_by_path_and_by_place_and_numbers_go_on(tmp_path:
     for name in "abcde":
         write_logs(logs / "dt=1" / f"{name}.parquet", example_rows(2))
     (tmp_path / "link").symlink_to("logs")
-    assert len(night(logs, output)) == 5
+    assert len(register(logs, output)) == 5
     manifest = done(output, "r1")
     assert (manifest.files, manifest.sealed.files, manifest.sealed.rows) == ({}, 5, {"dt=1": 10})
     assert shards(output) == ["r1-0.parquet", "r1-1.parquet", "r1-2.parquet"] == manifest.sealed.shards
     named: list[Path | str] = [logs, tmp_path / "link", f"file://{logs}", logs / "dt=1", logs / "dt=1" / "c.parquet"]
     for place in named:
-        assert night(place, output) == [], place
+        assert register(place, output) == [], place
     write_logs(logs / "dt=2" / "a.parquet", example_rows(3))
-    assert night(tmp_path / "link", output) == ["dt=2/a.parquet"]
+    assert register(tmp_path / "link", output) == ["dt=2/a.parquet"]
     assert list(read_manifest(open_folder(str(output))).files) == [5]
     assert done(output, "r2").sealed.files == 5  # one is not enough for another shard
     monkeypatch.setattr(sealed, "same_place", pytest.fail)
-    assert night(logs, output) == []  # where every path is known, no link is resolved
+    assert register(logs, output) == []  # where every path is known, no link is resolved
 
 
 @pytest.mark.usefixtures("few")
@@ -75,23 +75,23 @@ def test_a_sealed_file_that_changed_is_refused_and_one_that_was_touched_is_told_
     row = {"question": "q", "context": "c", "response": "It opens at 8."}
     for name in "abc":
         write_logs(logs / f"{name}.parquet", [row])
-    night(logs, output)
+    register(logs, output)
     before = done(output, "r1")
     os.utime(logs / "b.parquet", ns=(10**9, 10**9))
-    assert night(logs, output) == []
+    assert register(logs, output) == []
     manifest = read_manifest(open_folder(str(output)))
     assert manifest.runs[-1].files_touched == [str(logs / "b.parquet")]
     assert (list(manifest.files), manifest.sealed.files, manifest.scored_rows()) == ([1], 2, before.scored_rows())
-    assert night(logs, output) == []
+    assert register(logs, output) == []
     assert read_manifest(open_folder(str(output))).runs[-1].files_touched == []
     os.utime(logs / "a.parquet", ns=(10**9, 10**9))
-    night(logs, output)
-    assert done(output, "r2").sealed.files == 3 and night(logs, output) == []  # sealed anew: the newer entries count
+    register(logs, output)
+    assert done(output, "r2").sealed.files == 3 and register(logs, output) == []  # sealed anew: the newer entries count
     manifest = read_manifest(open_folder(str(output)))
     assert manifest.runs[-1].files_touched == [] and not manifest.files and manifest.registered == 3
     write_logs(logs / "a.parquet", [{**row, "response": "It opens at 9."}])
     with raises("input.changed-file", though=", though as large"):
-        night(logs, output)
+        register(logs, output)
 
 
 @pytest.mark.usefixtures("few")
@@ -99,7 +99,7 @@ def test_a_crash_between_shard_and_manifest_loses_nothing(tmp_path: Path, monkey
     logs, output = tmp_path / "logs", tmp_path / "out"
     for name in "abc":
         write_logs(logs / f"{name}.parquet", example_rows(2))
-    night(logs, output)
+    register(logs, output)
 
     def die(*_: Any) -> None:
         raise KeyboardInterrupt
@@ -112,20 +112,20 @@ def test_a_crash_between_shard_and_manifest_loses_nothing(tmp_path: Path, monkey
     assert shards(output) == ["r1-0.parquet", "r1-1.parquet"]
     manifest = read_manifest(open_folder(str(output)))
     assert list(manifest.files) == [0, 1, 2] and manifest.sealed.files == 0
-    assert night(logs, output) == []
+    assert register(logs, output) == []
     assert done(output, "r2").sealed.shards == shards(output) == ["r2-0.parquet"]
-    assert night(logs, output) == []
+    assert register(logs, output) == []
 
 
 @pytest.mark.usefixtures("few")
 def test_a_missing_shard_is_named(tmp_path: Path) -> None:
     for name in "ab":
         write_logs(tmp_path / "logs" / f"{name}.parquet", example_rows(2))
-    night(tmp_path / "logs", tmp_path / "out")
+    register(tmp_path / "logs", tmp_path / "out")
     done(tmp_path / "out", "r1")
     shutil.rmtree(tmp_path / "out" / FILES)
     with raises("output.unreadable-shard", path=f"{tmp_path}/out/_files/r1-0.parquet"):
-        night(tmp_path / "logs", tmp_path / "out")
+        register(tmp_path / "logs", tmp_path / "out")
 
 
 files = st.builds(
@@ -188,7 +188,7 @@ def test_only_what_an_input_names_is_read_back(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(sealed, "SEAL_AT", 2)
     for name in "abcd":
         write_logs(tmp_path / "logs" / f"{name}.parquet", example_rows(1))
-    night(tmp_path / "logs", tmp_path / "out")
+    register(tmp_path / "logs", tmp_path / "out")
     manifest = done(tmp_path / "out", "r1")
     asked = find_logs(str(tmp_path / "logs" / "c.parquet")).files
     found = sealed_among(open_folder(str(tmp_path / "out")), manifest, asked)

@@ -19,7 +19,7 @@ class GrowingBar:
 
     def at(self, now: float, done: int, worked: int | None = None) -> Bar:
         self.now = now
-        return self.speeds.measure(replace(self.bar, done=done, worked=worked, tokens=10 * done))
+        return self.speeds.measure(replace(self.bar, done=done, done_here=worked, tokens=10 * done))
 
 
 def test_before_any_progress_speed_and_time_are_unknown() -> None:
