@@ -67,7 +67,7 @@ def _is_rays(what: Callable[..., Any]) -> bool:
     return (getattr(what, "__module__", None) or "").startswith("ray.")
 
 
-def _run_plan(
+def _run_dataflow(
     source: Any, stages: Sequence[Stage], sink: Sink, block_mib: float, board: Any, deadline: float | None = None
 ) -> None:
     check_columns(stages, source.schema, sink.schema)
@@ -113,7 +113,7 @@ def without_ray() -> Iterator[None]:
         "ragassay.jobs.runtime.stage_actor.clean_process_output": lambda: None,
     }
     changes |= {f"ragassay.jobs.{module}.ray_session": lambda *_: nullcontext() for module in SESSIONS}
-    changes |= {f"ragassay.jobs.{module}.run_plan": _run_plan for module in PLANS}
+    changes |= {f"ragassay.jobs.{module}.run_dataflow": _run_dataflow for module in PLANS}
     with ExitStack() as stack:
         for name, value in changes.items():
             stack.enter_context(patch(name, value))
