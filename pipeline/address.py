@@ -1,36 +1,36 @@
-"""What of a URI may be shown and stored: its scheme, host or bucket, and path.
+"""Show URIs without secrets: scheme, host or bucket, and path.
 
-The whole user part, the whole query and the whole fragment are left out, whatever their parameters are called: each of them may
-hold a secret. `address_of` takes a URI, `without_secrets` finds URIs in a text.
+The user part, the query and the fragment are removed as a whole, whatever their parameters are called, because each of them may
+contain a secret. `strip_credentials` takes a URI; `hide_secrets` finds URIs in a text.
 
-A URI that is written by the rules has no raw `/`, `?`, `#` or `@` in its password. Passwords that have them are found as far as
-the rest of the URI tells where they end. Where two readings are left, the shorter one is shown, or `…` in place of the host.
+A valid URI has no raw `/`, `?`, `#` or `@` in its password. A password with these characters is removed as far as the rest of
+the URI shows where it ends. If a URI is ambiguous, the shorter reading is shown, or `…` instead of the host.
 """
 
 import re
 from urllib.parse import quote, unquote
 
 HIDDEN = "…"
-"""Stands where something was left out that had a place of its own."""
+"""Replaces a hidden part."""
 
 MOST_DECODED = 3
-"""How often a text is decoded that was quoted again and again; deeper ones are hidden."""
+"""How often a text that was quoted repeatedly is decoded; deeper levels are hidden."""
 
 _CONTAINER_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs"})
-"""Schemes in which a name before the @ is part of the place."""
+"""Schemes in which a name before the @ is a container, part of the address."""
 
 _CONTAINER = re.compile(r"[$a-z0-9-]{1,63}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}$")
 _SIGN = re.compile(
     r":(?P<raw>//)|:(?P<escaped>\\{1,4}/\\{1,4}/)|(?P<quoted>(?::|%(?:25)?3A)(?://|(?:%(?:25)?2F){2}))", re.IGNORECASE
 )
-"""What stands between a scheme and the rest: as it is, as JSON may escape it, and URL-quoted."""
+"""Separator between a scheme and the rest: plain, escaped as in JSON, or URL-quoted."""
 
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.%]{2,64}\]|[\w.~*${}<>-]{1,255})(?::[0-9]{1,5})?[^\w@%:]{0,8}")
-"""A host with its port, and what a text may put behind it."""
+"""A host with its port, and what a text may append to it."""
 
 _PARAMETER = re.compile(r"[?#&;][\w.~+\-\[\]]{1,64}=|%(?:25)?(?:3F|23|26)[\w.~+\-]{1,64}%(?:25)?3D", re.IGNORECASE)
-"""Begin of a query where no `://` tells that it is one, as in `with url: /path?sig=…`."""
+"""Start of a query without a `://` before it, as in `with url: /path?sig=…`."""
 
 _CLOSERS = {"'": "'", '"': '"', "`": "`", "(": ")", "[": "]", "{": "}", "<": ">", "“": "”", "«": "»"}
 _QUERY, _SLASH, _AT, _SEPARATOR, _BEHIND_HOST, _LINE_END = map(re.compile, ("[?#]", "/", "@", "[=&/]", "[/?#]", "[\n\r]"))
@@ -49,10 +49,11 @@ _PLAIN_WORD = re.compile(r"[A-Za-z]?[a-z]+[.-]?")
 
 
 def address_of(uri: str) -> str:
-    """A path as it is; a URI without user, password, query and fragment: the same for one place, however its store is opened.
+    """Return a path unchanged; return a URI without user, password, query and fragment, the same for every way to open its
+    store.
 
-    In a URI `#` begins a fragment, as the stores' own readers take it: an object whose key holds `#` or `?` is written with
-    %23 or %3F (`path_in_uri`). In a path without `://` they are plain characters.
+    In a URI, `#` begins a fragment, as the stores' own readers parse it: an object whose key contains `#` or `?` is written
+    with %23 or %3F (`quote_path`). In a path without `://` they are plain characters.
 
     Args:
         uri: A path or URI.
@@ -66,60 +67,61 @@ def address_of(uri: str) -> str:
 
 
 def is_ambiguous(uri: str) -> bool:
-    """Whether a URI has a user part, and an @ in its path too: one of them may be part of a password.
+    """Return whether a URI has a user part and an @ in its path: one of them may belong to a password.
 
     Args:
         uri: A path or URI.
     """
     scheme, _, rest = uri.partition("://")
-    place, _, path = _QUERY.split(rest, maxsplit=1)[0].partition("/")
-    user = place.rpartition("@")[0]
+    authority, _, path = _QUERY.split(rest, maxsplit=1)[0].partition("/")
+    user = authority.rpartition("@")[0]
     is_container = scheme.lower() in _CONTAINER_SCHEMES and _CONTAINER.fullmatch(user) is not None
     return bool(user) and not is_container and "@" in path
 
 
 def path_in_uri(path: str) -> str:
-    """A path on a file system as a URI has it behind its scheme: what would begin a query or a fragment is quoted."""
+    """Quote a file-system path for use in a URI: `?` and `#` would begin a query or a fragment."""
     return path.replace("?", "%3F").replace("#", "%23")
 
 
 def without_secrets(text: str) -> str:
-    """A text in which every URI shows its scheme, host or bucket, and path alone, and no header shows a credential.
+    """Return a text in which every URI shows only its scheme, host or bucket, and path, and no header shows a credential.
 
-    It also finds URIs that are URL-quoted, escaped, wrapped in quotes or brackets, or nested, and queries without a URI. The
-    time is linear in the length of the text. Applied again it changes nothing more.
+    It also finds URIs that are URL-quoted, escaped, wrapped in quotes or brackets, or nested, and queries without a URI. It
+    takes linear time, and a second call changes nothing.
 
     Args:
-        text: Any.
+        text: Any text.
     """
     if not _SUSPECT.search(text):
         return text
-    # Words first: a header's value may be the end of a URI and of what it is wrapped in.
+    # Words first: the value of a header may end a URI and its wrapping.
     return _without_headers(_WORD.sub(lambda word: _clean_word(word[0], MOST_DECODED), text))
 
 
 def _clean_word(word: str, depth: int) -> str:
-    """A stretch without spaces: what is before its first URI, then URI by URI; each ends where what it is wrapped in ends."""
+    """Clean a word, URI by URI; a URI ends where its wrapping ends."""
     marks = _Marks(word)
-    out: list[str] = []
-    at = 0
-    while at < len(word):
-        sign = marks.sign(at, len(word))
-        parameter = marks.first(_PARAMETER, at, len(word))
+    parts: list[str] = []
+    position = 0
+    while position < len(word):
+        sign = marks.sign(position, len(word))
+        parameter = marks.first(_PARAMETER, position, len(word))
         if parameter < (sign.start() if sign else len(word)):
-            out.append(word[at:parameter] + _tail(word))
+            parts.append(word[position:parameter] + _tail(word))
             break
         if sign is None:
-            out.append(word[at:])
+            parts.append(word[position:])
             break
-        end = _end(word, at, sign)
-        out += [word[at : sign.end()], _clean_body(marks, sign, end, depth)]
-        at = end
-    return "".join(out)
+        end = _end(word, position, sign)
+        parts += [word[position : sign.end()], _clean_body(marks, sign, end, depth)]
+        position = end
+    return "".join(parts)
 
 
 class _Marks:
-    """Where the marks of a word stand. They are asked for from left to right, and each is looked for once: in linear time."""
+    """Index of separators in a word. Queries go from left to right, and each separator is searched once, so the time is
+    linear."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -127,39 +129,39 @@ class _Marks:
         self._last: dict[int, int] = {}
 
     def first(self, mark: re.Pattern[str], start: int, end: int) -> int:
-        """Where the first one begins; the end where there is none."""
-        found = self._search(mark, start)
-        return found.start() if found is not None and found.end() <= end else end
+        """Return the start of the first match in [start, end); `end` if there is none."""
+        match = self._search(mark, start)
+        return match.start() if match is not None and match.end() <= end else end
 
     def last_at(self, start: int, end: int) -> int:
-        """Where the last @ stands; -1 where there is none."""
+        """Return the position of the last @ in [start, end); -1 if there is none."""
         if end not in self._last:
             self._last[end] = self.text.rfind("@", 0, end)
         return self._last[end] if self._last[end] >= start else -1
 
     def sign(self, start: int, end: int) -> re.Match[str] | None:
-        """The next sign that is one of a URI, and not a piece of code such as `partition("://")`."""
-        found = self._search(_SIGN, start)
-        while found is not None and found.end() <= end:
-            before = self.text[found.start() - 1 : found.start()]
-            if before not in ("'", '"') or not self.text.startswith(before, found.end()):
-                return found
-            found = self._search(_SIGN, found.end())
+        """Return the next URI separator, ignoring code such as `partition("://")`."""
+        match = self._search(_SIGN, start)
+        while match is not None and match.end() <= end:
+            quote_mark = self.text[match.start() - 1 : match.start()]
+            if quote_mark not in ("'", '"') or not self.text.startswith(quote_mark, match.end()):
+                return match
+            match = self._search(_SIGN, match.end())
         return None
 
     def _search(self, mark: re.Pattern[str], start: int) -> re.Match[str] | None:
-        since, found = self._next.get(mark, (len(self.text) + 1, None))
-        if since > start or (found is not None and found.start() < start):
-            found = mark.search(self.text, start)
-            self._next[mark] = start, found
-        return found
+        since, match = self._next.get(mark, (len(self.text) + 1, None))
+        if since > start or (match is not None and match.start() < start):
+            match = mark.search(self.text, start)
+            self._next[mark] = start, match
+        return match
 
 
 def _end(word: str, start: int, sign: re.Match[str]) -> int:
-    """Where a URI ends at the latest: where what it is wrapped in is closed for the last time, or with the word."""
+    """Return the last possible end of a URI: the last closing mark of its wrapping, or the end of the word."""
     scheme = _SCHEME.search(word, max(start, sign.start() - 32), sign.start())
-    before = (scheme.start() if scheme else sign.start()) - 1
-    closer = _CLOSERS.get(word[before]) if before >= start else None
+    opener = (scheme.start() if scheme else sign.start()) - 1
+    closer = _CLOSERS.get(word[opener]) if opener >= start else None
     end = word.rfind(closer, sign.end()) if closer else -1
     if end < 0:
         return len(word)
@@ -167,22 +169,22 @@ def _end(word: str, start: int, sign: re.Match[str]) -> int:
 
 
 def _clean_body(marks: _Marks, sign: re.Match[str], end: int, depth: int) -> str:
-    """What may be shown of a URI behind its sign, and of those nested in its path."""
-    word, out = marks.text, list[str]()
+    """Return the visible part of a URI after its separator, and of URIs nested in its path."""
+    word, parts = marks.text, list[str]()
     while sign["raw"] is not None:
         scheme = _SCHEME.search(word, max(0, sign.start() - 32), sign.start())
         shown, start = _place(scheme[0] if scheme else "", marks, sign.end(), end)
         stop = marks.first(_PARAMETER, start, marks.first(_QUERY, start, end))
         nested = marks.sign(start, stop)
         if nested is None:
-            return "".join([*out, shown, word[start:stop], _tail(word) if stop < end == len(word) else ""])
-        out += [shown, word[start : nested.end()]]
+            return "".join([*parts, shown, word[start:stop], _tail(word) if stop < end == len(word) else ""])
+        parts += [shown, word[start : nested.end()]]
         sign, end = nested, stop if nested["raw"] is None else end
-    return "".join([*out, _clean_coded(word[sign.end() : end], sign, depth)])
+    return "".join([*parts, _clean_coded(word[sign.end() : end], sign, depth)])
 
 
 def _clean_coded(body: str, sign: re.Match[str], depth: int) -> str:
-    """The same of a URI that is escaped or URL-quoted: decoded, cleaned, and coded again."""
+    """Decode an escaped or URL-quoted URI, clean it, and encode it again."""
     if depth == 0:
         return HIDDEN
     if sign["escaped"] is not None:
@@ -192,79 +194,80 @@ def _clean_coded(body: str, sign: re.Match[str], depth: int) -> str:
 
 
 def _clean_rest(body: str, depth: int) -> str:
-    """What may be shown behind `://`."""
+    """Clean the text after `://`."""
     return _clean_word(f"://{body}", depth - 1)[3:]
 
 
 def _place(scheme: str, marks: _Marks, start: int, end: int) -> tuple[str, int]:
-    """Where the host of a URI begins, behind its user part.
+    """Find where the host of a URI begins.
 
     Args:
-        scheme: The URI's.
-        marks: Of the text that holds it;
-        start: what is behind its `://` begins here,
-        end: and ends here, with its query and fragment.
+        scheme: Scheme of the URI.
+        marks: Index of the text that contains the URI.
+        start: Start of the part after `://`.
+        end: End of the URI, including its query and fragment.
 
     Returns:
-        What is to be shown before the host (a container, or a mark where the host is not certain), and where the host begins.
+        The text to show before the host (a container, or a mark if the host is uncertain), and where the host begins.
     """
     text = marks.text
-    front = marks.first(_QUERY, start, end)
-    slash = marks.first(_SLASH, start, front)
-    last = marks.last_at(start, front)
+    path_end = marks.first(_QUERY, start, end)
+    slash = marks.first(_SLASH, start, path_end)
+    last = marks.last_at(start, path_end)
     if last < 0:
-        return _place_without_at(marks, start, slash, front, end)
-    at = text.rfind("@", start, slash)
-    if at < 0:
+        return _place_without_at(marks, start, slash, path_end, end)
+    user_end = text.rfind("@", start, slash)
+    if user_end < 0:
         is_path = slash == start and scheme.lower() == "file"
         return "", start if is_path or _HOST.fullmatch(text, start, slash) else last + 1
-    user = text[start:at]
+    user = text[start:user_end]
     container = user.partition(":")[0] if scheme.lower() in _CONTAINER_SCHEMES else ""
     container = f"{container}@" if _CONTAINER.fullmatch(container) else ""
-    if not _HOST.fullmatch(text, at + 1, slash):
+    if not _HOST.fullmatch(text, user_end + 1, slash):
         return container, last + 1
-    sign = marks.sign(slash, front)
-    later = text.rfind("@", slash, sign.start() if sign else front)
-    if later < 0 or f"{user}@" == container or not _HOST.fullmatch(text, later + 1, marks.first(_SLASH, later, front)):
-        return container, at + 1
-    return container, later + 1  # it may be a password with @ and /, or a path with an @: nothing before is shown
+    sign = marks.sign(slash, path_end)
+    later = text.rfind("@", slash, sign.start() if sign else path_end)
+    if later < 0 or f"{user}@" == container or not _HOST.fullmatch(text, later + 1, marks.first(_SLASH, later, path_end)):
+        return container, user_end + 1
+    return container, later + 1  # a password with @ and /, or a path with an @: show nothing before it
 
 
-def _place_without_at(marks: _Marks, start: int, slash: int, front: int, end: int) -> tuple[str, int]:
-    """The same where no raw @ stands before the query: it may be quoted, or the password hold the ? or #."""
+def _place_without_at(marks: _Marks, start: int, slash: int, path_end: int, end: int) -> tuple[str, int]:
+    """Find the host if no raw @ precedes the query: the @ may be quoted, or the password may contain the ? or #."""
     text = marks.text
     quoted = text.rfind("%40", start, slash)
     if quoted >= 0:
         return "", quoted + 3
-    if ":" not in text[start:slash] or marks.first(_AT, front, end) == end or _HOST.fullmatch(text, start, slash):
+    if ":" not in text[start:slash] or marks.first(_AT, path_end, end) == end or _HOST.fullmatch(text, start, slash):
         return "", start
-    at, stop = marks.first(_AT, front, end), marks.first(_SEPARATOR, front, end)
+    at, stop = marks.first(_AT, path_end, end), marks.first(_SEPARATOR, path_end, end)
     if at < stop and text.find("@", at + 1, stop) < 0 and _HOST.fullmatch(text, at + 1, marks.first(_BEHIND_HOST, at, end)):
         return "", at + 1
     return HIDDEN, end
 
 
 def _tail(word: str) -> str:
-    """Punctuation of the text behind a query that is left out."""
+    """Return the punctuation after a removed query."""
     return word[-1] if word[-1] in ".,;:" else ""
 
 
 def _without_headers(text: str) -> str:
-    """A text without the values of headers that hold credentials."""
+    """Return a text without the values of headers that contain credentials."""
     marks = _Marks(text)
-    out: list[str] = []
-    at = 0
+    parts: list[str] = []
+    position = 0
     for name in _HEADER.finditer(text):
-        end = _end_of_value(marks, name) if name.start() >= at else at
+        end = _end_of_value(marks, name) if name.start() >= position else position
         if end > name.end():
-            out += [text[at : name.end()], HIDDEN]
-            at = end
-    found = "".join([*out, text[at:]])
-    return _TOKEN.sub(lambda m: m[0] if _PLAIN_WORD.fullmatch(m["token"]) else f"{m['scheme']} {HIDDEN}", found)
+            parts += [text[position : name.end()], HIDDEN]
+            position = end
+    cleaned = "".join([*parts, text[position:]])
+    return _TOKEN.sub(lambda match: match[0] if _PLAIN_WORD.fullmatch(match["token"]) else f"{match['scheme']} {HIDDEN}", cleaned)
 
 
 def _end_of_value(marks: _Marks, name: re.Match[str]) -> int:
-    """Where the value of a header ends: with its quotes; else with its token, or its line where it may have many."""
+    """Return where a header's value ends: at its closing quote, after its token, or at the line end if it may have several
+    tokens."""
     text, start = marks.text, name.end()
     line = marks.first(_LINE_END, start, len(text))
     if name["open"] is not None:

@@ -1,4 +1,4 @@
-"""Names of the array types."""
+"""Names of array types."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""Attach what a stage says of rows to their columns."""
+"""Attach the results of a stage to the columns of its rows."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,38 +8,38 @@ import pyarrow as pa
 from ragassay.schemas.columns import Status
 
 Addition = Mapping[str, Any]
-"""What a stage says of one row: column -> value; see `attach`."""
+"""Result of a stage for one row: column -> value; see `attach`."""
 
 
 def attach(table: pa.Table, columns: pa.Schema, additions: Mapping[int, Addition]) -> pa.Table:
-    """Attach what a stage says of rows.
+    """Attach a stage's results to rows.
 
-    Entries are added to `members` and `usage`, and texts to `error`; `context_windows` keeps the larger number; any other value
-    takes the place of the row's. None leaves what the row has.
+    `members` and `usage` are extended and `error` texts are joined; `context_windows` keeps the larger number; any other value
+    replaces the row's value. None keeps the row's value.
 
     Args:
         table: All rows.
         columns: Columns that the stage writes.
-        additions: Row number -> what the stage says of the row. Other rows stay as they are. Where it has a `status`, as
-            `not_scored` gives it, all of its values take the place of the row's.
+        additions: Row number -> result for the row; other rows stay unchanged. If a result has a `status` (see
+            `mark_unscored`), all of its values replace the row's values.
     """
     values: dict[str, list[Any]] = {name: table[name].to_pylist() for name in columns.names}
-    for place, addition in additions.items():
+    for row, addition in additions.items():
         for name in columns.names:
-            values[name][place] = _merged(name, values[name][place], addition)
+            values[name][row] = _merged(name, values[name][row], addition)
     return with_columns(table, columns, values)
 
 
 def not_scored(status: Status, error: str | None) -> dict[str, Any]:
-    """What a stage says of a row that turned out not to be scorable: it has no members."""
+    """Return the result for a row that can't be scored: it has no members."""
     return {"members": None, "context_windows": None, "status": status.value, "error": error}
 
 
 def with_columns(table: pa.Table, columns: pa.Schema, values: Mapping[str, Sequence[Any]]) -> pa.Table:
-    """The table with some columns set, or appended where it does not have them."""
+    """Return the table with some columns replaced, or appended if they are new."""
     for field in columns:
-        column, place = pa.array(values[field.name], field.type), table.schema.get_field_index(field.name)
-        table = table.append_column(field, column) if place < 0 else table.set_column(place, table.schema.field(place), column)
+        column, index = pa.array(values[field.name], field.type), table.schema.get_field_index(field.name)
+        table = table.append_column(field, column) if index < 0 else table.set_column(index, table.schema.field(index), column)
     return table
 
 

@@ -1,4 +1,4 @@
-"""A row's fault is that row's: run a step over rows, and where it raises, part them until the row at fault is found."""
+"""Contain faults: run a step over rows, and if it raises, halve the rows until the faulty row is isolated."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,48 +13,49 @@ from ragassay.schemas.columns import Status
 ROOT = Path(__file__).parent.parent
 
 FAULTS_OF_THE_RUN = (RagassayError, OSError, ImportError)
-"""What no row is to blame for: a model, the job file, a full disk, a missing library."""
+"""Faults of the run, not of a row: a model, the job file, a full disk, a missing library."""
 
 Piece = TypeVar("Piece")
 Item = TypeVar("Item")
 
 
 def contain(rows: int, step: Callable[[slice], Piece], fail: Callable[[int, Exception], Piece]) -> list[Piece]:
-    """Run a step over all rows at once; where it raises, over either half, and so on down to the single row.
+    """Run a step over all rows at once; if it raises, run it over each half, down to single rows.
 
     Args:
-        rows: How many there are; without any, the step is run once.
-        step: Gives the result of a stretch of rows.
-        fail: Gives the result of a row, by its place, that made the step raise.
+        rows: Number of rows; with 0 rows the step runs once.
+        step: Returns the result for a range of rows.
+        fail: Returns the result for a single row, by its number, for which the step raised.
 
     Returns:
-        The results of stretches that are, one after the other, all rows.
+        Results of consecutive ranges that cover all rows.
 
     Raises:
-        RagassayError: And other faults of the run rather than a row's; memory that is not enough for any of several rows.
+        RagassayError: And other faults of the run, see `RUN_FAULTS`; MemoryError if memory is too small for each of several
+            rows.
     """
-    starved = 0
+    memory_errors = 0
 
-    def of(start: int, stop: int) -> list[Piece]:
-        nonlocal starved
+    def run_range(start: int, stop: int) -> list[Piece]:
+        nonlocal memory_errors
         try:
             return [step(slice(start, stop))]
         except FAULTS_OF_THE_RUN:
             raise
         except Exception as error:
             if stop - start <= 1:
-                starved += isinstance(error, MemoryError)
-                if stop == start or starved == rows > 1:
+                memory_errors += isinstance(error, MemoryError)
+                if stop == start or memory_errors == rows > 1:
                     raise
                 return [fail(start, error)]
         middle = (start + stop) // 2
-        return [*of(start, middle), *of(middle, stop)]
+        return [*run_range(start, middle), *run_range(middle, stop)]
 
-    return of(0, rows)
+    return run_range(0, rows)
 
 
 def contain_one(step: Callable[[Item], Piece], item: Item, fail: Callable[[Exception], Piece]) -> Piece:
-    """The result of a step over one row, or over something of one; `fail` gives it where the step raises. See `contain`."""
+    """Run a step over one item; `fail` returns the result if the step raises. See `contain`."""
     try:
         return step(item)
     except FAULTS_OF_THE_RUN:
@@ -64,21 +65,18 @@ def contain_one(step: Callable[[Item], Piece], item: Item, fail: Callable[[Excep
 
 
 def with_status(rows: pa.Table, status: Status, error: str) -> pa.Table:
-    """Rows of the plan that turned out not to be scorable: without members and evidence, with a status and its reason."""
-    texts = {"status": status.value, "error": error}
-    for name in ("members", "evidence", *texts):
+    """Mark rows of the plan as not scorable: remove members and evidence, and set status and error."""
+    values = {"status": status.value, "error": error}
+    for name in ("members", "evidence", *values):
         field = rows.schema.field(name)
-        column = pa.array([texts[name]] * rows.num_rows) if name in texts else pa.nulls(rows.num_rows, field.type)
+        column = pa.array([values[name]] * rows.num_rows) if name in values else pa.nulls(rows.num_rows, field.type)
         rows = rows.set_column(rows.schema.get_field_index(name), field, column)
     return rows
 
 
 def fault_of(error: Exception) -> str:
-    """What to say of a row that made a step raise: the exception's class and where it arose.
-
-    Its message is left out: it may hold text of the log.
-    """
-    places = [(Path(frame.f_code.co_filename), frame.f_code.co_name, line) for frame, line in walk_tb(error.__traceback__)]
-    ours = [(path.relative_to(ROOT), name, line) for path, name, line in places if ROOT in path.parents]
-    path, name, line = ours[-1]  # the deepest
+    """Describe an exception of a step without its message, which may quote the log: its class and where it was raised."""
+    frames = [(Path(frame.f_code.co_filename), frame.f_code.co_name, line) for frame, line in walk_tb(error.__traceback__)]
+    own_frames = [(path.relative_to(ROOT), name, line) for path, name, line in frames if ROOT in path.parents]
+    path, name, line = own_frames[-1]  # the deepest
     return f"{type(error).__name__} in {name} ({path}, line {line})"

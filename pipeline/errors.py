@@ -1,19 +1,19 @@
-"""Every error that RAGAssay raises on purpose.
+"""All errors that RAGAssay raises on purpose.
 
-RagassayError              exit code 1; its text names the thing and the way out, so no traceback is shown
+RagassayError              exit code 1; its text states the problem and the remedy, so no traceback is shown
 ├── ConfigError            the job file, or a value in it, is wrong
-├── InputError             the logs can't be read as they stand: columns, types, files, ids
-├── OutputError            the output folder is in use, foreign, or made under another fingerprint
-│   ├── OutputInUse        another command writes into it
-│   └── OutputRewritten    a partition was replaced while it was read, or waits for a run that broke off
-├── ModelError             a model can't be found, loaded, or has no single-token yes or no
-├── StageError             a stage of a plan reads or writes a column that does not fit the others
+├── InputError             the logs can't be read: columns, types, files, ids
+├── OutputError            the output folder is in use, is not an output folder, or has another fingerprint
+│   ├── OutputInUse        another command writes to it
+│   └── OutputRewritten    a partition was replaced while it was read, or waits for an interrupted run to resume
+├── ModelError             a model can't be found or loaded, or has no single-token yes or no
+├── StageError             a stage of a plan reads or writes a column that does not match the other stages
 ├── FitError               mu and sigma can't be fitted (no scores, or sigma = 0)
-├── PublishError           verdicts can't be sent to a tool, or it would not take some
-├── RowsError              this program failed on more rows than the job allows; all is written, and says which
-└── BalanceError           rows in are not rows out: never expected, always fatal
+├── PublishError           verdicts can't be sent to a tool, or the tool rejected some
+├── RowsError              RAGAssay failed on more rows than the job allows; everything is written, and the text lists them
+└── BalanceError           rows in differ from rows out: never expected, always fatal
 
-Each error has a `Message`: a stable code, and a text with named fields. The messages of a folder stand in its `errors.py`.
+Each error has a `Message`: a stable code and a text with named fields. Each folder defines its messages in its `errors.py`.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from ragassay.pipeline.address import without_secrets
 
 @dataclass(frozen=True)
 class Message:
-    """What an error says.
+    """Code and text of an error.
 
     Attributes:
         code: Stable code `AREA.NAME`, such as `input.missing-column`; programs and tests may rely on it.
@@ -38,21 +38,21 @@ class Message:
 
 
 class RagassayError(Exception):
-    """Root of the tree.
+    """Base class of all errors.
 
-    Whatever it quotes, of a URI it holds the scheme, host and path alone: in its text, its fields, and when it is pickled.
+    Its text, its fields and its pickled form show of every URI only the scheme, host and path.
 
     Attributes:
         message: The message.
-        fields: Name of each field -> value, without secrets: a string, a number, a boolean, None, or a list or dict of these.
+        fields: Field -> value without secrets: a string, a number, a boolean, None, or a list or dict of these.
     """
 
     def __init__(self, message: Message, /, **fields: Any) -> None:
-        """Fill a message.
+        """Fill in a message.
 
         Args:
             message: The message.
-            fields: A value for each field that the text of the message names, and what else a caller may want to know.
+            fields: A value for each field in the text of the message, and further values for callers.
         """
         self.message = message
         self.fields: dict[str, Any] = {name: _clean(value) for name, value in fields.items()}
@@ -64,7 +64,7 @@ class RagassayError(Exception):
 
     @property
     def code(self) -> str:
-        """Stable code of what is wrong, such as `input.missing-column`."""
+        """Stable code of the error, such as `input.missing-column`."""
         return self.message.code
 
 
@@ -73,7 +73,7 @@ def _remake(kind: type[RagassayError], message: Message, fields: dict[str, Any])
 
 
 def _clean(value: Any) -> Any:
-    """A value without secrets, that can be pickled."""
+    """Return a value that can be pickled, without secrets."""
     if isinstance(value, str):
         return without_secrets(value)
     if value is None or isinstance(value, bool | int | float):
@@ -92,21 +92,21 @@ class ConfigError(RagassayError):
 
 
 class InputError(RagassayError):
-    """The logs can't be read as they stand."""
+    """The logs can't be read."""
 
 
 class OutputError(RagassayError):
-    """The output folder can't be used as it stands."""
+    """The output folder can't be used."""
 
 
 class OutputInUse(OutputError):
-    """Another command writes into the output folder; the field `holder` says who, in words."""
+    """Another command writes to the output folder; the field `holder` describes that command."""
 
 
 class OutputRewritten(OutputError):
-    """A partition of the output folder was replaced while it was read, or waits for a run that broke off.
+    """A partition of the output folder was replaced while it was read, or waits for an interrupted run to resume.
 
-    Its fields are `output` and `partition`, the Hive path, empty in an output without partitions.
+    Its fields are `output` and `partition`, the hive path, empty for an output without partitions.
     """
 
 
@@ -115,43 +115,43 @@ class ModelError(RagassayError):
 
 
 class StageError(RagassayError):
-    """A stage of a plan reads or writes a column that does not fit the others."""
+    """A stage of a plan reads or writes a column that does not match the other stages."""
 
 
 class FitError(RagassayError):
-    """Mean and deviation can't be fitted."""
+    """Mean and standard deviation can't be fitted."""
 
 
 class PublishError(RagassayError):
-    """Verdicts can't be sent to a tool, or it would not take some."""
+    """Verdicts can't be sent to a tool, or the tool rejected some."""
 
 
 class RowsError(RagassayError):
-    """This program failed on more rows than the job allows."""
+    """RAGAssay failed on more rows than the job allows."""
 
 
 class BalanceError(RagassayError):
-    """Rows in are not rows out."""
+    """Rows in differ from rows out."""
 
 
 MEMBER_KIND = Message(
     "output.member-kind",
-    "member {member!r} is {kind} in these scores, and {wanted} in the job file: name it as what it is",
+    "member {member!r} is {kind} in these scores and {expected} in the job file: change the member's section in the job file",
 )
 NO_MEMBER = Message("output.no-member", "the scored rows have no member {member!r}; they have {members}")
 REDACT_RETURNS = Message(
     "config.redact-returns",
-    "input.redact: {function} must take a string and return a string, or take a list of strings and return one as long; tried "
-    "on {text!r} it did neither ({fault})",
+    "input.redact: {function} must map a string to a string, or a list of strings to a list of the same length; with {text!r} it did "
+    "neither ({fault})",
 )
 REDACT_NO_FUNCTION = Message("config.redact-no-function", "input.redact: module {module!r} has no function {function!r}")
 REDACT_NOT_IMPORTED = Message(
     "config.redact-not-imported",
-    "input.redact: module {module!r} can't be imported, neither from {folder} nor from what is installed: {type}: {reason}",
+    "input.redact: module {module!r} can't be imported from {folder} or from the installed packages: {type}: {reason}",
 )
 UNKNOWN_LANGUAGE = Message(
     "config.unknown-language",
-    "splitting.language: spaCy has no language {language!r}: give a code such as en, or xx for many languages",
+    "splitting.language: spaCy has no language {language!r}: use a code such as en, or xx for many languages",
 )
 SPLITTER_NOT_INSTALLED = Message(
     "config.splitter-not-installed",
@@ -159,5 +159,5 @@ SPLITTER_NOT_INSTALLED = Message(
 )
 SPLITTER_LACKS_PACKAGE = Message(
     "config.splitter-lacks-package",
-    "splitting.pipeline: spaCy pipeline {pipeline!r} wants a package that is not there: {reason}",
+    "splitting.pipeline: spaCy pipeline {pipeline!r} needs a package that is not installed: {reason}",
 )

@@ -1,22 +1,35 @@
-"""Who is told how far the work on a batch is, while it is being done; nobody, unless the process was asked to `listen`."""
+"""Report progress within a batch to the listener of this process, if there is one."""
 
 from contextlib import suppress
 from typing import Protocol
 
 
 class Listener(Protocol):
-    """Told by whoever does the work, on the thread that does it; so it must be quick. A model's trials are told as well."""
+    """Receiver of progress reports, called on the working thread, so it must be quick. Warm-up calls of a model are reported
+    too."""
 
     def loaded(self) -> None:
-        """The model is loaded, and is being warmed up."""
+        """Handle that the model is loaded and its warm-up begins."""
         ...
 
     def answered(self, prompts: int, tokens: int) -> None:
-        """So many more prompts have their answers, for which so many tokens were computed."""
+        """Handle that a number of further prompts have answers.
+
+        Args:
+            prompts: Number of prompts.
+            tokens: Tokens computed for them.
+        """
         ...
 
     def called(self, computed: int, reused: int, seconds: float, idle_seconds: float) -> None:
-        """A call of a local engine ended: tokens computed and reused, its seconds, and those that the engine had idled."""
+        """Handle the end of a local engine's call.
+
+        Args:
+            computed: Tokens computed.
+            reused: Tokens reused.
+            seconds: Duration of the call.
+            idle_seconds: Idle time of the engine before the call.
+        """
         ...
 
 
@@ -24,7 +37,7 @@ _listener: list[Listener] = []
 
 
 def listen(listener: Listener) -> None:
-    """Tell this one from now on, and no other: a process that holds a model works for one stage."""
+    """Replace the listener of this process. One is enough: a process with a model works for one stage."""
     _listener[:] = [listener]
 
 
@@ -45,5 +58,5 @@ def called(computed: int, reused: int, seconds: float, idle_seconds: float) -> N
 
 def _tell(method: str, *values: float) -> None:
     for listener in _listener:
-        with suppress(Exception):  # no score waits for it, or fails by it
+        with suppress(Exception):  # a listener's fault must not affect a score
             getattr(listener, method)(*values)

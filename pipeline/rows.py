@@ -11,11 +11,14 @@ from ragassay.schemas.columns import Status
 
 @dataclass(frozen=True)
 class Row:
-    """A row to score: texts of the sentences, with the question and the passages they are judged by.
+    """A row to score: its sentences, and the question and passages they are judged by.
 
     Attributes:
+        question: The question; empty if it is missing.
+        context: Passages.
+        response: The whole response.
         sentences: The sentences as they are judged (`pipeline.text.as_judged`).
-        keep: The best so many passages are enough where not all fit a window; None keeps all of them.
+        keep_best: Number of top-ranked passages to keep if not all fit a window; None keeps all.
     """
 
     question: str
@@ -26,27 +29,27 @@ class Row:
 
 
 def good_rows(table: pa.Table, keep: int | None = None) -> tuple[list[int], list[Row]]:
-    """The rows of a table whose status is ok, as models judge them.
+    """Select the rows of a table with status ok, as models judge them.
 
     Args:
-        table: Rows as the split stage leaves them; passages of re-ranked ones are taken best first.
-        keep: Passages of a re-ranked row to keep where not all fit a window; None keeps all.
+        table: Rows after the split stage; passages of re-ranked rows are ordered best first.
+        keep_best: Number of top-ranked passages to keep if not all fit a window; None keeps all.
 
     Returns:
-        Their places in the table, and their texts without empty passages.
+        Row numbers in the table, and rows without empty passages.
     """
     names = ["question", "context", "response", "sentences", "passage_order"]
-    places = [i for i, status in enumerate(table["status"].to_pylist()) if status == Status.OK]
-    picked = table.select(names).take(pa.array(places, pa.int64())).to_pylist()
-    return places, [
+    indices = [i for i, status in enumerate(table["status"].to_pylist()) if status == Status.OK]
+    selected = table.select(names).take(pa.array(indices, pa.int64())).to_pylist()
+    return indices, [
         Row(
-            r["question"] or "",
-            [p for p in _in_order(r["context"], r["passage_order"]) if p],
-            r["response"],
-            [as_judged(s["text"]) for s in r["sentences"]],
-            None if r["passage_order"] is None else keep,
+            row["question"] or "",
+            [passage for passage in _in_order(row["context"], row["passage_order"]) if passage],
+            row["response"],
+            [as_judged(sentence["text"]) for sentence in row["sentences"]],
+            None if row["passage_order"] is None else keep,
         )
-        for r in picked
+        for row in selected
     ]
 
 

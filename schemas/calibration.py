@@ -1,4 +1,4 @@
-"""A calibration: threshold, mean, policy, weights and probabilities that were fitted to labels, as versioned JSON."""
+"""A calibration: the threshold, moments, policy, weights and probabilities that were fitted to labels, as versioned JSON."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,15 +8,15 @@ from ragassay.schemas.versioned import RECORD, Record
 
 @dataclass(frozen=True)
 class CalibratedMember:
-    """Frozen statistics and weight of a member.
+    """Fixed statistics and weight of a member.
 
     Attributes:
-        value: Which of its numbers is normalised.
-        mu: Mean that is taken from it.
-        sigma: Deviation that it is divided by, > 0.
-        count: Values behind the two.
-        low: The smallest of them.
-        weight: Its weight in the ensemble, >= 0; all weights sum to 1.
+        value: Kind of the member's value that is normalized.
+        mu: Mean that is subtracted from the value.
+        sigma: Standard deviation that divides it, > 0.
+        count: Number of values behind `mu` and `sigma`.
+        low: Smallest of these values.
+        weight: Weight in the ensemble, >= 0; all weights sum to 1.
     """
 
     __pydantic_config__ = RECORD
@@ -31,14 +31,15 @@ class CalibratedMember:
 
 @dataclass(frozen=True)
 class ProbabilityMap:
-    """From a response score to the probability that the response is supported.
+    """Map from a response score to the probability that the response is supported.
 
     Attributes:
-        kind: platt: 1 / (1 + exp(-(slope * score + intercept))). isotonic: straight lines between (x, y), flat outside.
-        slope: Of platt.
-        intercept: Of platt.
-        x: Response scores of isotonic, ascending.
-        y: Probabilities at x, ascending, 0 to 1.
+        kind: `platt`: 1 / (1 + exp(-(slope * score + intercept))). `isotonic`: linear between the points (x, y), constant
+            outside them.
+        slope: Slope of `platt`.
+        intercept: Intercept of `platt`.
+        x: Response scores of `isotonic`, ascending.
+        y: Probabilities at `x`, ascending, 0 to 1.
     """
 
     __pydantic_config__ = RECORD
@@ -52,14 +53,14 @@ class ProbabilityMap:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What was certified.
+    """Certified lower bound of a precision.
 
     Attributes:
-        precision: Precision that holds.
-        delta: Probability, over the draw of the labelled rows, that it does not.
-        selected: Labelled rows of the certifying half that the threshold selects.
-        correct: Those of them that are right.
-        bound: Lower Clopper-Pearson bound of the precision, at level delta.
+        precision: Certified precision.
+        delta: Probability, over the draw of the labeled rows, that the true precision is lower.
+        selected: Labeled rows of the certifying half that the threshold selects.
+        correct: Selected rows that are right.
+        bound: Lower Clopper-Pearson bound of the precision, at level `delta`.
     """
 
     __pydantic_config__ = RECORD
@@ -73,26 +74,26 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Calibration(Record):
-    """What `calibrate` found and `finalize` uses.
+    """Result of `calibrate`, which `finalize` uses.
 
     Attributes:
-        calibration_id: Its id.
+        calibration_id: Identifier.
         created: UTC, ISO 8601.
-        target: What was asked for, such as `precision>=0.95`.
-        positive_class: The class that the target's precision and recall are of: supported or hallucinated.
-        label: Column of the labels; null where the threshold comes without labels.
-        rows: Labelled rows by label.
-        members: Frozen statistics and weights.
+        target: Requested target, such as `precision>=0.95`.
+        positive_class: Class that the target's precision and recall describe: supported or hallucinated.
+        label: Label column; null if the threshold was fitted without labels.
+        rows: Label -> number of rows with it.
+        members: Fixed statistics and weights of the members.
         mean: Aggregation of sentence scores.
         positive: Positivity policy.
-        epsilon: Its epsilon.
+        epsilon: Epsilon of the positivity policy.
         threshold: tau.
-        sentence: Threshold of a sentence as a fraction of tau; null where the mean alone decides.
+        sentence: Sentence threshold as a fraction of tau; null if the mean alone decides.
         probability: Map to P(supported); null without labels.
-        certificate: What is certified; null where nothing was asked to be.
-        measured: Figures, by name: of the labelled rows themselves, and `held_out_…` of folds that nothing was fitted to.
-        fingerprint: Of the scores it was fitted to; scores under another one can't use it.
-        languages: ISO 639-1 codes of the languages that it was measured in, sorted; null where it makes no statement.
+        certificate: Certified precision; null if none was requested.
+        measured: Metric -> value on the labeled rows; `held_out_…` are values on held-out folds.
+        fingerprint: Fingerprint of the scores; a calibration applies only to scores with the same fingerprint.
+        languages: ISO 639-1 codes of the languages in which it was measured, sorted; null if they are not recorded.
     """
 
     WHAT = "a calibration"

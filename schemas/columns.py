@@ -1,6 +1,6 @@
-"""The Arrow schemas of the three datasets: logs, raw and scored. Nothing else defines a column.
+"""The Arrow schemas of the datasets logs, raw and scored. Nothing else defines a column.
 
-In every one of them a row is a response; its sentences are list columns.
+In each dataset a row is a response; its sentences are list columns.
 """
 
 from enum import StrEnum
@@ -9,11 +9,12 @@ import pyarrow as pa
 
 SCHEMA_VERSION = 1
 METHOD_VERSION = 1
-"""Raised when the same settings give other sentences or values than before, so that they never meet in one output folder."""
+"""Incremented when the same settings give other sentences or values, so that one output folder never mixes them."""
 
 
 class Status(StrEnum):
-    """Why a row has, or has not, a score. `error`: this program failed on that row, and `error` says where."""
+    """Outcome of a row: `ok` if it has a score, else the reason. `error`: RAGAssay failed on the row; its `error` states
+    where."""
 
     OK = "ok"
     NO_QUESTION = "no_question"
@@ -40,13 +41,14 @@ LOGS = pa.schema(
         pa.field("error", pa.string()),
     ]
 )
-"""A log row as the plan reads it. `row_key` is file number * 2**32 + row number in the file: unique by construction,
-it is what checkpoints and the balance of rows count. `row_id` is the user's. `context` is a list of passages, `passage_ids`
-are their ids in the same order, null where the log has none."""
+"""A log row as the plan reads it. `row_key` is file number * 2**32 + row number in the file: unique by construction;
+checkpoints and row counts use it. `row_id` is the user's id. `context` is a list of passages; `passage_ids` are their ids in
+the same order, null if the log has none."""
 
 SPAN = pa.struct([("text", pa.string()), ("start", pa.int32()), ("end", pa.int32()), ("repeats", pa.bool_())])
-"""A sentence with its character offsets [start, end) into the response. `repeats`: it is, word for word, a sentence of the
-context or an earlier one of the response, while others are not; it has no score and does not count in the response's."""
+"""A sentence with its character offsets [start, end) into the response. `repeats`: the sentence repeats, word for word, a
+sentence of the context or an earlier sentence of the response, and the response has sentences that do not; it has no score and
+does not count in the response's score."""
 
 MEMBER = pa.struct(
     [
@@ -57,9 +59,9 @@ MEMBER = pa.struct(
         ("log_p_no", pa.list_(pa.float32())),
     ]
 )
-"""What one member of the ensemble says: a value a sentence, higher = better supported, null where it has nothing to go by
-(a detector only). `response_score` is the member's value for the whole response, null where it was not asked for, or has
-nothing to go by. log P are null for a member that is no SLM."""
+"""Output of one member of the ensemble: a value per sentence, higher = better supported, null without evidence (detectors
+only). `response_score` is the member's value for the whole response, null if it was not requested or there is no evidence. The
+logprobs are null unless the member is an SLM."""
 
 EVIDENCE = pa.struct(
     [
@@ -71,9 +73,9 @@ EVIDENCE = pa.struct(
         ("notes", pa.list_(pa.string())),
     ]
 )
-"""What detectors say of a sentence beside its value: the best passage (from 0), its id where the log has one, with the offsets
-[start, end) of its best piece, null where none was looked for or found; the numbers, dates, steps and names that the context
-lacks; and why a detector has no value."""
+"""Evidence of the detectors for a sentence: the best passage (from 0), its id if the log has one, and the offsets [start, end)
+of its best piece, null if there is none; the numbers, dates, steps and names that the context lacks; and why a detector has no
+value."""
 
 USAGE = pa.struct(
     [
@@ -85,8 +87,8 @@ USAGE = pa.struct(
         ("idle_seconds", pa.float64()),
     ]
 )
-"""What a member spent on a row. A prompt shared with another row of the same call is counted once, on the first, and a
-repeated row costs nothing. `idle_seconds` are the row's part of the time that the engine waited before the row's call."""
+"""Cost of a row for one member. A prompt that several rows of a call share counts once, for the first row; a repeated row costs
+nothing. `idle_seconds` is the row's share of the time that the engine waited before the call."""
 
 RAW_FIELDS = [
     pa.field("sentences", pa.list_(SPAN)),
@@ -94,13 +96,13 @@ RAW_FIELDS = [
     pa.field("evidence", pa.list_(EVIDENCE)),
     pa.field("usage", pa.list_(USAGE)),
     pa.field("context_windows", pa.int32()),
-    pa.field("passage_order", pa.list_(pa.int32())),  # numbers of the passages, from 0, best first; null where not re-ranked
-    pa.field("language", pa.string()),  # ISO 639-1 code; null where the texts give no clear evidence
+    pa.field("passage_order", pa.list_(pa.int32())),  # passage numbers, from 0, best first; null if not re-ranked
+    pa.field("language", pa.string()),  # ISO 639-1 code; null without clear evidence
 ]
 
 SCORED_SENTENCE = pa.struct([*SPAN, ("score", pa.float64()), ("flagged", pa.bool_())])
 
-SCORED_FIELDS = [  # probability: P(supported) by a calibration, null where none was used; judge_score: null unless it decided
+SCORED_FIELDS = [  # probability: P(supported), null without a calibration; judge_score: null unless the judge decided
     pa.field("score", pa.float64()),
     pa.field("probability", pa.float64()),
     pa.field("verdict", pa.string()),
@@ -123,38 +125,38 @@ SUPPORTED = "supported"
 HALLUCINATED = "hallucinated"
 
 ENSEMBLE = "ensemble"
-"""`decided_by` of a response whose verdict is the ensemble's; else it is the name of the judge of the cascade."""
+"""`decided_by` of a response that the ensemble decides; otherwise `decided_by` is the name of the cascade's judge."""
 
 
 def passthrough_name(name: str) -> str:
-    """Name under which an input column that is not ours is carried: `input_` is put before one of our names."""
+    """Return the name under which a user's column passes through: `input_` is prefixed to a reserved name."""
     return f"input_{name}" if name in OUR_NAMES else name
 
 
 def logs_schema(passthrough: pa.Schema) -> pa.Schema:
-    """Schema of the rows that the plan reads: our columns, then the user's other columns."""
+    """Return the schema of the rows that the plan reads: the columns of `logs`, then the user's other columns."""
     return pa.schema([*LOGS, *passthrough])
 
 
 def raw_schema(passthrough: pa.Schema) -> pa.Schema:
-    """Schema of `raw/`: row_key, row_id, the user's other columns, question to response, sentences, members, usage."""
+    """Return the schema of `raw/`: keys and texts, the user's other columns, then sentences, members and usage."""
     *texts, status, error = LOGS
     return pa.schema([*texts, *passthrough, *RAW_FIELDS, status, error])
 
 
 def raw_columns(*names: str) -> pa.Schema:
-    """Some columns of `raw/`."""
+    """Return the schema of some columns of `raw/`."""
     schema = raw_schema(pa.schema([]))
     return pa.schema([schema.field(name) for name in names])
 
 
 def scored_schema(passthrough: pa.Schema) -> pa.Schema:
-    """Schema of `scored/`: row_key, row_id, question to response, the user's other columns, then the verdict."""
+    """Return the schema of `scored/`: keys and texts, the user's other columns, then the verdict."""
     *texts, _, _ = LOGS
     return pa.schema([*texts, *passthrough, *SCORED_FIELDS])
 
 
 def passthrough_of_raw(raw: pa.Schema) -> pa.Schema:
-    """The user's other columns of a raw dataset."""
-    ours = set(raw_schema(pa.schema([])).names)
-    return pa.schema([f for f in raw if f.name not in ours])
+    """Return the user's other columns of a raw dataset."""
+    reserved = set(raw_schema(pa.schema([])).names)
+    return pa.schema([field for field in raw if field.name not in reserved])

@@ -7,7 +7,7 @@ from ragassay.schemas.versioned import RECORD, Record
 
 @dataclass(frozen=True)
 class ShareRecord:
-    """A share with its 95 % interval, all 0 to 1."""
+    """A share with its 95 % confidence interval, all 0 to 1."""
 
     __pydantic_config__ = RECORD
 
@@ -18,19 +18,19 @@ class ShareRecord:
 
 @dataclass(frozen=True)
 class RateRecord:
-    """The share of hallucinated responses among some rows.
+    """Estimated share of hallucinated responses in a subset of rows.
 
     Attributes:
-        part: Which rows: `all`, a partition, or a value of a column.
+        subset: Name of the subset: `all`, a partition, or a value of a column.
         rows: Scored rows.
-        labels: Those of them with a label.
-        wrong: Those of these that are hallucinated.
-        flagged: Share of the rows that the verdicts flag.
-        labelled_flagged: The same of the labelled rows.
-        powered: The prediction-powered estimate; null without labels.
-        classical: The estimate from the labels alone; null without labels.
-        more_labels: How many more labels make the prediction-powered interval half as wide; null without labels.
-        population: Rows that the estimates speak of, about, where the scored are a sample of them; null where they are all.
+        labels: Scored rows with a label.
+        hallucinated: Labeled rows that are hallucinated.
+        flagged: Share of the rows with the verdict `hallucinated`.
+        labeled_flagged: Share of the labeled rows with the verdict `hallucinated`; null without labels.
+        powered: Prediction-powered estimate; null without labels.
+        classical: Estimate from the labels alone; null without labels.
+        more_labels: Additional labels that halve the prediction-powered interval; null without labels.
+        population: Approximate number of rows that the scored rows are a sample of; null if all rows are scored.
     """
 
     __pydantic_config__ = RECORD
@@ -49,25 +49,25 @@ class RateRecord:
 
 @dataclass(frozen=True)
 class Estimate(Record):
-    """What `estimate` found.
+    """Result of `estimate`.
 
     Attributes:
         created: UTC, ISO 8601.
-        source: File of the labels, or column.
-        level: Confidence of the intervals.
-        where: Column -> value of the rows that were looked at; empty for all.
-        elsewhere: Rows left out by that.
-        unscored: Rows without a score, which the estimate does not speak of.
-        weighted: Whether the labels say with what probability each was drawn; else they count as a simple random sample.
+        source: File or column of the labels.
+        level: Confidence level of the intervals.
+        where: Column -> value that selects the rows; empty for all rows.
+        excluded: Rows that `where` excludes.
+        unscored: Rows without a score, which the estimate does not cover.
+        weighted: Whether the labels state their inclusion probabilities; otherwise they count as a simple random sample.
         strata: Strata that the labels name.
-        undecided: Scored rows that the file speaks of without giving the response a label: unsure, or some sentences only.
-        labelled_unscored: Labels of rows without a score.
-        unmatched: Labels that belong to no row of the output.
-        repeated: Lines of the file that a later one replaces, or that say the same again.
-        overall: All rows.
-        partitions: Each partition; empty where there is one.
-        slices: Column -> each of its values.
-        notes: What is missing, in words.
+        undecided: Scored rows in the label file without a label of the response: unsure, or labels of some sentences only.
+        labeled_unscored: Labels of rows without a score.
+        unmatched: Labels that match no row of the output.
+        repeated: Lines of the label file that a later line replaces or repeats.
+        overall: Estimate for all rows.
+        partitions: Estimate per partition; empty if there is only one.
+        slices: Column -> estimate per value.
+        notes: Missing parts, in words.
     """
 
     WHAT = "an estimate"

@@ -1,4 +1,4 @@
-"""What a run of `explain` did, as the manifest has it."""
+"""The record of an `explain` run in the manifest."""
 
 from dataclasses import dataclass, field
 
@@ -7,24 +7,25 @@ from ragassay.schemas.versioned import RECORD
 
 @dataclass
 class Explained:
-    """One invocation of `explain`.
+    """One run of `explain`.
 
     Attributes:
-        run_id: Its id, also a column of `explanations/`.
+        run_id: Identifier, also a column of `explanations/`.
         started: UTC, ISO 8601.
-        strategy: How the model could disagree: vanilla, fallback or categorized.
-        model: Who explained.
-        finished: UTC, ISO 8601.
-        flagged: `responses` and `sentences` that are flagged in the whole output.
-        chosen: Those of them that were to be explained, in this run or before.
-        statuses: Of the chosen sentences, by outcome (`schemas.explanations.Outcome`).
-        agreed: Of those with an answer: consistent, inconsistent (the model says it is no hallucination), or can't tell.
-        categories: Of those with an answer, by category.
-        with_evidence: Of those with an answer, whose evidence stands in the context.
-        asked: Questions that this run, and what broke off before it, has had answered. Equal ones are asked once.
-        prompt_tokens: Their tokens.
+        strategy: How the model may disagree: vanilla, fallback or categorized.
+        model: Reasoner that explained.
+        finished: UTC, ISO 8601; None until the run ends.
+        flagged: Flagged `responses` and `sentences` of the whole output.
+        chosen: Flagged `responses` and `sentences` selected for explanation, in this run or an earlier run.
+        statuses: Selected sentences by status (`schemas.explanations.AnswerStatus`).
+        agreed: Answers by agreement: consistent, inconsistent (the model finds no hallucination), or can't tell.
+        categories: Answers by category.
+        with_evidence: Answers with evidence that occurs in the context.
+        questions: Questions that this run, and the interrupted run that it resumed, got answered. Equal questions are sent
+            once.
+        prompt_tokens: Tokens of these questions.
         completion_tokens: Tokens of the answers.
-        dollars: What they cost, by the job file's price; None without one.
+        dollars: Cost at the job file's price; None without a price.
         seconds: Wall time.
     """
 

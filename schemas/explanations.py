@@ -1,4 +1,4 @@
-"""The columns of `explanations/`: a row a response and strategy, its flagged sentences in a list."""
+"""The columns of `explanations/`: one row per response and strategy, with its flagged sentences in a list."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -7,11 +7,11 @@ import pyarrow as pa
 
 
 class Outcome(StrEnum):
-    """What became of the question why a sentence was flagged.
+    """Outcome of a request to a text engine, such as the question why a sentence was flagged.
 
-    `ok`: an answer that could be read, whether or not it agrees. `unreadable`: one that could not. `too_long`: the prompt has
-    no place in the model's window. `refused`: the server refuses the prompt. `no_answer`: it answered nothing. `over_budget`:
-    not asked, since the money was spent. `error`: the server was in trouble, or this program failed on that row.
+    `ok`: a readable answer. `unreadable`: an answer that can't be parsed. `too_long`: the prompt exceeds the model's window.
+    `refused`: the server refused the prompt. `no_answer`: the answer is empty. `over_budget`: not sent, because the money is
+    spent. `error`: the server failed, or RAGAssay failed on the row.
     """
 
     OK = "ok"
@@ -24,19 +24,19 @@ class Outcome(StrEnum):
 
 
 ASKED_AGAIN = frozenset({Outcome.TOO_LONG, Outcome.OVER_BUDGET, Outcome.ERROR})
-"""Outcomes that another run does not leave as they are: nothing was answered, and another window, budget or hour may do."""
+"""Statuses that a later run retries: another window, budget or time may give an answer."""
 
 EXPLANATIONS = "explanations"
-"""Folder of the dataset below the output folder."""
+"""Folder of the dataset in the output folder."""
 
 
 def part_of(strategy: str) -> str:
-    """Folder of a strategy's explanations below the dataset's: `strategy` is their first hive key."""
+    """Return the folder of a strategy's explanations in the dataset: `strategy` is their first hive key."""
     return f"strategy={strategy}"
 
 
 QUOTE = pa.struct([("passage", pa.int32()), ("start", pa.int32()), ("end", pa.int32()), ("text", pa.string())])
-"""Evidence as the context has it: [start, end) are characters of the passage, which counts from 0."""
+"""Evidence in the context: the passage (from 0), the character offsets [start, end) in it, and the text."""
 
 EXPLANATION = pa.struct(
     [
@@ -53,10 +53,11 @@ EXPLANATION = pa.struct(
         ("error", pa.string()),
     ]
 )
-"""What the reasoner says of one flagged sentence. `sentence` is its number in the response, from 0. `category` is null but
-under the strategy `categorized`; `evidence` where it quotes nothing, or what is in no passage; `consistent`, whether it agrees
-with the flag, under `vanilla`, which can't say. `answer` is what it said, null where it was not asked. Tokens are the server's
-count, or the engine's. `request` is a hash of all that was asked: an answer to it is never asked for again."""
+"""The reasoner's answer for one flagged sentence. `sentence` is its number in the response, from 0. `category` is null unless
+the strategy is `categorized`. `evidence` is null if the answer quotes nothing, or text that no passage contains. `consistent`
+states whether the reasoner agrees with the flag; null under `vanilla`. `answer` is the answer's text, null if the question was
+not sent. Token counts are those of the server or the engine. `request` is a hash of the whole request; an answered request is
+never sent again."""
 
 EXPLANATION_FIELDS = [
     pa.field("row_key", pa.int64(), nullable=False),
@@ -69,10 +70,10 @@ EXPLANATION_FIELDS = [
 
 
 def key_name(key: str) -> str:
-    """Name of a partition's key in `explanations/`: `input_` is put before one that is ours there."""
+    """Return the name of a partition key in `explanations/`: `input_` is prefixed to a name of its own columns."""
     return f"input_{key}" if key in {"strategy", *(field.name for field in EXPLANATION_FIELDS)} else key
 
 
 def explanations_schema(partition_keys: Sequence[str]) -> pa.Schema:
-    """Schema of `explanations/` as it is written: the keys of its partitions, which become folders, stand in front."""
+    """Return the schema for writing `explanations/`: its partition keys, which become folders, then its columns."""
     return pa.schema([*(pa.field(key, pa.string()) for key in partition_keys), *EXPLANATION_FIELDS])

@@ -1,4 +1,4 @@
-"""The input files of an output folder, as its manifest has them, and what a run with a budget left of them."""
+"""Records of an output folder's input files in its manifest, and of the input that a budget deferred."""
 
 from dataclasses import dataclass
 
@@ -8,26 +8,26 @@ PENDING = "pending"
 SCORED = "scored"
 UNREADABLE = "unreadable"
 LEFT = "left"
-"""Of a file over which a budget ran out: what is committed of it stands in the checkpoint, and a later run goes on."""
+"""State of a file that exceeds the run's budget: its committed rows are in the checkpoint, and a later run resumes it."""
 
 
 @dataclass(frozen=True)
 class InputFile:
-    """An input file; its number is the upper half of its rows' `row_key`.
+    """Input file; its number is the upper half of the `row_key` of its rows.
 
     Attributes:
-        path: Path below the input's root, such as `dt=2026-11-20/part-0.parquet`.
-        uri: Where it was read from.
-        size: Bytes when it was registered.
-        rows: Rows by its Parquet footer; None where the footer can't be read.
-        partition: Hive path of its folder; empty where there is none.
-        state: pending, scored, left or unreadable.
+        path: Path relative to the input's root, such as `dt=2026-11-20/part-0.parquet`.
+        uri: URI that it was read from.
+        size: Size in bytes at registration.
+        rows: Number of rows in its Parquet footer; None if the footer can't be read.
+        partition: Hive path of its folder; empty without partitions.
+        state: pending, scored, deferred or unreadable.
         error: Why it is unreadable.
-        digest: Of its Parquet footer; None where it can't be read.
-        judged: Whether a run has written verdicts of its rows and ended.
-        mtime: When it was last written, nanoseconds since 1970; None where its store does not tell.
-        share: Share of its rows that are scored, chosen by a hash of their ids; 1 is all of them.
-        sampled_out: Rows that were not chosen when it was last scored, and stand nowhere in the output.
+        digest: Digest of its Parquet footer; None if the footer can't be read.
+        finalized: Whether a completed run has written verdicts of its rows.
+        mtime: Time of its last change, nanoseconds since 1970; None if the store does not report it.
+        share: Share of its rows to score, selected by a hash of their ids; 1 selects all rows.
+        sampled_out: Rows that were not selected when it was last scored; the output does not contain them.
     """
 
     __pydantic_config__ = RECORD
@@ -47,25 +47,25 @@ class InputFile:
 
     @property
     def rows_out(self) -> int:
-        """Rows of it that the output holds; 0 unless it is scored."""
+        """Number of its rows in the output; 0 unless it is scored."""
         return (self.rows or 0) - self.sampled_out if self.state == SCORED else 0
 
     @property
     def share_out(self) -> float:
-        """Share of its rows that `scored/` has; of a file that is being scored anew, with a larger share, still the old one."""
+        """Share of its rows in `scored/`; while it is scored again with a larger share, the earlier share."""
         return self.share if self.state == SCORED or not self.rows else 1 - self.sampled_out / self.rows
 
 
 @dataclass(frozen=True)
 class Left:
-    """What a run with a budget left for later ones.
+    """Input that a run with a budget deferred to later runs.
 
     Attributes:
-        rows: Rows that are still to be scored, those sampled out aside (of files not begun, as many as the share says).
-        files: Files that are not scored yet.
-        partitions: Partitions with such files, which have no verdicts of these.
-        committed: Rows of these files that are scored already, and wait in the checkpoint.
-        nights: Runs more at the speed of this one; None where it scored nothing.
+        rows: Rows to score, without those sampled out (estimated from `share` for files that are not started).
+        files: Files that are not scored.
+        partitions: Partitions with such files; the rows of these files have no verdicts.
+        committed: Rows of these files that are scored and wait in the checkpoint.
+        runs: Further runs needed at the speed of this run; None if it scored nothing.
     """
 
     __pydantic_config__ = RECORD

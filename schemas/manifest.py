@@ -1,7 +1,7 @@
-"""The manifest of an output folder: which input files it holds, how their rows ended, and which runs made it.
+"""The manifest of an output folder: its input files, how their rows ended, and the runs that wrote it.
 
-It is the one record of state: a file that it calls scored is never scored again. The records are values: a step of a run
-makes new ones from what it did (`jobs.run.account`), and changes none.
+It is the only record of state: a file with the state `scored` is never scored again. The records are immutable values: each
+step of a run creates new records from its result (`jobs.run.account`).
 """
 
 from collections import Counter
@@ -41,16 +41,15 @@ __all__ = [
 
 @dataclass(frozen=True)
 class MemberFit:
-    """mu and sigma of a member.
+    """Fitted moments of a member.
 
     Attributes:
-        mu: Mean that is taken from its values.
-        sigma: Deviation that they are divided by, > 0.
-        count: Values behind the two.
-        low: The smallest of them.
-        value: Which of its numbers is normalised (`pipeline.members.Value`).
-        suspicious_below: Value of a response below which the member alone finds it suspicious; None where it has
-            no such limit.
+        mu: Mean that is subtracted from its values.
+        sigma: Standard deviation that divides them, > 0.
+        count: Number of values behind `mu` and `sigma`.
+        low: Smallest of these values.
+        value: Kind of its value that is normalized (`pipeline.members.ValueKind`).
+        suspicious_below: Response value below which the member alone finds a response suspicious; None without this limit.
     """
 
     __pydantic_config__ = RECORD
@@ -65,17 +64,17 @@ class MemberFit:
 
 @dataclass(frozen=True)
 class FitRecord:
-    """How values became scores.
+    """How member values became scores.
 
     Attributes:
-        source: Where mu and sigma come from, in words.
-        members: mu and sigma a member; empty where no row had a score.
+        source: Origin of mu and sigma, in words.
+        members: Member -> mu and sigma; empty if no row has a score.
         mean: Aggregation of sentence scores.
         positive: Positivity policy.
-        epsilon: Its epsilon.
-        weights: Weight a member, sum 1; None where all count the same.
-        calibrated: Whether a file of `calibrate` gave it.
-        sentence: Threshold of a sentence as a fraction of the response's; None where the mean alone decides.
+        epsilon: Epsilon of the positivity policy.
+        weights: Member -> weight, sum 1; None if all members count the same.
+        calibrated: Whether a calibration provided the fit.
+        sentence: Sentence threshold as a fraction of the response threshold; None if the mean alone decides.
     """
 
     __pydantic_config__ = RECORD
@@ -92,12 +91,12 @@ class FitRecord:
 
 @dataclass(frozen=True)
 class ThresholdRecord:
-    """tau.
+    """The response threshold tau.
 
     Attributes:
-        value: tau; None where no row had a score.
-        source: Where it comes from, in words.
-        calibration: Id of the calibration that it is of; None without one.
+        value: tau; None if no row has a score.
+        source: Origin of tau, in words.
+        calibration: Id of the calibration that provided tau; None without one.
     """
 
     __pydantic_config__ = RECORD
@@ -109,16 +108,16 @@ class ThresholdRecord:
 
 @dataclass(frozen=True)
 class Shift:
-    """One thing that was compared.
+    """Comparison of one metric between the latest partitions and the history.
 
     Attributes:
-        what: psi, ks, label_mass, flagged, error_rate or sentences.
-        member: The SLM, for the first three; else null.
-        tonight: Its value tonight; null for psi and ks, which have none of their own.
-        history: Its value over the history; null likewise.
-        distance: How far apart the two are, in the threshold's unit.
-        limit: The threshold.
-        drifted: Whether the distance is above it.
+        metric: psi, ks, label_mass, flagged, error_rate or sentences.
+        member: The SLM for psi, ks and label_mass; otherwise null.
+        latest: Value in the latest partitions; null for psi and ks, which only compare.
+        history: Value in the history; null for psi and ks.
+        distance: Distance between the two, in the unit of `limit`.
+        limit: Drift threshold.
+        drifted: Whether the distance exceeds the limit.
     """
 
     __pydantic_config__ = RECORD
@@ -134,14 +133,14 @@ class Shift:
 
 @dataclass(frozen=True)
 class DriftCheck:
-    """What was compared.
+    """Comparison of the latest partitions with the history.
 
     Attributes:
-        tonight: Hive paths of tonight's partitions.
-        history: Those of the history.
-        sentences: Sentences of the two.
-        shifts: One a comparison; empty where there is nothing to compare.
-        note: Why nothing, or not everything, could be compared; null otherwise.
+        latest: Hive paths of the latest partitions.
+        history: Hive paths of the history's partitions.
+        sentences: Number of sentences in the latest partitions and in the history.
+        shifts: Comparisons; empty if there is nothing to compare.
+        note: Why some or all comparisons are missing; null otherwise.
     """
 
     __pydantic_config__ = RECORD
@@ -154,19 +153,19 @@ class DriftCheck:
 
     @property
     def drifted(self) -> list[Shift]:
-        """The shifts above their threshold."""
+        """Comparisons that exceed their limit."""
         return [shift for shift in self.shifts if shift.drifted]
 
 
 @dataclass(frozen=True)
 class JudgeRecord:
-    """Whose rows `escalated/` holds.
+    """The judge whose rows `escalated/` contains.
 
     Attributes:
         name: The judge's name, `decided_by` in `scored/`.
-        value: Which of its numbers decides (`pipeline.members.Value`).
-        below: It finds a sentence unsupported whose value lies below.
-        identity: What its values depend on: weights, prompt, settings.
+        value: Kind of its value that decides (`pipeline.members.ValueKind`).
+        flags_below: Value below which it finds a sentence unsupported.
+        identity: Everything that its values depend on: weights, prompt, settings.
     """
 
     __pydantic_config__ = RECORD
@@ -179,22 +178,22 @@ class JudgeRecord:
 
 @dataclass(frozen=True)
 class Escalation:
-    """What a run of the cascade did.
+    """Result of a cascade run.
 
     Attributes:
-        judge: Who was asked.
-        when: What made responses doubtful: uncertainty, or a member.
-        share: Share that was chosen; None under the dynamic threshold.
-        identity: What the judge's values depend on.
-        partitions: Partitions that it chose from.
-        scored: Their scored responses.
-        chosen: Those of them that it chose, or that had been asked about before; and errors of others that were tried again.
-        decided: Of the chosen, those that the judge decided.
-        changed: Of the decided, those whose verdict is not the ensemble's.
-        failed: Of the chosen, those that it could not decide, by status: they keep the ensemble's verdict.
-        asked: Rows that this run, and what broke off before it, put to the judge.
-        usage: Prompts, tokens computed and reused, engine seconds and idle seconds of these.
-        dollars: What they cost, by the job file's price; None without one.
+        judge: Name of the judge.
+        when: Criterion of a doubtful response: uncertainty, or a member.
+        share: Share of responses to escalate; None with the dynamic threshold.
+        identity: Everything that the judge's values depend on.
+        partitions: Partitions whose responses were candidates.
+        scored: Scored responses in these partitions.
+        chosen: Responses selected in this run or an earlier run, including retried errors of other responses.
+        decided: Selected responses that the judge decided.
+        changed: Decided responses whose verdict differs from the ensemble's.
+        failed: Status -> selected responses that the judge could not decide; they keep the ensemble's verdict.
+        sent: Rows that this run, and the interrupted run that it resumed, sent to the judge.
+        usage: Prompts, tokens computed and reused, engine seconds and idle seconds of these rows.
+        dollars: Cost at the job file's price; None without a price.
         seconds: Wall time.
     """
 
@@ -218,36 +217,37 @@ class Escalation:
 
 @dataclass(frozen=True)
 class Run:
-    """One invocation of the job.
+    """One run of the job.
 
     Attributes:
-        run_id: Its id, also a column of `scored/`.
+        run_id: Identifier, also a column of `scored/`.
         started: UTC, ISO 8601.
-        finished: UTC, ISO 8601; None while it runs or where it died.
+        finished: UTC, ISO 8601; None while it runs, or if it was interrupted.
         rows: in, scored, failed, skipped; in = scored + failed + skipped.
-        skips: Of the skipped, those left out for a reason: sampled_out, left (for a later run), outside (of --partitions). An
-            earlier run scored the others, or sampled them out.
-        resumed: Of scored and failed, the rows that an earlier, broken run had already committed.
-        statuses: Rows scored or failed by this run, by status.
-        errors: Of the rows it wrote, those with the status `error`, and all (`errors`, `rows`): of rows that got their first
-            verdicts, or of all in its partitions, whichever is worse. Where it wrote none, those of the last run that did.
-        sentences: Sentences scored.
-        flagged: Of the rows scored, responses with the verdict `hallucinated`; None where nothing was finalised.
-        dtypes: SLM -> the type its engine computed in, which `dtype: auto` leaves to the machine.
-        usage: Prompts, tokens computed and reused, engine seconds and idle seconds between calls, a member.
-        seconds: Wall time a step.
-        fit: How values became scores; None where nothing was finalised, as are
-        threshold: tau,
-        origins: which part of the verdicts comes from where (None also where no row had a score), and
-        drift: what of tonight was compared with history, and what of it drifted.
-        escalation: What the cascade did; None where nothing was escalated.
-        partitions: The partitions it wrote.
-        files_skipped: Unreadable files that were left out, with the reason.
-        files_touched: Files that were written anew since they were scored, and whose size and footer are the same.
-        source: The table that it read; None where it read files, or none.
-        traces: What was counted where an export of traces was read (docs/how-to/inputs.md); empty where nothing of one was new.
-        share: Share of the rows that it was to score; 1 is all of them.
-        left: What its budget left; None where nothing is left.
+        resumed: Scored and failed rows that an interrupted run had already committed.
+        statuses: Status -> rows that this run scored or failed.
+        errors: Rows with the status `error`, and all rows (`errors`, `rows`), either of the rows with first verdicts or of all
+            rows in the run's partitions, whichever share is larger. If the run wrote no rows, the figures of the last run that
+            did.
+        sentences: Scored sentences.
+        flagged: Scored responses with the verdict `hallucinated`; None if nothing was finalized.
+        dtypes: SLM -> dtype that its engine computed in; `dtype: auto` depends on the machine.
+        usage: Member -> prompts, tokens computed and reused, engine seconds and idle seconds between calls.
+        seconds: Step -> wall time.
+        fit: How values became scores; None if nothing was finalized.
+        threshold: tau; None if nothing was finalized.
+        origins: Origins of the verdicts' parts; None if nothing was finalized, or if no row has a score.
+        drift: Comparison of the latest partitions with the history; None if nothing was finalized.
+        escalation: Result of the cascade; None if nothing was escalated.
+        partitions: Partitions that it wrote.
+        files_skipped: Unreadable file -> reason.
+        files_touched: Files rewritten since they were scored, with the same size and footer.
+        source: Table that it read; None for files.
+        traces: Counts of a trace export that it read (docs/how-to/inputs.md); empty if it read nothing new.
+        skips: Reason -> skipped rows: sampled_out, deferred (to a later run), outside (of --partitions). Other skipped rows
+            were scored or sampled out by an earlier run.
+        share: Share of the rows to score; 1 is all rows.
+        deferred: Input that its budget deferred; None if nothing is deferred.
     """
 
     __pydantic_config__ = RECORD
@@ -281,12 +281,12 @@ class Run:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """The verdicts of a partition.
+    """Verdicts of a partition.
 
     Attributes:
-        run_id: The run that last wrote them.
+        run_id: Run that last wrote them.
         scored: Rows with a score.
-        flagged: Those of them with the verdict `hallucinated`.
+        flagged: Scored rows with the verdict `hallucinated`.
     """
 
     __pydantic_config__ = RECORD
@@ -297,27 +297,27 @@ class Verdicts:
 
 
 def _by_number(files: Any) -> dict[int, Any]:
-    """Files as the JSON lists them, by their numbers."""
+    """Convert the JSON's list of files to a mapping from file number to file."""
     if not (isinstance(files, list) and all(isinstance(file, dict) and "number" in file for file in files)):
-        raise ValueError("files are no list of objects with numbers")
+        raise ValueError("files must be a list of objects with a number")
     return {file.pop("number"): file for file in files}
 
 
 @dataclass(frozen=True)
 class Manifest(Record):
-    """The state of an output folder.
+    """State of an output folder.
 
     Attributes:
-        fingerprint: What scores depend on, part by part (model, prompt, splitter, schema …).
-        files: Input files by their numbers: every one ever registered that is not sealed.
+        fingerprint: Everything that scores depend on, by part (model, prompt, splitter, schema …).
+        files: File number -> registered input file that is not sealed.
         finalized: Partition -> its verdicts.
-        runs: One record a run, oldest first.
-        explained: One record a run of `explain`, oldest first.
-        reasoners: Strategy -> what its explanations depend on: model, prompt, settings.
-        judge: Whose rows `escalated/` holds; None where it was never written.
-        escalated: Partition -> the run that escalated it.
-        sealed: The other input files: many that are scored and judged leave the manifest.
-        verdict_files: Partition -> id of the verdicts in `scored/` that may be read (`jobs.output.snapshot`).
+        runs: Runs, oldest first.
+        explained: Runs of `explain`, oldest first.
+        reasoners: Strategy -> everything that its explanations depend on: model, prompt, settings.
+        judge: Judge whose rows `escalated/` contains; None before the first escalation.
+        escalated: Partition -> run that escalated it.
+        sealed: Summary of the sealed input files, which are scored and finalized and are no longer listed here.
+        verdict_files: Partition -> id of its readable verdicts in `scored/` (`jobs.output.snapshot`).
     """
 
     WHAT = "a manifest"
@@ -335,22 +335,22 @@ class Manifest(Record):
 
     @property
     def registered(self) -> int:
-        """How many input files were ever registered; the next one's number."""
+        """Number of input files ever registered; also the number of the next file."""
         return self.sealed.files + len(self.files)
 
     def scored_rows(self) -> Counter[str]:
-        """Rows of all scored input files, a partition."""
+        """Count the rows of all scored input files per partition."""
         rows = Counter(self.sealed.rows)
         for file in self.files.values():
             rows[file.partition] += file.rows_out
         return rows
 
     def shares_out(self) -> list[float]:
-        """Of every input file ever registered, the share of its rows that `scored/` has; those that are sealed have all."""
+        """Return the share of rows in `scored/` of every input file ever registered; 1 for sealed files."""
         return [self.files[number].share_out if number in self.files else 1.0 for number in range(self.registered)]
 
     def with_unsealed(self, entries: Mapping[int, InputFile]) -> "Manifest":
-        """The manifest with entries that were sealed: those in the shards count no more."""
+        """Return the manifest with sealed entries restored; the summary no longer counts them."""
         rows = Counter(self.sealed.rows)
         for file in entries.values():
             rows[file.partition] -= file.rows or 0
@@ -359,7 +359,7 @@ class Manifest(Record):
 
     @property
     def last_fit(self) -> FitRecord | None:
-        """How the last verdicts came about; None where no row has a score."""
+        """Fit of the latest verdicts; None if no row has a score."""
         return next((run.fit for run in reversed(self.runs) if run.fit and run.fit.members), None)
 
     def _to_data(self) -> dict[str, Any]:

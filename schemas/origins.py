@@ -1,4 +1,4 @@
-"""Where the parts of a run's verdicts come from, for the manifest and the summary."""
+"""Origins of the parts of a run's verdicts, for the manifest and the summary."""
 
 from dataclasses import dataclass
 
@@ -7,14 +7,14 @@ from ragassay.schemas.versioned import RECORD
 
 @dataclass(frozen=True)
 class Origins:
-    """Which part of the verdicts comes from where, in words: a calibration's name, `job file`, `this run`, `defaults`.
+    """Origin of each part of the verdicts: the name of a calibration, `job file`, `this run` or `defaults`.
 
     Attributes:
-        moments: mu and sigma.
-        aggregate: Mean, policy and epsilon.
-        threshold: tau.
-        probability: The map from scores to P(supported); None where there is none.
-        calibration: Id of the calibration that gives whatever the job file doesn't; None without one.
+        moments: Origin of mu and sigma.
+        aggregate: Origin of mean, policy and epsilon.
+        threshold: Origin of tau.
+        probability: Origin of the map from scores to P(supported); None without a map.
+        calibration: Id of the calibration that provides what the job file does not set; None without one.
         note: Why there is no calibration, or no probability; None otherwise.
     """
 
@@ -29,7 +29,7 @@ class Origins:
 
     @property
     def text(self) -> str:
-        """All of it in a line, such as `bundled calibration: moments, aggregate, probability; job file: threshold`."""
+        """All origins in one line, such as `bundled calibration: moments, aggregate, probability; job file: threshold`."""
         parts: dict[str, list[str]] = {}
         for part in ("moments", "aggregate", "threshold", "probability"):
             parts.setdefault(getattr(self, part) or "none", []).append(part)

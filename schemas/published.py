@@ -1,4 +1,4 @@
-"""What `publish` has sent to a tool, partition by partition, as versioned JSON."""
+"""The record of verdicts that `publish` sent to a tool, per partition, as versioned JSON."""
 
 from dataclasses import dataclass, field
 
@@ -7,12 +7,12 @@ from ragassay.schemas.versioned import RECORD, Record
 
 @dataclass(frozen=True)
 class Refused:
-    """What the tool would not take.
+    """Rows that the tool rejected.
 
     Attributes:
-        reason: What it said.
-        row_id: Of which row; null where it only said how many, as a collector of OpenTelemetry does.
-        rows: How many rows.
+        reason: The tool's message.
+        row_id: Rejected row; null if the tool reports only a number of rows, as an OpenTelemetry collector does.
+        rows: Number of rejected rows.
     """
 
     __pydantic_config__ = RECORD
@@ -24,20 +24,20 @@ class Refused:
 
 @dataclass
 class PublishedPartition:
-    """How far a partition is.
+    """Progress of publishing a partition.
 
     Attributes:
-        verdicts: Which verdicts: the run that gave them, and the one that escalated them.
-        what: What of them was asked for, in words; other words send the partition anew.
-        since: When it was first sent, UTC, ISO 8601. Every later sending bears this time and a thousandth of a second more, so
-            that tools which know a score by id and day overwrite it, and the later one holds.
-        times: How often it was sent anew since then; 0 the first time.
-        rows: Rows of `scored/`, from the first one, whose verdicts the tool has answered for, or which were not sent.
-        done: Whether these are all.
-        sent: Of these, rows that the tool has taken.
-        left_out: Of these, rows that were not sent, by reason.
-        unknown: Of these, rows whose trace the tool does not know.
-        refused: Of these, what it would not take.
+        verdicts: Id of the verdicts: the run that decided them, and the run that escalated them.
+        selection: Selected part of the verdicts, in words; another selection sends the partition again.
+        since: Time of the first sending, UTC, ISO 8601. Each later sending adds one thousandth of a second, so that tools that
+            identify a score by id and day overwrite it with the later value.
+        resends: How often it was sent again; 0 the first time.
+        rows: Rows of `scored/`, from the first, whose verdicts the tool acknowledged or that were not sent.
+        done: Whether all rows are processed.
+        sent: Rows that the tool accepted.
+        skipped: Reason -> rows that were not sent.
+        unknown: Rows whose trace the tool does not know.
+        refused: Rows that the tool rejected.
     """
 
     __pydantic_config__ = RECORD
@@ -56,16 +56,16 @@ class PublishedPartition:
 
 @dataclass
 class Published(Record):
-    """What a tool has been sent of an output.
+    """Verdicts of an output that a tool received.
 
     Attributes:
-        target: The tool.
-        url: Where it is.
-        name: Name of the score there.
-        partitions: Hive path -> how far it is; the empty path where the output has none.
+        target: Name of the tool.
+        url: URL of the tool.
+        name: Name of the score in the tool.
+        partitions: Hive path -> progress; the empty path if the output has no partitions.
     """
 
-    WHAT = "a record of what was published"
+    WHAT = "a record of published verdicts"
 
     target: str
     url: str

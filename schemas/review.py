@@ -1,15 +1,16 @@
-"""What a reviewer says of a sentence or a response: a line of JSON a thing said, as the review page saves it."""
+"""A reviewer's label of a sentence or a response: one line of JSON per label, as the review page saves it."""
 
 from enum import StrEnum
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 LEAST_PROBABILITY = 1e-12
-"""A row stands for 1 / inclusion probability rows, and no log has more than so many."""
+"""Lower limit of an inclusion probability: a row represents 1 / inclusion probability rows, and no log is larger than 10^12
+rows."""
 
 
 class Said(StrEnum):
-    """What a reviewer can say. `unsure` is no label, but that somebody has looked."""
+    """Label that a reviewer can give. `unsure` states only that the reviewer has looked."""
 
     SUPPORTED = "supported"
     UNSUPPORTED = "unsupported"
@@ -17,22 +18,22 @@ class Said(StrEnum):
 
 
 class ReviewLine(BaseModel):
-    """One thing that a reviewer says of one sentence, or of a whole response.
+    """A reviewer's label of one sentence or one whole response.
 
     Attributes:
         row_id: `row_id` of the row in `scored/`.
-        partition: Its partition, such as `dt=2026-11-20`; null where the output has none.
-        start: First character of the sentence in the response; null where the label is of the whole response.
-        end: The character behind its last; null with `start`.
-        label: What is said.
-        reviewer: Who says it; null where nobody is named.
-        at: When, with its time zone. Of two things that a reviewer says of the same the later holds.
-        stratum: The part of a stratified sample that the row was drawn from; null where it was not stratified.
-        inclusion_probability: With what probability the response was drawn into the sample, LEAST_PROBABILITY to 1; null where
-            all responses had the same.
+        partition: Partition of the row, such as `dt=2026-11-20`; null if the output has none.
+        start: Offset of the sentence's first character in the response; null for a label of the whole response.
+        end: Offset after its last character; null together with `start`.
+        label: The label.
+        reviewer: Name of the reviewer; null if unknown.
+        at: Time with time zone. The latest label of a reviewer for the same sentence or response counts.
+        stratum: Stratum that the row was drawn from; null for an unstratified sample.
+        inclusion_probability: Probability that the sample includes the response, LEAST_PROBABILITY to 1; null if it is equal
+            for all responses.
     """
 
-    # A field that nobody knows is a slip of the pen, or another version's: neither must be dropped unsaid.
+    # An unknown field is a typing error, or belongs to another version: never drop it silently.
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     row_id: str
@@ -48,13 +49,13 @@ class ReviewLine(BaseModel):
     @model_validator(mode="after")
     def _places(self) -> "ReviewLine":
         if (self.start is None) != (self.end is None):
-            raise ValueError("start and end go together")
+            raise ValueError("start and end must both be set or both be null")
         if self.start is not None and self.end is not None and self.start >= self.end:
-            raise ValueError("end must lie behind start")
+            raise ValueError("end must be greater than start")
         return self
 
     def to_json(self) -> str:
-        """The line, without its line break; what is null is left out."""
+        """Return the line without its line break; null fields are left out."""
         return self.model_dump_json(exclude_none=True)
 
     @staticmethod
@@ -62,10 +63,10 @@ class ReviewLine(BaseModel):
         """Read a line.
 
         Raises:
-            ValueError: It is none; the message says what is wrong with which field.
+            ValueError: The text is not a review line; the message names each invalid field.
         """
         try:
             return ReviewLine.model_validate_json(text)
         except ValidationError as error:
-            faults = (": ".join(filter(None, [".".join(map(str, e["loc"])), e["msg"]])) for e in error.errors())
-            raise ValueError("; ".join(faults)) from error
+            messages = (": ".join(filter(None, [".".join(map(str, e["loc"])), e["msg"]])) for e in error.errors())
+            raise ValueError("; ".join(messages)) from error

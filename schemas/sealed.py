@@ -1,4 +1,4 @@
-"""Input files that are done with: their entries leave the manifest for Parquet files beside it, and their sums stay."""
+"""Sealed input files: Parquet files next to the manifest store their entries, and the manifest keeps only their totals."""
 
 from dataclasses import dataclass, field
 
@@ -18,18 +18,18 @@ SEALED_FILES = pa.schema(
         pa.field("mtime", pa.int64()),
     ]
 )
-"""Columns of these files: `schemas.manifest.InputFile`s that are scored and judged, with their numbers."""
+"""Columns of these Parquet files: numbered `schemas.manifest.InputFile`s that are scored and finalized."""
 
 
 @dataclass(frozen=True)
 class Sealed:
-    """What the manifest still says of such input files.
+    """Summary of the sealed input files.
 
     Attributes:
-        shards: Names of the Parquet files in `_files/`, oldest first. An entry of the manifest stands for one of the same
-            number in them.
-        files: Input files of which there is no other entry.
-        rows: Partition -> rows of these.
+        shards: Names of the Parquet files in `_files/`, oldest first. An entry in the manifest replaces a shard's entry with
+            the same number.
+        files: Input files without an entry in the manifest.
+        rows: Partition -> rows of these files.
     """
 
     __pydantic_config__ = RECORD

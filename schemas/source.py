@@ -1,4 +1,4 @@
-"""Which version of which table a run read: its lineage, in the manifest."""
+"""The table version that a run read: lineage in the manifest."""
 
 from dataclasses import dataclass, field
 
@@ -7,14 +7,14 @@ from ragassay.schemas.versioned import RECORD
 
 @dataclass(frozen=True)
 class Source:
-    """The table whose rows a run read.
+    """Table that a run read.
 
     Attributes:
         kind: delta, iceberg or lance.
-        table: Its place, or its name in a catalog.
-        version: Version, or id of the snapshot; None where an Iceberg table has none yet.
-        since: Version after which rows came in that the run read; None where it read all rows of a version.
-        partitioned_by: Names of its partition columns, in order.
+        table: URI, or name in a catalog.
+        version: Version or snapshot id; None if an Iceberg table has no snapshot yet.
+        since: Version after which the rows were added; None if the run read all rows of a version.
+        partitioned_by: Partition columns, in order.
     """
 
     __pydantic_config__ = RECORD

@@ -1,4 +1,4 @@
-"""Sufficient statistics of a member's scores over a partition: versioned JSON with exact round trip."""
+"""Sufficient statistics of a member's scores in a partition: versioned JSON with an exact round trip."""
 
 from dataclasses import dataclass, field
 
@@ -35,17 +35,16 @@ class Moments:
 
 @dataclass(frozen=True)
 class PartitionStats(Record):
-    """What one partition holds: moments of every member's sentence values, and how its rows ended.
+    """Moments of every member's sentence values in one partition, and how its rows ended.
 
     Attributes:
         partition: Hive path such as `dt=2026-11-20`; empty for a dataset without partitions.
-        members: Moments of the sentences' values, a member.
-        values: Which number of the member that is (`p_yes`, `log_odds` …).
-        label_mass: Moments of P(yes) + P(no), a member that is an SLM; low mass is the sign of a model that does not follow
-            its prompt.
-        rows: Rows by status.
+        members: Member -> moments of its sentence values.
+        values: Member -> kind of its value (`p_yes`, `log_odds` …).
+        label_mass: SLM -> moments of P(yes) + P(no); a low mass shows a model that does not follow its prompt.
+        rows: Status -> rows.
         sentences: Sentences of the rows with status ok.
-        raw_files: The raw files these statistics were made from, so that a change is noticed.
+        raw_files: Raw files behind these statistics; a change of this list makes them outdated.
     """
 
     WHAT = "statistics"

@@ -1,4 +1,4 @@
-"""What has been read of an export of traces, as versioned JSON."""
+"""The record of trace export files that were read, as versioned JSON."""
 
 from dataclasses import dataclass, field
 
@@ -7,12 +7,12 @@ from ragassay.schemas.versioned import RECORD, Record
 
 @dataclass(frozen=True)
 class ExportFile:
-    """A file of an export that was read.
+    """A file of a trace export that was read.
 
     Attributes:
         size: Bytes.
-        mtime: When it was last written, nanoseconds since 1970; null where the store doesn't tell.
-        digest: Of its bytes, as far as they tell that it is the same: a Parquet file's footer, all of any other.
+        mtime: Time of its last change, nanoseconds since 1970; null if the store does not report it.
+        digest: Digest of the footer of a Parquet file, or of all bytes of any other file.
     """
 
     __pydantic_config__ = RECORD
@@ -24,17 +24,17 @@ class ExportFile:
 
 @dataclass
 class TracesRecord(Record):
-    """The state of the traces in an output folder.
+    """State of the traces in an output folder.
 
     Attributes:
-        preset: Which tool they are of.
-        files: Path below INPUT -> the file, of all that were read.
-        staged: Path below `_traces` -> rows, of every file of logs that was written.
-        part: Number of the last files that were written.
-        waiting: File below `_traces` with the spans of traces that more may come of; null where there are none.
-        open: How many traces those are.
-        newest: Latest time of a span, microseconds since 1970, of those that had come by then; 0 where there was none.
-        counts: Of the last run that read something; see docs/how-to/inputs.md.
+        preset: Tool that wrote the traces.
+        files: Path relative to the input -> file, for all files that were read.
+        staged: Path in `_traces` -> rows, for every log file that was written.
+        part: Number of the last written files.
+        pending_file: File in `_traces` with the spans of incomplete traces; null if there are none.
+        pending: Number of incomplete traces.
+        newest: Latest time of a span, microseconds since 1970, when the export was last read; 0 without spans.
+        counts: Counts of the last run that read new spans; see docs/how-to/inputs.md.
     """
 
     WHAT = "a record of traces"

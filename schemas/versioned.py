@@ -1,4 +1,4 @@
-"""Records as versioned JSON, written and read in one way."""
+"""Records as versioned JSON."""
 
 import json
 from dataclasses import asdict
@@ -7,23 +7,23 @@ from typing import Any, ClassVar, Self
 from pydantic import ConfigDict, TypeAdapter
 
 RECORD = ConfigDict(extra="forbid")
-"""How a record is read: a field that nobody knows is another version's, and must not be dropped unsaid."""
+"""Pydantic settings of all records: an unknown field belongs to another version and must not be dropped silently."""
 
 
 class NotARecordError(ValueError):
-    """A text is not the JSON of such a record."""
+    """A text is not the JSON of the expected record."""
 
 
 class OtherVersionError(ValueError):
-    """A record was made by another version of this program."""
+    """Another version of RAGAssay wrote the record."""
 
 
 class Record:
-    """A dataclass that is stored as JSON; the dataclasses in it have `__pydantic_config__ = RECORD` too.
+    """A dataclass that is stored as JSON; the dataclasses in it also have `__pydantic_config__ = RECORD_CONFIG`.
 
     Attributes:
-        VERSION: Written with the record; another one is not read.
-        WHAT: What it is, for messages, such as "a calibration".
+        VERSION: Version that is written with the record; no other version can be read.
+        DESCRIPTION: Name of the record in messages, such as "a calibration".
     """
 
     __pydantic_config__ = RECORD
@@ -31,26 +31,26 @@ class Record:
     WHAT: ClassVar[str]
 
     def to_json(self) -> str:
-        """JSON text; floats are written so that they read back bit for bit."""
+        """Return the record as JSON; floats read back bit for bit."""
         return json.dumps({"version": self.VERSION, **self._to_data()}, indent=1)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote.
+        """Read the text that `to_json` wrote.
 
         Raises:
-            NotARecordError: The text is no such record.
-            OtherVersionError: The record is of another version.
+            NotARecordError: The text is not this kind of record.
+            OtherVersionError: The record has another version.
         """
         try:
             data = json.loads(text)
         except ValueError as error:
             raise NotARecordError(str(error)) from error
         if not isinstance(data, dict) or "version" not in data:
-            raise NotARecordError(f"{cls.WHAT} is wanted, a JSON object with a version")
+            raise NotARecordError(f"expected {cls.WHAT}: a JSON object with a version")
         version = data.pop("version")
         if version != cls.VERSION:
-            raise OtherVersionError(f"it is {cls.WHAT} of version {version}; this program reads version {cls.VERSION}")
+            raise OtherVersionError(f"it is {cls.WHAT} of version {version}; this RAGAssay reads version {cls.VERSION}")
         if cls not in _READERS:
             _READERS[cls] = TypeAdapter(cls)
         try:
@@ -65,4 +65,4 @@ class Record:
 
 
 _READERS: dict[type[Record], TypeAdapter[Any]] = {}
-"""Made once a class: hundreds of partitions have a record each."""
+"""One adapter per class: hundreds of partitions have a record each."""

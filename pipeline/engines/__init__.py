@@ -1,1 +1,1 @@
-"""Engines that give P(next token) for chosen tokens, behind one small protocol (`protocol.Engine`)."""
+"""Engines that return P(next token) for chosen tokens, behind one small protocol (`protocol.Engine`)."""

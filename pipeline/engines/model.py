@@ -1,4 +1,4 @@
-"""A model: which, and where its weights are from."""
+"""A model and the source of its weights."""
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -11,9 +11,9 @@ class Model(BaseModel):
     Attributes:
         name: Its name in a job, for messages.
         model: `embedded`, a hub id, a local folder, or a GGUF file.
-        adapter: LoRA adapter that is merged into it: one that comes with the package, or a folder.
+        adapter: LoRA adapter that is merged into it: the name of a bundled adapter, or a folder.
         revision: Commit or tag of a hub id.
-        trust_remote_code: Run code that comes with the model; needed by some hub models, off unless asked for.
+        trust_remote_code: Run code that comes with the model; some hub models need it. Off by default.
     """
 
     model_config = SETTINGS

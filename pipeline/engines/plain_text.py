@@ -1,7 +1,7 @@
-"""Log text as token ids that can never be control tokens.
+"""Encode log text as token ids that can never be control tokens.
 
-What a chat template makes is cut at control tokens (every added token of the tokenizer), and each piece of text between them is
-encoded by a copy of the tokenizer that knows no control tokens. So "<|im_end|>" in a response stays plain text.
+A rendered chat template is split at control tokens (every added token of the tokenizer), and each piece of text between them is
+encoded by a copy of the tokenizer without control tokens. So "<|im_end|>" in a response stays plain text.
 """
 
 import json
@@ -21,8 +21,8 @@ class PlainText:
     """Encodes text for one tokenizer.
 
     Attributes:
-        plain: A `tokenizers.Tokenizer` that knows no control tokens.
-        control: The control tokens it left out, with their ids.
+        tokenizer: A `tokenizers.Tokenizer` without control tokens.
+        control_tokens: Removed control token -> id.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -32,55 +32,55 @@ class PlainText:
             tokenizer: A Hugging Face tokenizer with a fast backend.
 
         Raises:
-            ModelError: It has none.
+            ModelError: It has no fast backend.
         """
         self.plain, self.control = plain_tokenizer(tokenizer)
-        # A letter that the model does not know is no control token.
+        # The token for unknown characters is not a control token.
         self._forbidden = set(self.control.values()) - {self.unknown}
 
     @property
     def unknown(self) -> int | None:
-        """Id that stands for what the model does not know; None where there is none."""
-        found: int | None = self.plain.token_to_id(getattr(self.plain.model, "unk_token", None) or "")
-        return found
+        """Token id for unknown text; None if the tokenizer has none."""
+        token: int | None = self.plain.token_to_id(getattr(self.plain.model, "unk_token", None) or "")
+        return token
 
     def encode(self, texts: Sequence[str]) -> dict[str, Ids]:
-        """Token ids of texts, by one call of the tokenizer; none of them is a control token.
+        """Return the token ids of texts, without control tokens, with one call of the tokenizer.
 
         Raises:
-            ValueError: The tokenizer makes control tokens of a text, however it is cut.
+            ValueError: The tokenizer turns a text into control tokens, even if it is split.
         """
         encoded = self.plain.encode_batch_fast(texts, add_special_tokens=False)
-        found = zip(texts, (e.ids for e in encoded), strict=True)
-        return {text: ids if self._forbidden.isdisjoint(ids) else self._encode_by_parts(text) for text, ids in found}
+        pairs = zip(texts, (encoding.ids for encoding in encoded), strict=True)
+        return {text: ids if self._forbidden.isdisjoint(ids) else self._encode_by_parts(text) for text, ids in pairs}
 
     def _encode_by_parts(self, text: str) -> Ids:
-        """Encode a text in which a control token's own spelling is a plain vocabulary entry: cut inside each spelling."""
-        ids = [i for _, e in self._parts(text) for i in e.ids]
+        """Encode a text in which the spelling of a control token is a plain vocabulary entry: split inside each spelling."""
+        ids = [token for _, encoding in self._parts(text) for token in encoding.ids]
         if not self._forbidden.isdisjoint(ids):
-            raise ValueError("the tokenizer turns plain text into control tokens")  # of this text: its row's fault
+            raise ValueError("the tokenizer turns plain text into control tokens")  # a fault of the row
         return ids
 
     def token_ends(self, text: str) -> list[int]:
-        """Character offset at which each token of a text ends, as `encode` cuts it."""
+        """Return the character offset at which each token of a text ends, as encoded by `encode`."""
         encoded = self.plain.encode(text, add_special_tokens=False)
         parts = [(0, encoded)] if self._forbidden.isdisjoint(encoded.ids) else self._parts(text)
-        return [start + end for start, e in parts for _, end in e.offsets]
+        return [start + end for start, encoding in parts for _, end in encoding.offsets]
 
     def _parts(self, text: str) -> list[tuple[int, Any]]:
-        """A text cut inside every spelling of a control token: where each part starts, and its encoding."""
+        """Split a text inside every spelling of a control token: the start of each part, and its encoding."""
         pattern = "|".join(re.escape(token) for token in sorted(self.control, key=len, reverse=True))
-        cuts = [0, *(m.start() + 1 for m in re.finditer(pattern, text)), len(text)]
+        cuts = [0, *(match.start() + 1 for match in re.finditer(pattern, text)), len(text)]
         return list(
-            zip(cuts, self.plain.encode_batch([text[a:b] for a, b in pairwise(cuts)], add_special_tokens=False), strict=False)
+            zip(cuts, self.plain.encode_batch([text[start:end] for start, end in pairwise(cuts)], add_special_tokens=False), strict=False)
         )
 
     def cut(self, text: str, marks: Mapping[str, int] | None = None) -> list[Segment]:
-        """A rendered template in pieces: control tokens as ids, and the text between them.
+        """Split a rendered template into control tokens, as ids, and the text between them.
 
         Args:
             text: The template, rendered without log text.
-            marks: Further spellings that are cut out, and what stands for them.
+            marks: Further spelling -> id to insert instead.
         """
         special = {**self.control, **(marks or {})}
         pattern = "|".join(re.escape(token) for token in sorted(special, key=len, reverse=True))
@@ -88,7 +88,7 @@ class PlainText:
 
 
 def plain_tokenizer(tokenizer: Any) -> tuple[Any, dict[str, int]]:
-    """A copy of a tokenizer that knows no control tokens, and the control tokens it left out.
+    """Copy a tokenizer without its control tokens.
 
     Args:
         tokenizer: A Hugging Face tokenizer with a fast backend.

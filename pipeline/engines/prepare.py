@@ -1,4 +1,5 @@
-"""Merge an SLM's adapter into its weights, once, so that every engine serves plain weights and both give the same P(yes)."""
+"""Merge an SLM's adapter into its weights once, so that every engine serves the same plain weights and returns the same
+P(yes)."""
 
 import hashlib
 import json
@@ -13,13 +14,13 @@ from ragassay.pipeline.errors import ModelError
 
 
 def prepare_slm(slm: Model) -> str:
-    """Make an SLM ready for an engine: its model, with its adapter merged in if it has one.
+    """Prepare a model for an engine, with its adapter merged if it has one.
 
     Returns:
         A Hugging Face folder, or a hub id.
 
     Raises:
-        ModelError: Model or adapter is unknown, can't be read, or the one does not belong to the other.
+        ModelError: Model or adapter is unknown, can't be read, or they do not belong together.
     """
     model = prepare(slm.model)
     if slm.adapter is None:
@@ -40,31 +41,31 @@ def prepare_slm(slm: Model) -> str:
 
 
 def _merged_key(slm: Model) -> str:
-    """Short hash of what goes into merged weights: folders of one name may hold different models."""
-    parts = json.dumps([weights_identity(slm), slm.revision], sort_keys=True)
-    return hashlib.sha256(parts.encode()).hexdigest()[:12]
+    """Return a short hash of everything in merged weights: folders of the same name may contain different models."""
+    content = json.dumps([weights_identity(slm), slm.revision], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:12]
 
 
 def own_adapter(slm: Model) -> Path:
-    """Folder of an SLM's adapter.
+    """Return the folder of a model's adapter.
 
     Raises:
-        ModelError: There is none, or it belongs to another model.
+        ModelError: There is no such adapter, or it was trained on another model.
     """
     folder = locate_adapter(slm.adapter or "")
     base = trained_with(str(folder)).get("base")
-    if base is not None and base != (found := identity(slm.model)):
+    if base is not None and base != (actual := identity(slm.model)):
         raise ModelError(
-            errors.ADAPTER_OF_OTHER_MODEL, member=slm.name, adapter=slm.adapter, model=slm.model, base=base, found=found
+            errors.ADAPTER_OF_OTHER_MODEL, member=slm.name, adapter=slm.adapter, model=slm.model, base=base, actual=actual
         )
     return folder
 
 
 def load_tokenizer(slm: Model) -> Any:
-    """Load an SLM's Hugging Face tokenizer.
+    """Load a model's Hugging Face tokenizer.
 
     Raises:
-        ModelError: Its model is unknown or can't be loaded.
+        ModelError: The model is unknown or can't be loaded.
     """
     from transformers import AutoTokenizer
 
@@ -77,7 +78,7 @@ def load_tokenizer(slm: Model) -> Any:
 
 
 def window_of(slm: Model, max_model_len: int | None) -> int:
-    """Tokens that an SLM's engine has room for: as its settings say, else as its model's config, at most `MAX_WINDOW`.
+    """Return the context window of a model's engine in tokens: the setting, else the model's own, at most `MAX_WINDOW`.
 
     Raises:
         ModelError: The model's config can't be read.
@@ -96,16 +97,16 @@ def window_of(slm: Model, max_model_len: int | None) -> int:
 
 
 def weights_identity(slm: Model) -> dict[str, Any]:
-    """What tells an SLM's weights from others: those of its model, and of its adapter."""
-    found: dict[str, Any] = dict(identity(slm.model))
+    """Return what identifies a model's weights: its files, and its adapter's files."""
+    files: dict[str, Any] = dict(identity(slm.model))
     if slm.adapter is not None:
         folder = locate_adapter(slm.adapter)
-        found["adapter"] = {name: digest(folder / name) for name in (WEIGHTS, CONFIG)}
-    return found
+        files["adapter"] = {name: digest(folder / name) for name in (WEIGHTS, CONFIG)}
+    return files
 
 
 def _merge(slm: Model, model: str, adapter: Path, folder: Path) -> None:
-    """W + (alpha / r) B A, computed in float32 and kept in bfloat16."""
+    """Save W + (alpha / r) B A, computed in float32 and stored in bfloat16."""
     import torch
     from peft import PeftModel
     from transformers import AutoModelForCausalLM, AutoTokenizer

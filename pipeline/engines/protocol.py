@@ -1,4 +1,4 @@
-"""The engine protocol: token ids in, log-probabilities of chosen next tokens out."""
+"""The engine protocol: token ids in, logprobs of chosen next tokens out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from ragassay.pipeline.arrays import Floats, Ints
 
 @dataclass(frozen=True)
 class EngineOutput:
-    """What an engine says of a list of prompts.
+    """Output of an engine for a list of prompts.
 
     Attributes:
         logprobs: float64 array (prompts, labels): log P(label is the next token), over the whole vocabulary.
-        tokens_computed: int64 array (prompts): prompt tokens that were run through the model.
-        tokens_reused: int64 array (prompts): prompt tokens taken from the prefix cache.
-        seconds: How long the call took, and
-        idle_seconds: how long the engine had waited for it since the call before; `EngineThread` fills both.
+        tokens_computed: int64 array (prompts): prompt tokens that the model computed.
+        tokens_reused: int64 array (prompts): prompt tokens from the prefix cache.
+        seconds: Duration of the call; set by `EngineThread`.
+        idle_seconds: Idle time of the engine before the call; set by `EngineThread`.
     """
 
     logprobs: Floats
@@ -30,7 +30,7 @@ class Engine(Protocol):
     """A loaded model.
 
     Attributes:
-        max_model_len: Window in tokens; a prompt may hold at most max_model_len - 1 of them.
+        max_model_len: Context window in tokens; a prompt has at most max_model_len - 1 tokens.
         tokenizer: Its Hugging Face tokenizer (with a fast backend).
     """
 
@@ -38,13 +38,13 @@ class Engine(Protocol):
     tokenizer: object
 
     def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
-        """Log-probabilities of each label as the first token after each prompt.
+        """Return the logprobs of each label as the first token after each prompt.
 
         Args:
             prompts: Token ids, each of 1 to max_model_len - 1 tokens.
             labels: Token ids to score.
 
         Returns:
-            One row a prompt, in the order given.
+            One row per prompt, in order.
         """
         ...

@@ -1,7 +1,7 @@
-"""A model behind an OpenAI-compatible endpoint: chats out, completions in, and what each kind of fault means.
+"""A model behind an OpenAI-compatible endpoint: chats out, completions in, and the meaning of each kind of fault.
 
-Log text goes to `base_url` and nowhere else: proxies of the environment are not used, redirects are not followed. Unlike with
-a model of our own, the server puts the chat template around the prompt, and may take a control token in a log text for one.
+Log text is sent to `base_url` only: proxies in the environment are not used, and redirects are not followed. Unlike with a
+local model, the server applies the chat template, and it may read a control token in log text as a control token.
 """
 
 import os
@@ -27,33 +27,34 @@ if TYPE_CHECKING:
     from openai import APIStatusError, OpenAI
 
 ROW_FAULTS = {400, 413, 422}
-"""HTTP statuses that are a prompt's own fault (too long, above all): it has no answer, the others go on."""
+"""HTTP statuses for a faulty prompt (usually too long): it gets no answer, and the other prompts continue."""
 
 REQUEST_SETTINGS = {
     "model", "temperature", "logprobs", "top_logprobs", "max_tokens", "max_completion_tokens", "response_format",
 }  # fmt: skip
-"""Parameters that are the same in every request: a server that refuses one of them refuses every row."""
+"""Parameters with the same value in every request: a server that refuses one of them refuses every row."""
 
-SAID = "; it said: "
-"""Stands before what an error quotes of a server, which may echo a prompt: `drop_text` cuts errors here."""
+SAID = "; server message: "
+"""Start of a server's message in an error. The message may quote a prompt, so `drop_text` cuts errors here."""
 
 Answer = TypeVar("Answer")
 
 
 class Server(EngineSettings):
-    """A server.
+    """Settings of a server.
 
     Attributes:
-        base_url: Where it is, usually up to /v1: http://host:8000/v1.
-        api_key_env: Name of the environment variable that holds the key, on every node that asks; the key itself never
-            stands in a config. None sends a dummy, for servers that want no key.
-        concurrency: Requests in flight; of a member, of each of the two batches that a replica has under way.
-        requests_per_minute: Requests that are begun in a minute at most, by each of those; None sets no limit.
-        timeout_seconds: Wait for one request.
-        retries: Tries after the first, where the server can't be reached, is busy (429) or has a fault (5xx). The wait between
-            them is what its `Retry-After` says, else doubles from half a second, with jitter.
-        top_logprobs: Alternatives of the token that are asked for; OpenAI gives at most 20, vLLM what `--max-logprobs` says.
-            0 asks for none, for servers that give none: the word itself decides, and P(yes) is 0 or 1. A member needs some.
+        base_url: Address, usually up to /v1: http://host:8000/v1.
+        api_key_env: Environment variable with the key, on every node that sends requests; the key itself is never in a job
+            file. None sends a dummy key, for servers without keys.
+        concurrency: Maximum number of concurrent requests; for a member, of each of the two batches in progress per replica.
+        requests_per_minute: Maximum number of requests started per minute, per batch for a member; None sets no limit.
+        timeout_seconds: Timeout of one request.
+        retries: Further tries if the server can't be reached, is busy (429) or fails (5xx). The wait before a try follows
+            `Retry-After`, else it doubles from half a second, with jitter.
+        top_logprobs: Requested alternatives of the token; OpenAI returns at most 20, vLLM as many as `--max-logprobs`. 0
+            requests none, for servers without logprobs: then the word itself decides, and P(yes) is 0 or 1. A member needs at
+            least 1.
     """
 
     NOT_OF_SCORES: ClassVar[frozenset[str]] = EngineSettings.NOT_OF_SCORES | {
@@ -79,29 +80,29 @@ class Server(EngineSettings):
         if "@" in parts.netloc or parts.query or parts.fragment:
             raise PydanticCustomError(
                 "config.base-url-secret",
-                "may hold no password, query or fragment: a key belongs in the variable that api_key_env names",
+                "must not contain a password, query or fragment: put a key in the variable that api_key_env names",
             )
         return url
 
     def fault(self, gpus: float) -> PydanticCustomError | None:
-        """See `EngineSettings.fault`."""
+        """See `EngineSettings.find_fault`."""
         if self.top_logprobs:
             return None
         return PydanticCustomError(
-            "config.no-logprobs", "a served member needs top_logprobs: without them its probabilities are 0 or 1"
+            "config.no-logprobs", "a served member needs top_logprobs of at least 1: without logprobs its probabilities are 0 or 1"
         )
 
     def weights(self, model: Model) -> dict[str, Any]:
-        """See `EngineSettings.weights`; of what is behind a server there is but the name."""
+        """See `EngineSettings.identify_weights`; of a served model only the name is known."""
         return {"model": model.model}
 
     @property
     def computes_in(self) -> str:
-        """See `EngineSettings.computes_in`."""
-        return "the server's own type"
+        """See `EngineSettings.compute_dtype`."""
+        return "dtype of the server"
 
     def load_text(self, model: Model, *, gpus: float, threads: int) -> TextEngine:
-        """See `EngineSettings.load_text`."""
+        """See `EngineSettings.load_text_engine`."""
         from ragassay.pipeline.engines.server_text import ServerText
 
         return ServerText(Caller(f"reasoner {model.name!r}", model.model, self))
@@ -109,12 +110,12 @@ class Server(EngineSettings):
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks a server.
+    """A model at a server.
 
     Attributes:
-        who: For messages, such as "judge 'gpt'".
+        owner: Member or judge that uses the model, for messages, such as "judge 'gpt'".
         model: Name of the model at the server.
-        server: The server.
+        server: Settings of the server.
     """
 
     who: str
@@ -123,19 +124,19 @@ class Caller:
 
     @property
     def where(self) -> str:
-        """Who and which server, for messages."""
+        """Owner and URL of the server, for messages."""
         return f"{self.who}: {self.server.base_url}"
 
 
 @dataclass(frozen=True)
 class Form(Generic[Answer]):
-    """What is asked for, and how what comes back becomes an answer.
+    """Parameters of the requests, and how replies become answers.
 
     Attributes:
-        settings: Parameters of every request.
-        read: From a completion to an answer; may raise ModelError where every other will be as bad.
-        refused: From what the server says to a prompt that it refuses.
-        in_trouble: From what the server gave, however often it was asked: a timeout, a 429 or a 5xx.
+        parameters: Parameters of every request.
+        parse: Converts a completion to an answer; may raise ModelError if every other completion would fail too.
+        on_refusal: Converts the server's message for a refused prompt to an answer.
+        on_failure: Converts a server failure that all tries had (a timeout, a 429 or a 5xx) to an answer.
     """
 
     settings: Mapping[str, Any]
@@ -145,27 +146,27 @@ class Form(Generic[Answer]):
 
 
 class _TroubleError(Exception):
-    """A request got nothing but a timeout, a 429 or a 5xx, however often it was tried; its text says which."""
+    """All tries of a request ended with a timeout, a 429 or a 5xx; the text describes it."""
 
 
 class _RefusedError(Exception):
-    """The server refuses a prompt; its text says why."""
+    """The server refuses a prompt; the text states why."""
 
 
 class _Pace:
-    """Lets requests begin no faster than so many a minute."""
+    """Limits the number of requests started per minute."""
 
-    def __init__(self, a_minute: float | None) -> None:
-        self._gap = 60 / a_minute if a_minute else 0.0
+    def __init__(self, requests_per_minute: float | None) -> None:
+        self._gap = 60 / requests_per_minute if requests_per_minute else 0.0
         self._next, self._lock = 0.0, Lock()
 
     def wait(self) -> None:
         if self._gap:
             with self._lock:
                 now = time.monotonic()
-                mine = max(now, self._next)
-                self._next = mine + self._gap
-            time.sleep(max(0.0, mine - now))
+                start = max(now, self._next)
+                self._next = start + self._gap
+            time.sleep(max(0.0, start - now))
 
 
 def exchange(
@@ -175,24 +176,24 @@ def exchange(
     done: Callable[[int, Answer], None] = lambda _, __: None,
     skip: Callable[[int], Answer | None] = lambda _: None,
 ) -> list[Answer]:
-    """Ask a server.
+    """Send chats to a server.
 
-    A chat that the server refuses, or gives no usable answer to, has an answer that says why. A fault that is the server's or
-    the config's ends it at once, before every chat is tried in vain.
+    A chat that is refused, or has no usable answer, gets an answer that states why. A fault of the server or the settings
+    raises at once, before all chats are tried.
 
     Args:
-        caller: Who asks, and which server.
-        chats: What.
-        form: How.
-        done: Told of every answer as it comes, in one of several threads.
-        skip: Asked before each chat is sent; what it gives is the answer, and the chat is not sent.
+        endpoint: Model and server.
+        chats: The chats.
+        task: Parameters and converters.
+        on_answer: Called with the number of the chat and its answer, as soon as it is ready, on one of several threads.
+        find_answer: Called before each chat is sent; if it returns an answer, the chat is not sent.
 
     Returns:
-        One answer a chat, in order.
+        One answer per chat, in order.
 
     Raises:
-        ModelError: The server can't be reached, refuses the key, has no such model, does not take the request's settings,
-            or is in trouble (timeouts, 429, 5xx) for more than `concurrency` chats in succession.
+        ModelError: The server can't be reached, refuses the key, has no such model, does not accept the parameters, or fails
+            (timeouts, 429, 5xx) for more than `concurrency` consecutive chats.
     """
     key = api_key(caller)
     if not chats:
@@ -201,25 +202,25 @@ def exchange(
 
     server = caller.server
     answers: dict[int, Answer] = {}
-    streak, patience = 0, min(server.concurrency + 1, max(len(chats), 2))
-    pace, settings = _Pace(server.requests_per_minute), dict(form.settings)
+    streak, max_streak = 0, min(server.concurrency + 1, max(len(chats), 2))
+    rate_limiter, parameters = _Pace(server.requests_per_minute), dict(form.settings)
 
-    def one(i: int) -> tuple[Answer, str | None]:
-        """An answer, and what the trouble was where the server had some."""
-        answer, trouble = skip(i), None
+    def answer_chat(i: int) -> tuple[Answer, str | None]:
+        """Return an answer, and the failure of the server if there was one."""
+        answer, failure = skip(i), None
         if answer is None:
-            pace.wait()
+            rate_limiter.wait()
             try:
-                answer = form.read(_send(client, caller, settings, chats[i]))
+                answer = form.read(_send(client, caller, parameters, chats[i]))
             except _RefusedError as refusal:
                 answer = form.refused(str(refusal))
             except _TroubleError as error:
-                answer, trouble = form.in_trouble(str(error)), str(error)
+                answer, failure = form.in_trouble(str(error)), str(error)
             except ModelError as error:
-                done(i, form.in_trouble(str(error)))  # who waits for this one must not wait for ever
+                done(i, form.in_trouble(str(error)))  # a waiting caller must not wait forever
                 raise
-        done(i, answer)  # here, so that what has come is told of even if another request ends it all
-        return answer, trouble
+        done(i, answer)  # report now, because another request may end the call
+        return answer, failure
 
     with (
         OpenAI(
@@ -231,26 +232,26 @@ def exchange(
         ) as client,
         ThreadPoolExecutor(server.concurrency) as pool,
     ):
-        futures = {pool.submit(one, i): i for i in range(len(chats))}
+        futures = {pool.submit(answer_chat, i): i for i in range(len(chats))}
         try:
             for future in as_completed(futures):
-                answers[futures[future]], trouble = future.result()
-                streak = streak + 1 if trouble else 0
-                if streak >= patience:
+                answers[futures[future]], failure = future.result()
+                streak = streak + 1 if failure else 0
+                if streak >= max_streak:
                     raise ModelError(
-                        errors.IN_TROUBLE, where=caller.where, trouble=trouble, rows=streak, tries=server.retries + 1
+                        errors.IN_TROUBLE, where=caller.where, failure=failure, rows=streak, tries=server.retries + 1
                     )
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)  # what is not sent yet is not sent
+            pool.shutdown(wait=False, cancel_futures=True)  # cancel the chats that are not sent
             raise
     return [answers[i] for i in range(len(chats))]
 
 
 def api_key(caller: Caller) -> str:
-    """The key for a caller's server.
+    """Return the key for an endpoint's server.
 
     Raises:
-        ModelError: Its variable is not set.
+        ModelError: Its environment variable is not set.
     """
     name = caller.server.api_key_env
     if name is None:
@@ -261,51 +262,52 @@ def api_key(caller: Caller) -> str:
     return key
 
 
-def _send(client: "OpenAI", caller: Caller, settings: dict[str, Any], chat: Messages) -> Any:
-    """One request. `settings` are shared: the first row that learns of another name for max_tokens tells the others."""
+def _send(client: "OpenAI", endpoint: Caller, parameters: dict[str, Any], chat: Messages) -> Any:
+    """Send one request. All requests share `parameters`: the first one that learns another name of max_tokens changes it for
+    all."""
     from openai import APIConnectionError, APIStatusError, APITimeoutError, OpenAIError
 
-    sent = dict(settings)
-    create: Any = client.chat.completions.create  # its types want literals
+    sent = dict(parameters)
+    create: Any = client.chat.completions.create  # the client's types require literals
     try:
-        completion = create(model=caller.model, temperature=0, messages=list(chat), **sent)
+        completion = create(model=endpoint.model, temperature=0, messages=list(chat), **sent)
     except APIStatusError as error:
         if "max_tokens" in sent and error.param == "max_tokens" and error.code == "unsupported_parameter":
-            settings["max_completion_tokens"] = sent[
+            parameters["max_completion_tokens"] = sent[
                 "max_tokens"
-            ]  # before the other goes: a copy in between must not lack both
-            settings.pop("max_tokens", None)
-            return _send(client, caller, settings, chat)
-        raise _fault_of(caller, error) from None
+            ]  # first, so that a concurrent copy never lacks both
+            parameters.pop("max_tokens", None)
+            return _send(client, endpoint, parameters, chat)
+        raise _fault_of(endpoint, error) from None
     except APIConnectionError as error:
         if isinstance(error, APITimeoutError) and type(error.__cause__).__name__ != "ConnectTimeout":
-            raise _TroubleError(f"no answer within {caller.server.timeout_seconds:g} seconds") from None
-        raise ModelError(errors.UNREACHABLE, where=caller.where, type=type(error.__cause__).__name__) from None
-    except (OpenAIError, ValueError) as error:  # ValueError: what should be JSON is none
-        raise ModelError(errors.NO_CHAT_API, where=caller.where, reason=type(error).__name__) from None
-    if not hasattr(completion, "choices"):  # the client hands on what is no JSON as it came
-        raise ModelError(errors.NO_CHAT_API, where=caller.where, reason="an answer without choices")
+            raise _TroubleError(f"no answer within {endpoint.server.timeout_seconds:g} seconds") from None
+        raise ModelError(errors.UNREACHABLE, where=endpoint.where, type=type(error.__cause__).__name__) from None
+    except (OpenAIError, ValueError) as error:  # ValueError: the reply is not JSON
+        raise ModelError(errors.NO_CHAT_API, where=endpoint.where, reason=type(error).__name__) from None
+    if not hasattr(completion, "choices"):  # the client returns a reply that is not JSON unchanged
+        raise ModelError(errors.NO_CHAT_API, where=endpoint.where, reason="an answer without choices")
     return completion
 
 
-def _fault_of(caller: Caller, error: "APIStatusError") -> Exception:
-    """What an HTTP error means: for the row, or for all of them."""
-    where, status = caller.where, error.status_code
+def _fault_of(endpoint: Caller, error: "APIStatusError") -> Exception:
+    """Classify an HTTP error: a fault of the prompt, a server failure, or an error of all requests."""
+    where, status = endpoint.where, error.status_code
     if status in ROW_FAULTS:
-        said = error.body.get("message") if isinstance(error.body, dict) else error.message
-        reason = without_secrets(" ".join(str(said).split()))[:300]
+        message = error.body.get("message") if isinstance(error.body, dict) else error.message
+        reason = without_secrets(" ".join(str(message).split()))[:300]
         if error.param in REQUEST_SETTINGS:
-            way = ". Without structured output: structured: false" if error.param == "response_format" else ""
+            advice = ". To turn off structured output, set structured: false" if error.param == "response_format" else ""
             return ModelError(
-                errors.REFUSES_PARAMETER, where=where, parameter=error.param, status=status, reason=reason, advice=way
+                errors.REFUSES_PARAMETER, where=where, parameter=error.param, status=status, reason=reason, advice=advice
             )
         return _RefusedError(f"the server refuses the row (HTTP {status}){SAID}{reason}")
     if status in {408, 409, 429} or status >= 500:
         return _TroubleError(f"HTTP {status}{f' ({without_secrets(error.code)[:40]})' if error.code else ''}")
     if status in {401, 403}:
-        name = caller.server.api_key_env
-        place = f"in environment variable {name}" if name else "that api_key_env: names"
-        return ModelError(errors.REFUSES_KEY, where=where, status=status, place=place)
+        name = endpoint.server.api_key_env
+        advice = f"set a valid key in environment variable {name}" if name else "set api_key_env to the variable with a valid key"
+        return ModelError(errors.REFUSES_KEY, where=where, status=status, advice=advice)
     if status == 404:
-        return ModelError(errors.NO_MODEL, where=where, model=caller.model, url=caller.server.base_url)
+        return ModelError(errors.NO_MODEL, where=where, model=endpoint.model, url=endpoint.server.base_url)
     return ModelError(errors.REFUSES_REQUESTS, where=where, status=status)

@@ -1,7 +1,7 @@
 """A served model as a judge: prompts as text in, P(yes) and P(no) of one token out.
 
-A server gives the probabilities of its likeliest tokens only, so P(yes) is the sum over the alternatives that came back; what
-lies below them (less than the last of them, each) is missing from it.
+A server returns the probabilities of its likeliest tokens only, so P(yes) is the sum over the listed alternatives; it lacks
+unlisted tokens, each of which is less likely than the last listed one.
 """
 
 import math
@@ -19,12 +19,12 @@ from ragassay.pipeline.listener import answered
 
 @dataclass(frozen=True)
 class Asker(Caller):
-    """Who asks a server what.
+    """A model at a server that answers with label words.
 
     Attributes:
-        supported: Words by which the model says "supported"; spaces around a token don't count.
-        unsupported: Words by which it says "not supported".
-        is_member: Whether its log-probabilities are wanted, so that a word alone won't do.
+        supported: Words that mean "supported"; spaces around a token are ignored.
+        unsupported: Words that mean "not supported".
+        needs_logprobs: Whether logprobs are required; the word alone is not enough for a member.
     """
 
     supported: tuple[str, ...] = ()
@@ -34,16 +34,16 @@ class Asker(Caller):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model says to one prompt.
+    """A model's answer to one prompt.
 
     Attributes:
-        log_p_yes: log of the sum over the alternatives that say supported, -inf without one; None where there is no answer.
-        log_p_no: The same of those that say unsupported.
-        unlisted: log of the most that a token can have which was not listed: no more than the least likely that was, and no
-            more than all of them leave.
+        log_p_yes: Log of the summed probabilities of supported words, -inf if none is listed; None without an answer.
+        log_p_no: Log of the summed probabilities of unsupported words, -inf if none is listed; None without an answer.
+        max_unlisted: Maximum logprob of an unlisted token: at most that of the least likely listed token, and at most the log
+            of the probability that the listed tokens leave.
         error: Why there is no answer.
-        tokens: Tokens that the server counted, prompt and answer.
-        trouble: Whether there is none because the server was in trouble, which may pass.
+        tokens: Tokens counted by the server, prompt and answer.
+        is_server_failure: Whether a server failure, which may be transient, prevented the answer.
     """
 
     log_p_yes: float | None
@@ -55,65 +55,65 @@ class Answer:
 
 
 def ask(asker: Asker, prompts: Sequence[str]) -> list[Answer]:
-    """Ask a server for P(yes) of prompts; see `engines.server.exchange`.
+    """Request the labels' logprobs for prompts from a server; see `engines.server.send_chats`.
 
     Args:
-        asker: Who asks, and which server.
+        endpoint: Model and server.
         prompts: User messages.
 
     Returns:
-        One answer a prompt, in order.
+        One answer per prompt, in order.
 
     Raises:
         ModelError: The server can't be used.
     """
-    top = asker.server.top_logprobs
-    form = Form(
-        settings={"max_tokens": 1, **({"logprobs": True, "top_logprobs": top} if top else {})},
+    top_logprobs = asker.server.top_logprobs
+    task = Form(
+        settings={"max_tokens": 1, **({"logprobs": True, "top_logprobs": top_logprobs} if top_logprobs else {})},
         read=partial(_read, asker),
         refused=partial(_without, asker),
-        in_trouble=lambda gave: replace(_without(asker, f"the server gave {gave}"), trouble=True),
+        in_trouble=lambda failure: replace(_without(asker, f"server failure: {failure}"), trouble=True),
     )
     chats = [[{"role": "user", "content": prompt}] for prompt in prompts]
-    return exchange(asker, chats, form, done=lambda _, answer: answered(1, answer.tokens))
+    return exchange(asker, chats, task, done=lambda _, answer: answered(1, answer.tokens))
 
 
-def _read(asker: Asker, completion: Any) -> Answer:
-    """P(supported) from a completion."""
+def _read(endpoint: Asker, completion: Any) -> Answer:
+    """Return P(supported) from a completion."""
     tokens = (completion.usage.total_tokens if completion.usage else 0) or 0
     choice = completion.choices[0] if completion.choices else None
     word = (choice.message.content or "") if choice and choice.message else ""
     first = choice.logprobs.content[0] if choice and choice.logprobs and choice.logprobs.content else None
-    if asker.server.top_logprobs and word and first is None:
-        way = (
-            "take it as evaluation.reference, with top_logprobs: 0"
-            if asker.is_member
-            else "set top_logprobs: 0, and the word itself decides"
+    if endpoint.server.top_logprobs and word and first is None:
+        advice = (
+            "use the model as evaluation.reference, with top_logprobs: 0"
+            if endpoint.is_member
+            else "set top_logprobs: 0, so that the word itself decides"
         )
-        raise ModelError(errors.NO_LOGPROBS, where=asker.where, advice=way)
-    if asker.server.top_logprobs and first is not None:
-        return _by_chances(asker, first, tokens)
+        raise ModelError(errors.NO_LOGPROBS, where=endpoint.where, advice=advice)
+    if endpoint.server.top_logprobs and first is not None:
+        return _by_chances(endpoint, first, tokens)
     if word:
-        return _by_word(asker, word, tokens)
+        return _by_word(endpoint, word, tokens)
     reason = f"finish_reason {choice.finish_reason}" if choice else "no choices"
-    return _without(asker, f"the server gave no token ({reason})", tokens)
+    return _without(endpoint, f"the server returned no token ({reason})", tokens)
 
 
-def _by_chances(asker: Asker, first: Any, tokens: int) -> Answer:
-    """By the first token's alternatives."""
-    chances = [(a.token, a.logprob) for a in first.top_logprobs or ()]
-    if first.token not in [token for token, _ in chances]:  # some servers list only what was not picked
-        chances.append((first.token, first.logprob))
-    yes = [logprob for token, logprob in chances if token.strip() in asker.supported]
-    no = [logprob for token, logprob in chances if token.strip() in asker.unsupported]
+def _by_chances(endpoint: Asker, first: Any, tokens: int) -> Answer:
+    """Read the answer from the first token's alternatives."""
+    alternatives = [(alternative.token, alternative.logprob) for alternative in first.top_logprobs or ()]
+    if first.token not in [token for token, _ in alternatives]:  # some servers list only the tokens that were not chosen
+        alternatives.append((first.token, first.logprob))
+    yes = [logprob for token, logprob in alternatives if token.strip() in endpoint.supported]
+    no = [logprob for token, logprob in alternatives if token.strip() in endpoint.unsupported]
     if not yes and not no:
-        reason = f"none of the {len(chances)} likeliest first tokens is a supported or unsupported word"
-        return _without(asker, f"{reason}{SAID}{first.token[:40]!r}", tokens)
+        reason = f"none of the {len(alternatives)} likeliest first tokens is a supported or unsupported word"
+        return _without(endpoint, f"{reason}{SAID}{first.token[:40]!r}", tokens)
     if any(logprob is None or math.isnan(logprob) for logprob in [*yes, *no]):
-        return _without(asker, "the server's log-probability is no number", tokens)
-    listed = [logprob for _, logprob in chances if logprob is not None and not math.isnan(logprob)]
-    left = 1 - math.fsum(map(math.exp, listed))
-    unlisted = min(*listed, math.log(left) if left > 0 else -math.inf)
+        return _without(endpoint, "the server's logprob is not a number", tokens)
+    listed = [logprob for _, logprob in alternatives if logprob is not None and not math.isnan(logprob)]
+    remaining = 1 - math.fsum(map(math.exp, listed))
+    unlisted = min(*listed, math.log(remaining) if remaining > 0 else -math.inf)
     return Answer(_log_sum(yes), _log_sum(no), unlisted, None, tokens)
 
 
@@ -122,14 +122,14 @@ def _log_sum(logprobs: Sequence[float]) -> float:
     return math.log(min(1.0, total)) if total else -math.inf
 
 
-def _by_word(asker: Asker, word: str, tokens: int) -> Answer:
-    """By the word alone."""
-    if word.strip() in asker.supported:
+def _by_word(endpoint: Asker, word: str, tokens: int) -> Answer:
+    """Read the answer from the word alone."""
+    if word.strip() in endpoint.supported:
         return Answer(0.0, -math.inf, -math.inf, None, tokens)
-    if word.strip() in asker.unsupported:
+    if word.strip() in endpoint.unsupported:
         return Answer(-math.inf, 0.0, -math.inf, None, tokens)
-    return _without(asker, f"the answer is neither a supported nor an unsupported word{SAID}{word[:40]!r}", tokens)
+    return _without(endpoint, f"the answer is neither a supported nor an unsupported word{SAID}{word[:40]!r}", tokens)
 
 
-def _without(asker: Asker, error: str, tokens: int = 0) -> Answer:
-    return Answer(None, None, -math.inf, without_secrets(f"{asker.who}: {error}"), tokens)
+def _without(endpoint: Asker, error: str, tokens: int = 0) -> Answer:
+    return Answer(None, None, -math.inf, without_secrets(f"{endpoint.who}: {error}"), tokens)

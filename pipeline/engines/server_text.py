@@ -1,4 +1,4 @@
-"""A served model as a text engine: whole answers, held to a JSON schema by the server's own structured output."""
+"""A served model as a text engine: whole answers, constrained to a JSON schema by the server's structured output."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,17 +10,17 @@ from ragassay.pipeline.errors import ModelError
 from ragassay.schemas.explanations import Outcome
 
 MOST_REFUSALS = 8
-"""Prompts that a server may refuse before it has answered one: with more of them it is not the prompts."""
+"""Prompts that a server may refuse before its first answer; more refusals are not the prompts' fault."""
 
 
 class ServerText:
     """A text engine behind an OpenAI-compatible endpoint."""
 
     def __init__(self, caller: Caller) -> None:
-        """Remember whom to ask.
+        """Keep the endpoint.
 
         Args:
-            caller: Who asks, and which server.
+            endpoint: Model and server.
         """
         self._caller = caller
         self._answered = False
@@ -35,41 +35,41 @@ class ServerText:
         """See `TextEngine.complete`."""
         settings: dict[str, Any] = {"max_tokens": wanted.max_tokens}
         if wanted.schema:
-            held = {"name": "explanation", "strict": True, "schema": dict(wanted.schema)}
-            settings["response_format"] = {"type": "json_schema", "json_schema": held}
-        who = self._caller.who
+            json_schema = {"name": "explanation", "strict": True, "schema": dict(wanted.schema)}
+            settings["response_format"] = {"type": "json_schema", "json_schema": json_schema}
+        owner = self._caller.who
 
-        def read(completion: Any) -> Completion:
+        def parse(completion: Any) -> Completion:
             self._answered = True
-            return _read(who, wanted, completion)
+            return _read(owner, wanted, completion)
 
-        def refused(said: str) -> Completion:
-            refusals.append(said)
+        def record_refusal(message: str) -> Completion:
+            refusals.append(message)
             if not self._answered and len(refusals) > MOST_REFUSALS:
-                raise ModelError(errors.REFUSES_EVERY_PROMPT, member=who, url=self._caller.server.base_url, reason=said)
-            return Completion(Outcome.REFUSED, error=f"{who}: {said}")
+                raise ModelError(errors.REFUSES_EVERY_PROMPT, member=owner, url=self._caller.server.base_url, reason=message)
+            return Completion(Outcome.REFUSED, error=f"{owner}: {message}")
 
         refusals: list[str] = []
-        form = Form(
+        task = Form(
             settings=settings,
-            read=read,
-            refused=refused,
-            in_trouble=lambda gave: Completion(Outcome.ERROR, error=f"{who}: the server gave {gave}"),
+            read=parse,
+            refused=record_refusal,
+            in_trouble=lambda failure: Completion(Outcome.ERROR, error=f"{owner}: server failure: {failure}"),
         )
-        over = Completion(Outcome.OVER_BUDGET)
-        exchange(self._caller, chats, form, done, lambda i: None if allowed(i) else over)
+        over_budget = Completion(Outcome.OVER_BUDGET)
+        exchange(self._caller, chats, task, done, lambda i: None if allowed(i) else over_budget)
 
 
-def _read(who: str, wanted: Wanted, completion: Any) -> Completion:
+def _read(owner: str, options: Wanted, completion: Any) -> Completion:
     usage = completion.usage
     tokens = ((usage.prompt_tokens or 0), (usage.completion_tokens or 0)) if usage else (0, 0)
     if not completion.choices or not completion.choices[0].message:
-        return Completion(Outcome.NO_ANSWER, None, *tokens, error=f"{who}: the server gave no choices")
+        return Completion(Outcome.NO_ANSWER, None, *tokens, error=f"{owner}: the server returned no choices")
     choice = completion.choices[0]
     if not choice.message.content:
         outcome = Outcome.REFUSED if getattr(choice.message, "refusal", None) else Outcome.NO_ANSWER
         return Completion(
-            outcome, None, *tokens, error=f"{who}: the server gave no text (finish_reason {choice.finish_reason})"
+            outcome, None, *tokens, error=f"{owner}: the server returned no text (finish_reason {choice.finish_reason})"
         )
-    cut = f"the answer was cut off after {wanted.max_tokens} tokens" if choice.finish_reason == "length" else None
-    return Completion(Outcome.OK, legal(choice.message.content), *tokens, error=cut)
+    cut_off = f"the answer was cut off after {options.max_tokens} tokens" if choice.finish_reason == "length" else None
+    return Completion(Outcome.OK, legal(choice.message.content), *tokens, error=cut_off)

@@ -1,4 +1,4 @@
-"""What every engine can be told."""
+"""Settings of every engine."""
 
 from typing import Any, ClassVar, Self
 
@@ -13,11 +13,11 @@ from ragassay.pipeline.engines.text import TextEngine
 
 
 class EngineSettings(BaseModel):
-    """What every engine can be told; one file an engine beside this, and a line of the union in `config`.
+    """Settings of every engine; each engine has one file in this folder and one line in the union in `config`.
 
     Attributes:
-        NOT_OF_SCORES: Settings that no score depends on.
-        SERVED: Whether it is asked by text, through a server, and not by token ids in this process.
+        EXCLUDED_FROM_IDENTITY: Settings that no score depends on.
+        IS_SERVED: Whether it receives text through a server, not token ids in this process.
     """
 
     model_config = SETTINGS
@@ -27,31 +27,31 @@ class EngineSettings(BaseModel):
     kind: str
 
     def identity(self) -> dict[str, Any]:
-        """What scores depend on: all settings, but for those that no score depends on."""
+        """Return the settings that scores depend on."""
         return {"engine": self.kind, **self.model_dump(mode="json", exclude=set(self.NOT_OF_SCORES))}
 
     def fault(self, gpus: float) -> PydanticCustomError | None:
-        """What speaks against it on this share of a GPU a replica; None if nothing does."""
+        """Return why the engine can't run on this share of a GPU per replica; None if it can."""
         return None
 
     def settled(self, gpus: float) -> Self:
-        """With what it leaves to the machine settled as on this one, so that all replicas compute alike."""
+        """Return the settings with machine-dependent values resolved for this machine, so that all replicas compute alike."""
         return self
 
     def weights(self, model: Model) -> dict[str, Any]:
-        """What tells a model's weights from others."""
+        """Return what identifies a model's weights."""
         raise NotImplementedError
 
     @property
     def computes_in(self) -> str:
-        """The type that it computes in, in words."""
+        """Type that it computes in, in words."""
         raise NotImplementedError
 
     def load_text(self, model: Model, *, gpus: float, threads: int) -> TextEngine:
-        """Load a model that answers in text, where this engine can.
+        """Load a model that answers with text, if this engine supports it.
 
         Args:
-            model: Which.
+            model: The model.
             gpus: GPUs of a replica; a fraction is a share of one, 0 is the CPU.
             threads: CPU threads that it may use.
 
@@ -62,11 +62,11 @@ class EngineSettings(BaseModel):
 
 
 class LocalSettings(EngineSettings):
-    """What every engine in a process of ours can be told.
+    """Settings of every engine in a process of RAGAssay.
 
     Attributes:
-        dtype: Type of weights and activations; auto takes the fastest that is sound, see `pipeline.engines.dtype`.
-        max_model_len: Window in tokens; None takes the model's own, at most 8192.
+        dtype: Type of weights and activations; auto selects the fastest sound type, see `pipeline.engines.dtype`.
+        max_model_len: Context window in tokens; None uses the model's own, at most 8192.
         threads: CPU threads of one replica; None shares the machine's cores among the replicas.
     """
 
@@ -78,40 +78,40 @@ class LocalSettings(EngineSettings):
 
     def identity(self) -> dict[str, Any]:
         """See `EngineSettings.identity`."""
-        return {"quantization": None, **super().identity()}  # fingerprints of engines that have none hold it as well
+        return {"quantization": None, **super().identity()}  # also in the identity of engines without quantization
 
     def settled(self, gpus: float) -> Self:
-        """See `EngineSettings.settled`."""
+        """See `EngineSettings.resolve`."""
         return self.model_copy(update={"dtype": dtype_of(self.dtype, gpus)})
 
     def weights(self, model: Model) -> dict[str, Any]:
-        """See `EngineSettings.weights`."""
+        """See `EngineSettings.identify_weights`."""
         return {"weights": weights_identity(model)}
 
     @property
     def computes_in(self) -> str:
-        """See `EngineSettings.computes_in`."""
+        """See `EngineSettings.compute_dtype`."""
         return self.dtype
 
     @property
     def tokens_a_step(self) -> int:
-        """Prompt tokens that it runs at once, at most."""
+        """Maximum number of prompt tokens per engine step."""
         raise NotImplementedError
 
     def cache_block(self, gpus: float) -> int:
-        """Tokens a block of its prefix cache; 0 where it has none."""
+        """Return the block size of its prefix cache in tokens; 0 without a prefix cache."""
         return 0
 
     def gains_by_compiling(self, gpus: float) -> bool:
-        """Whether a long run may gain by compiling, and does not."""
+        """Return whether compilation is off but could make a long run faster."""
         return False
 
     def load(self, model: Model, *, labels: int, gpus: float, threads: int) -> Engine:
         """Load a model.
 
         Args:
-            model: Which.
-            labels: Words that are labels.
+            model: The model.
+            labels: Number of label words.
             gpus: GPUs of a replica; a fraction is a share of one, 0 is the CPU.
             threads: CPU threads that it may use.
 

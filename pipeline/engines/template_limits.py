@@ -1,7 +1,7 @@
-"""Limits of templates, so that one that loops, or grows without end, is an error and neither a hang nor a full memory.
+"""Limits for templates, so that an endless loop or unbounded output is an error, not a hang or a full memory.
 
-A template is rendered first in a process of its own, with little time and memory, once a machine. After that it is rendered
-here, and counted line by line, in case it does otherwise with other texts.
+On each machine a template is first rendered in a separate process with little time and memory. Later renderings run in this
+process with a limit on template lines, because other texts may behave differently.
 """
 
 import json
@@ -25,46 +25,46 @@ SECONDS = 5
 """Processor time of the first rendering."""
 
 WALL_SECONDS = 120.0
-"""Time of the process that does it, on a busy machine too."""
+"""Timeout of the process for the first rendering, sufficient for a busy machine."""
 
 MEMORY_BYTES = 512 << 20
 
 MOST_CHARACTERS = 1_000_000
-"""Of a rendered template, beside the texts that are put into it."""
+"""Maximum length of a rendered template, without the texts in it."""
 
 MOST_STEPS = 5_000_000
-"""Lines of a compiled template that one rendering may run: a prompt takes some for each passage."""
+"""Maximum number of compiled template lines per rendering; a prompt needs a few per passage."""
 
 _COMPILER = frozenset({"compiler", "environment", "ext", "idtracking", "lexer", "nodes", "optimizer", "parser", "visitor"})
 _JINJA = Path(jinja2.__file__).parent
 
 
 class TemplateLimitError(ValueError):
-    """A template takes too long, too much memory, or gives too much text."""
+    """A template needs too much time or memory, or its output is too long."""
 
 
 def try_prompt(template: str, variables: Mapping[str, Any]) -> None:
-    """Render a prompt template in a process of its own, unless that was done on this machine.
+    """Render a prompt template in a separate process, once per machine.
 
     Args:
         template: Jinja template.
         variables: Its variables.
 
     Raises:
-        TemplateLimitError: It exceeds a limit. Other errors of the template are left to whoever renders it here.
+        TemplateLimitError: It exceeds a limit. Other errors of the template appear when it is rendered in this process.
     """
     _try_once(json.dumps({"template": template, "variables": dict(variables)}))
 
 
 def render_chat(tokenizer: Any, chat: Messages) -> str:
-    """A chat in the chat template of a model, up to where its answer begins.
+    """Render a chat with a model's chat template, up to the start of the answer.
 
     Args:
         tokenizer: A Hugging Face tokenizer.
         chat: The chat.
 
     Raises:
-        TemplateLimitError: The template exceeds a limit; what else it raises comes as it is.
+        TemplateLimitError: The template exceeds a limit; its other errors are raised unchanged.
     """
     if getattr(tokenizer, "chat_template", None):
         roles = [{"role": message["role"], "content": "text"} for message in chat]
@@ -77,72 +77,72 @@ def render_chat(tokenizer: Any, chat: Messages) -> str:
 
 
 def check_length(text: str, texts: Sequence[str]) -> None:
-    """Check how long a rendered template is.
+    """Check the length of a rendered template.
 
     Args:
-        text: It.
-        texts: What was put into it.
+        text: The rendered template.
+        texts: Texts that were filled in.
 
     Raises:
-        TemplateLimitError: It has far more characters than those.
+        TemplateLimitError: It is far longer than these texts.
     """
     if len(text) > MOST_CHARACTERS + 2 * sum(map(len, texts)):
-        raise TemplateLimitError(f"it gives {len(text):,} characters")
+        raise TemplateLimitError(f"its output has {len(text):,} characters")
 
 
 @contextmanager
 def limited_steps(most: int = MOST_STEPS) -> Iterator[None]:
-    """Let the templates that a block renders in this thread run so many lines.
+    """Limit the number of template lines that run in a `with` block on this thread.
 
     Args:
-        most: How many.
+        max_steps: Maximum number of lines.
 
     Raises:
-        TemplateLimitError: There are more: from inside the template.
+        TemplateLimitError: The limit is exceeded; raised inside the template.
     """
     steps = 0
 
-    def line(frame: FrameType, event: str, value: Any) -> Any:
+    def count_line(frame: FrameType, event: str, value: Any) -> Any:
         nonlocal steps
         steps += 1
         if steps > most:
-            raise TemplateLimitError(f"it runs more than {most:,} steps: it loops without end, or over too much")
-        return line
+            raise TemplateLimitError(f"it runs more than {most:,} steps: an endless or too long loop")
+        return count_line
 
-    def call(frame: FrameType, event: str, value: Any) -> Any:
-        return line(frame, event, value) if _is_template(frame.f_code.co_filename) else None
+    def trace_call(frame: FrameType, event: str, value: Any) -> Any:
+        return count_line(frame, event, value) if _is_template(frame.f_code.co_filename) else None
 
-    before = sys.gettrace()
-    sys.settrace(call)
+    previous_trace = sys.gettrace()
+    sys.settrace(trace_call)
     try:
         yield
     finally:
-        sys.settrace(before)
+        sys.settrace(previous_trace)
 
 
 @lru_cache(maxsize=1024)
 def _is_template(filename: str) -> bool:
-    """Whether code of a file runs as a template does, rather than when it is compiled."""
+    """Return whether code of a file belongs to the rendering of a template, not to its compilation."""
     path = Path(filename)
     return filename == "<template>" or (path.parent == _JINJA and path.stem not in _COMPILER)
 
 
 @lru_cache(maxsize=64)
-def _try_once(given: str) -> None:
+def _try_once(trial: str) -> None:
     from ragassay.pipeline.engines.checked import once_a_machine
 
-    once_a_machine(["template", given], lambda: _try(json.loads(given)))
+    once_a_machine(["template", trial], lambda: _try(json.loads(trial)))
 
 
-def _try(given: dict[str, Any]) -> None:
+def _try(trial: dict[str, Any]) -> None:
     limits = {"seconds": SECONDS, "bytes": MEMORY_BYTES, "characters": MOST_CHARACTERS}
-    # -P: the folder of the file holds modules whose names others may want.
+    # -P: module names in the file's folder must not shadow other modules.
     command = [sys.executable, "-P", str(Path(__file__).with_name("template_trial.py"))]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
-            input=json.dumps({**given, **limits}).encode(),
+            input=json.dumps({**trial, **limits}).encode(),
             env=environment,
             capture_output=True,
             timeout=WALL_SECONDS,
@@ -150,13 +150,13 @@ def _try(given: dict[str, Any]) -> None:
         )
     except subprocess.TimeoutExpired:
         raise TemplateLimitError(f"it takes more than {WALL_SECONDS:.0f} s") from None
-    code = done.returncode
+    code = process.returncode
     if code in (-signal.SIGXCPU, -signal.SIGKILL):
-        raise TemplateLimitError(f"it takes more than {SECONDS} s: it loops without end, or over too much")
+        raise TemplateLimitError(f"it takes more than {SECONDS} s: an endless or too long loop")
     if code == TOO_LONG:
-        raise TemplateLimitError(f"it gives more than {MOST_CHARACTERS:,} characters")
+        raise TemplateLimitError(f"its output has more than {MOST_CHARACTERS:,} characters")
     if code == NO_MEMORY:
         raise TemplateLimitError(f"it takes more than {MEMORY_BYTES >> 20} MiB of memory")
     if code:
-        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise TemplateLimitError(f"the process that tries it ended with {code}: {''.join(last)[:300]}")
+        last_line = process.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        raise TemplateLimitError(f"the trial process ended with exit code {code}: {''.join(last_line)[:300]}")

@@ -1,4 +1,4 @@
-"""The text-level protocol: chat messages in, text out. For what explains and reasons; scores come from `protocol`."""
+"""The text protocol: chat messages in, text out. For explanations and reasoning; scores use `protocol`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ Messages = Sequence[Mapping[str, str]]
 
 @dataclass(frozen=True)
 class Completion:
-    """What a model says to a chat.
+    """A model's answer to a chat.
 
     Attributes:
-        outcome: ok where it said something; else why there is no text.
-        text: What it said.
-        prompt_tokens: Tokens of the chat, as the model counts them; 0 where it was not asked or nobody counted.
-        completion_tokens: Tokens of what it said.
-        error: Why there is no text; or that it was cut off.
+        status: ok with a text; else why there is no text.
+        text: The text.
+        prompt_tokens: Tokens of the chat, counted by the model; 0 if it was not sent or not counted.
+        completion_tokens: Tokens of the text.
+        error: Why there is no text, or that it was cut off.
     """
 
     outcome: Outcome
@@ -30,23 +30,23 @@ class Completion:
     error: str | None = None
 
     def __post_init__(self) -> None:
-        """The error goes into rows: what a server said may quote a URI whole."""
+        """Remove secrets: the error is stored in rows, and a server's message may quote a URI."""
         if self.error is not None:
             object.__setattr__(self, "error", without_secrets(self.error))
 
 
 def legal(text: str) -> str:
-    """A text as UTF-8 can hold it: a model may write half of a surrogate pair."""
+    """Return a text that UTF-8 can encode: a model may write half of a surrogate pair."""
     return text.encode("utf-8", "replace").decode()
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What all answers of a call have in common.
+    """Options of all answers of a call.
 
     Attributes:
-        max_tokens: Tokens that an answer may have.
-        schema: JSON schema that it is held to while it is written; None asks for none.
+        max_tokens: Maximum number of tokens of an answer.
+        schema: JSON schema that constrains the answer during generation; None for free text.
     """
 
     max_tokens: int
@@ -67,10 +67,10 @@ class TextEngine(Protocol):
 
         Args:
             chats: The chats.
-            wanted: What answers have in common.
-            done: Told of every answer as it comes, with the number of its chat, by one of several threads perhaps; before a
-                dear answer is lost, it is kept.
-            allowed: Asked before each chat is sent; where it says no, the chat is not sent, and its outcome is over_budget.
+            options: Options of the answers.
+            on_completion: Called with the number of the chat and its answer, as soon as it is ready, possibly on several
+                threads, so that a paid answer is stored before a fault can lose it.
+            may_send: Called before each chat is sent; if it returns False, the chat is not sent, and its status is over_budget.
 
         Raises:
             ModelError: The model can't be used.

@@ -1,4 +1,4 @@
-"""transformers as an engine: plain padded batches without reuse. Slow, simple, and the reference for vLLM's numbers."""
+"""transformers as an engine: plain padded batches without reuse. Slow, simple, and the reference for vLLM's values."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -16,17 +16,17 @@ TOKENS_PER_BATCH = 8192
 
 
 class Transformers(LocalSettings):
-    """transformers: slow, the reference."""
+    """Settings of transformers: slow, the reference."""
 
     kind: Literal["transformers"] = "transformers"
 
     @property
     def tokens_a_step(self) -> int:
-        """See `LocalSettings.tokens_a_step`."""
+        """See `LocalSettings.tokens_per_step`."""
         return TOKENS_PER_BATCH
 
     def load(self, model: Model, *, labels: int, gpus: float, threads: int) -> Engine:
-        """See `LocalSettings.load`."""
+        """See `LocalSettings.load_engine`."""
         return TransformersEngine(model, self, gpus=gpus, threads=threads)
 
 
@@ -34,7 +34,7 @@ class TransformersEngine:
     """A causal language model of transformers, on the GPU if there is one."""
 
     def __init__(self, slm: Model, settings: Transformers, *, gpus: float, threads: int) -> None:
-        """Load the model; see `LocalSettings.load`.
+        """Load the model; see `LocalSettings.load_engine`.
 
         Raises:
             ModelError: The model can't be found or loaded.
@@ -55,7 +55,7 @@ class TransformersEngine:
             width = max(len(prompts[i]) for i in batch)
             ids = torch.zeros((len(batch), width), dtype=torch.long, device=self._model.device)
             mask = torch.zeros_like(ids)
-            for row, i in enumerate(batch):  # left padding, so that the last position is every prompt's own last token
+            for row, i in enumerate(batch):  # left padding: the last position is the last token of every prompt
                 ids[row, width - len(prompts[i]) :] = torch.tensor(prompts[i])
                 mask[row, width - len(prompts[i]) :] = 1
             positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
@@ -63,15 +63,15 @@ class TransformersEngine:
                 logits = self._model(
                     input_ids=ids, attention_mask=mask, position_ids=positions, logits_to_keep=1, use_cache=False
                 ).logits[:, -1]
-                chances = torch.log_softmax(logits.float(), dim=-1)[:, list(labels)]
-            logprobs[batch] = chances.cpu().numpy()
+                label_logprobs = torch.log_softmax(logits.float(), dim=-1)[:, list(labels)]
+            logprobs[batch] = label_logprobs.cpu().numpy()
             answered(len(batch), sum(len(prompts[i]) for i in batch))
         lengths = np.array([len(p) for p in prompts], dtype=np.int64)
         return EngineOutput(logprobs, tokens_computed=lengths, tokens_reused=np.zeros_like(lengths))
 
 
 def padded_batches(lengths: Sequence[int], tokens: int) -> list[list[int]]:
-    """Places of prompts of similar length together, each padded batch within so many tokens."""
+    """Group the indices of prompts of similar length into padded batches of at most `max_tokens` tokens."""
     batches: list[list[int]] = []
     for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
         if not batches or (len(batches[-1]) + 1) * lengths[i] > tokens:

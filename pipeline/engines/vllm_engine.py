@@ -1,4 +1,4 @@
-"""vLLM as an engine: prefill only, one token out, exact log-probabilities of the label tokens."""
+"""vLLM as an engine: prefill only, one output token, exact logprobs of the label tokens."""
 
 import gc
 import os
@@ -23,29 +23,29 @@ from ragassay.pipeline.engines.vllm_text import VllmText
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.listener import answered
 
-CPU_BLOCK_SIZE = 32  # vLLM's CPU attention takes multiples of 32; small blocks share more of a short context
-GPU_BLOCK_SIZE = 16  # what vLLM takes there, unless an attention kernel wants another
+CPU_BLOCK_SIZE = 32  # vLLM's CPU attention needs multiples of 32; small blocks share more of a short context
+GPU_BLOCK_SIZE = 16  # vLLM's default on GPUs, unless an attention kernel needs another size
 
 
 def quantization_fault(quantization: str, advice: str) -> PydanticCustomError:
-    """The fault of a quantization where it can't be computed, and what to do."""
+    """Return the fault of an unsupported quantization, with advice."""
     fields = {"quantization": quantization, "advice": advice}
     return PydanticCustomError("config.quantization", "quantization {quantization} is for vllm on GPUs: {advice}", fields)
 
 
 class Vllm(LocalSettings):
-    """vLLM.
+    """Settings of vLLM.
 
     Attributes:
-        quantization: Makes weights fp8 when they are loaded, with a scale a tensor, channel or block, on GPUs that compute
-            with it; None leaves them.
-        max_num_batched_tokens: Tokens an engine step may hold.
-        max_num_seqs: Prompts an engine step may hold.
-        block_size: Prefix-cache block; None is 32 on CPU (its smallest) and vLLM's default on GPU.
-        enforce_eager: No compilation: starts faster; compiled CPU code runs faster on long jobs.
-        gpu_memory_utilization: Share of the GPU that one replica takes.
-        kv_cache_gib: Size of the KV cache; None is 1 on CPU, and on GPU what vLLM finds free. Replicas that share a card
-            need it: vLLM measures free memory while it starts, and the others' start would mislead it.
+        quantization: Converts weights to fp8 when they are loaded, with a scale per tensor, channel or block, on GPUs that
+            support it; None keeps the weights.
+        max_num_batched_tokens: Maximum number of tokens per engine step.
+        max_num_seqs: Maximum number of prompts per engine step.
+        block_size: Block size of the prefix cache; None is 32 on CPU (its smallest) and vLLM's default on GPU.
+        enforce_eager: Whether to skip compilation: faster start; compiled CPU code is faster on long jobs.
+        gpu_memory_utilization: Share of the GPU's memory for one replica.
+        kv_cache_gib: Size of the KV cache; None is 1 on CPU, and the free memory on GPU. Replicas that share a card need it:
+            vLLM measures free memory at startup, and other starting replicas would distort the measurement.
     """
 
     NOT_OF_SCORES: ClassVar[frozenset[str]] = LocalSettings.NOT_OF_SCORES | {
@@ -63,34 +63,34 @@ class Vllm(LocalSettings):
 
     @property
     def tokens_a_step(self) -> int:
-        """See `LocalSettings.tokens_a_step`."""
+        """See `LocalSettings.tokens_per_step`."""
         return self.max_num_batched_tokens
 
     def fault(self, gpus: float) -> PydanticCustomError | None:
-        """See `EngineSettings.fault`."""
+        """See `EngineSettings.find_fault`."""
         if self.quantization and not gpus:
-            return quantization_fault(self.quantization, "set replicas.num_gpus, or leave it out")
+            return quantization_fault(self.quantization, "set replicas.num_gpus, or remove quantization")
         if 0 < gpus < 1 and self.kv_cache_gib is None:
             return PydanticCustomError(
                 "config.shared-gpu-cache",
-                "replicas that share a GPU need kv_cache_gib: vLLM can't measure what is free while others start",
+                "replicas that share a GPU need kv_cache_gib: vLLM can't measure free memory while other replicas start",
             )
         return None
 
     def cache_block(self, gpus: float) -> int:
-        """See `LocalSettings.cache_block`."""
+        """See `LocalSettings.cache_block_size`."""
         return self.block_size or (GPU_BLOCK_SIZE if gpus else CPU_BLOCK_SIZE)
 
     def gains_by_compiling(self, gpus: float) -> bool:
-        """See `LocalSettings.gains_by_compiling`."""
+        """See `LocalSettings.can_gain_from_compiling`."""
         return self.enforce_eager and not gpus
 
     def load(self, model: Model, *, labels: int, gpus: float, threads: int) -> Engine:
-        """See `LocalSettings.load`."""
+        """See `LocalSettings.load_engine`."""
         return VllmEngine(model, self, labels=labels, gpus=gpus, threads=threads)
 
     def load_text(self, model: Model, *, gpus: float, threads: int) -> TextEngine:
-        """See `EngineSettings.load_text`."""
+        """See `EngineSettings.load_text_engine`."""
 
         def start() -> Any:
             llm = start_vllm(model, self, labels=0, gpus=gpus, threads=threads)
@@ -101,15 +101,15 @@ class Vllm(LocalSettings):
 
 
 def engine_args(slm: Model, settings: Vllm, model: str, *, cpu: bool, window: int, labels: int, gpus: float) -> dict[str, Any]:
-    """Arguments of `vllm.LLM` for an SLM.
+    """Return the arguments of `vllm.LLM` for a model.
 
     Args:
-        slm: Its model.
-        settings: The engine's.
-        model: Folder or hub id, as `weights.prepare` gives it.
+        slm: The model.
+        settings: Settings of the engine.
+        model: Folder or hub id, from `prepare_model`.
         cpu: Whether vLLM runs on the CPU.
-        window: Tokens that a prompt and its answer may have.
-        labels: Words that are labels.
+        window: Maximum number of tokens of a prompt and its answer.
+        labels: Number of label words.
         gpus: GPUs of a replica.
 
     Returns:
@@ -128,7 +128,7 @@ def engine_args(slm: Model, settings: Vllm, model: str, *, cpu: bool, window: in
         "enable_prefix_caching": True,
         "enable_chunked_prefill": True,
         "enforce_eager": settings.enforce_eager,
-        "max_logprobs": labels * 4,  # up to three spellings a word
+        "max_logprobs": labels * 4,  # up to three spellings per word
         "disable_log_stats": True,
         "seed": 0,
     }
@@ -142,20 +142,20 @@ def engine_args(slm: Model, settings: Vllm, model: str, *, cpu: bool, window: in
 
 
 def sampling_args(labels: Sequence[int]) -> dict[str, Any]:
-    """Arguments of `vllm.SamplingParams`: one greedy token, with the log-probabilities of exactly these token ids."""
+    """Return the arguments of `vllm.SamplingParams`: one greedy token, with the logprobs of exactly these token ids."""
     return {"max_tokens": 1, "temperature": 0.0, "logprob_token_ids": list(labels), "detokenize": False}
 
 
 class VllmEngine:
-    """A vLLM engine inside this process (no engine subprocess: it starts in a fifth of the time)."""
+    """A vLLM engine inside this process (without an engine subprocess it starts in a fifth of the time)."""
 
     def __init__(self, slm: Model, settings: Vllm, *, labels: int, gpus: float, threads: int) -> None:
-        """Start vLLM; see `LocalSettings.load`.
+        """Start vLLM; see `LocalSettings.load_engine`.
 
         Raises:
             ModelError: The model can't be found or loaded.
         """
-        # It is asked by token ids: of its own, vLLM would load the tokenizer twice, and try a chat and a picture on it.
+        # Prompts are token ids. With a tokenizer vLLM would load it twice, and try a chat and an image on it.
         self._llm = start_vllm(slm, settings, labels=labels, gpus=gpus, threads=threads, tokenizer=False)
         self.tokenizer = load_tokenizer(slm)
         self.max_model_len = int(self._llm.llm_engine.model_config.max_model_len)
@@ -167,35 +167,35 @@ class VllmEngine:
         from torch._dynamo import config
         from vllm import SamplingParams
 
-        asked = [{"prompt_token_ids": list(p)} for p in prompts]
-        # Told not to compile, vLLM compiles all the same what counts a token's rank, which nobody reads: 4 seconds at every
-        # start, a compiler the first time. On GPUs its other small kernels gain by it.
+        inputs = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
+        # Even with enforce_eager, vLLM compiles the unused computation of token ranks: 4 seconds at every start, and the
+        # first time it needs a compiler. On GPUs other small kernels benefit from compilation.
         with config.patch(disable=True) if self._eager else nullcontext():
-            outputs = self._llm.generate(asked, SamplingParams(**sampling_args(labels)), use_tqdm=False)
-        first = [output.outputs[0].logprobs[0] for output in outputs]
+            outputs = self._llm.generate(inputs, SamplingParams(**sampling_args(labels)), use_tqdm=False)
+        first_tokens = [output.outputs[0].logprobs[0] for output in outputs]
         reused = np.array([output.num_cached_tokens or 0 for output in outputs], dtype=np.int64)
         return EngineOutput(
-            logprobs=np.array([[chances[label].logprob for label in labels] for chances in first], dtype=np.float64),
-            tokens_computed=np.array([len(p) for p in prompts], dtype=np.int64) - reused,
+            logprobs=np.array([[logprobs[label].logprob for label in labels] for logprobs in first_tokens], dtype=np.float64),
+            tokens_computed=np.array([len(prompt) for prompt in prompts], dtype=np.int64) - reused,
             tokens_reused=reused,
         )
 
 
 def _tell_of_steps(engine: Any) -> None:
-    """Have a vLLM engine tell of the prompts that every step of it ends: a call has those of hundreds of rows."""
+    """Make a vLLM engine report the prompts that each step finishes, because a call has the prompts of hundreds of rows."""
     step = engine.step
 
-    def told() -> Any:
+    def reporting_step() -> Any:
         outputs = step()
-        ended = [output for output in outputs if output.finished]
-        answered(len(ended), sum(len(output.prompt_token_ids) - (output.num_cached_tokens or 0) for output in ended))
+        finished = [output for output in outputs if output.finished]
+        answered(len(finished), sum(len(output.prompt_token_ids) - (output.num_cached_tokens or 0) for output in finished))
         return outputs
 
-    engine.step = told
+    engine.step = reporting_step
 
 
 def start_vllm(slm: Model, settings: Vllm, *, labels: int, gpus: float, threads: int, tokenizer: bool = True) -> Any:
-    """Start vLLM in this process; see `LocalSettings.load`. Without a tokenizer it takes and gives token ids alone.
+    """Start vLLM in this process; see `LocalSettings.load_engine`. Without a tokenizer it accepts and returns only token ids.
 
     Returns:
         A `vllm.LLM`.
@@ -209,7 +209,7 @@ def start_vllm(slm: Model, settings: Vllm, *, labels: int, gpus: float, threads:
         from vllm import LLM
         from vllm.platforms import current_platform
 
-        gc.freeze()  # vLLM collects five times while it starts, and freezes at the end by itself
+        gc.freeze()  # vLLM collects five times at startup, and freezes at the end itself
         try:
             args = engine_args(slm, settings, model, cpu=current_platform.is_cpu(), window=window, labels=labels, gpus=gpus)
             return LLM(**args, skip_tokenizer_init=not tokenizer)
@@ -220,19 +220,19 @@ def start_vllm(slm: Model, settings: Vllm, *, labels: int, gpus: float, threads:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Without the garbage collector: what is imported and loaded makes millions of objects, and looking through them again and
-    again takes a third of the time."""
-    collects = gc.isenabled()
+    """Pause the garbage collector: importing and loading create millions of objects, and repeated collections take a third of
+    the time."""
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if collects:
+        if was_enabled:
             gc.enable()
 
 
 def set_environment(settings: Vllm, threads: int) -> None:
-    """vLLM reads these when it is imported; Ray has set OMP_NUM_THREADS from num_cpus, which means something else."""
+    """Set vLLM's environment variables before its import. Ray sets OMP_NUM_THREADS from num_cpus, which has another meaning."""
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
     os.environ["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"
     os.environ["VLLM_CPU_KVCACHE_SPACE"] = str(max(1, round(settings.kv_cache_gib or 1)))
@@ -245,6 +245,6 @@ def set_environment(settings: Vllm, threads: int) -> None:
 
 
 def openmp_library() -> str | None:
-    """Path of Intel's OpenMP, if installed: preloaded, it makes vLLM's CPU kernels faster."""
+    """Return the path of Intel's OpenMP, if installed: preloading it makes vLLM's CPU kernels faster."""
     library = Path(sys.prefix) / "lib" / "libiomp5.so"
     return str(library) if library.exists() else None

@@ -1,4 +1,4 @@
-"""vLLM as a text engine: whole answers, held to a JSON schema while they are written."""
+"""vLLM as a text engine: whole answers, constrained to a JSON schema during generation."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -21,17 +21,17 @@ _MARK = re.compile(f"{_OPEN}([0-9]+){_CLOSE}")
 
 
 class VllmText:
-    """A vLLM engine that answers chats, on a thread of its own: several threads may ask at once."""
+    """A vLLM engine that answers chats, on a separate thread: several threads may call it at once."""
 
     def __init__(self, model: Model, start: Callable[[], "LLM"]) -> None:
         """Start vLLM.
 
         Args:
-            model: Which, for messages.
-            start: Starts it.
+            model: The model, for messages.
+            start: Starts vLLM.
 
         Raises:
-            ModelError: What `start` raised; or the tokenizer can't be used.
+            ModelError: `start` raised it, or the tokenizer can't be used.
         """
         self._who = f"model {model.model!r}"
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
@@ -53,11 +53,11 @@ class VllmText:
         for i, chat in enumerate(chats):
             try:
                 ids = chat_ids(self._who, self._tokenizer, self._plain, chat)
-            except ValueError as error:  # of this text
+            except ValueError as error:  # a fault of this chat
                 done(i, Completion(Outcome.ERROR, error=f"{self._who}: {error}"))
                 continue
             if len(ids) > room:
-                reason = f"{len(ids)} tokens, and the window of {self._window} has room for {room} beside the answer"
+                reason = f"{len(ids)} tokens, but the window of {self._window} has room for {room} besides the answer"
                 done(i, Completion(Outcome.TOO_LONG, error=f"{self._who}: {reason}: raise max_model_len"))
             elif allowed(i):
                 prompts[i] = ids
@@ -75,7 +75,7 @@ class VllmText:
         sampling = SamplingParams(max_tokens=wanted.max_tokens, temperature=0.0, structured_outputs=_held_to(wanted))
         try:
             outputs = self._llm.generate([{"prompt_token_ids": ids} for ids in prompts], sampling, use_tqdm=False)
-        except Exception as error:  # no row's fault: it must end the run, not pass for a row's
+        except Exception as error:  # an engine fault ends the run; it must not count as a row's fault
             raise ModelError(
                 errors.ENGINE_FAILED, member=self._who, type=type(error).__name__, reason=error, advice=""
             ) from error
@@ -83,39 +83,39 @@ class VllmText:
 
 
 def chat_ids(who: str, tokenizer: Any, plain: PlainText, chat: Messages) -> Ids:
-    """A chat as token ids: control tokens are those of the model's chat template alone.
+    """Encode a chat as token ids: only the chat template adds control tokens.
 
     Args:
-        who: Whose it is, for the message.
-        tokenizer: The model's.
-        plain: Encodes text for it.
+        owner: Owner of the chat, for messages.
+        tokenizer: Tokenizer of the model.
+        plain_text: Encodes plain text for the tokenizer.
         chat: The chat.
 
     Raises:
         ModelError: The template fails.
     """
-    marked = [{"role": message["role"], "content": f"{_OPEN}{i}{_CLOSE}"} for i, message in enumerate(chat)]
+    template_chat = [{"role": message["role"], "content": f"{_OPEN}{i}{_CLOSE}"} for i, message in enumerate(chat)]
     try:
-        text = render_chat(tokenizer, marked)
-    except Exception as error:  # whatever a template's expressions raise
-        raise ModelError(errors.TEMPLATE_FAILS, who=who, reason=error) from error
+        text = render_chat(tokenizer, template_chat)
+    except Exception as error:  # a template's expressions may raise anything
+        raise ModelError(errors.TEMPLATE_FAILS, member=who, reason=error) from error
     if sorted(map(int, _MARK.findall(text))) != list(range(len(chat))):
-        raise ModelError(errors.TEMPLATE_LEAVES_OUT, who=who)
+        raise ModelError(errors.TEMPLATE_LEAVES_OUT, member=who)
     segments = [_MARK.sub(lambda mark: chat[int(mark[1])]["content"], s) if isinstance(s, str) else s for s in plain.cut(text)]
     ids = plain.encode([s for s in segments if isinstance(s, str)])
     return [token for s in segments for token in (ids[s] if isinstance(s, str) else (s,))]
 
 
-def _held_to(wanted: Wanted) -> Any:
+def _held_to(options: Wanted) -> Any:
     from vllm.sampling_params import StructuredOutputsParams
 
-    return StructuredOutputsParams(json=dict(wanted.schema)) if wanted.schema else None
+    return StructuredOutputsParams(json=dict(options.schema)) if options.schema else None
 
 
-def _completion(output: Any, wanted: Wanted) -> Completion:
+def _completion(output: Any, options: Wanted) -> Completion:
     answer = output.outputs[0]
-    cut = f"the answer was cut off after {wanted.max_tokens} tokens" if answer.finish_reason == "length" else None
+    cut_off = f"the answer was cut off after {options.max_tokens} tokens" if answer.finish_reason == "length" else None
     tokens = len(output.prompt_token_ids), len(answer.token_ids)
     if not answer.text:
-        return Completion(Outcome.NO_ANSWER, None, *tokens, error="the model said nothing")
-    return Completion(Outcome.OK, legal(answer.text), *tokens, error=cut)
+        return Completion(Outcome.NO_ANSWER, None, *tokens, error="the answer is empty")
+    return Completion(Outcome.OK, legal(answer.text), *tokens, error=cut_off)

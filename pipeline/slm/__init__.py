@@ -1,1 +1,1 @@
-"""One small language model (SLM) and what it is asked: prompts, windows, scores of rows."""
+"""One small language model (SLM): its prompts, context windows and scores of rows."""

@@ -1,4 +1,4 @@
-"""What defines one small language model (SLM) of the ensemble: weights, prompt, labels, engine limits, replicas."""
+"""Settings of one small language model (SLM) of the ensemble: weights, prompt, labels, engine, replicas."""
 
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -38,14 +38,15 @@ Context:
 Question: {{ question }}
 {{ padding }}Statement: {{ sentence }}
 Answer:"""
-"""The prompt of models that are trained for it: what changes from sentence to sentence begins on a block of the prefix cache,
-and little stands behind the sentence, since both are computed again for each. Sent without a chat template."""
+"""Prompt of models that are trained for it: the part that changes per sentence begins on a block of the prefix cache, and few
+tokens follow the sentence, because both are computed for each sentence. Sent without a chat template."""
 
 SUSPICIOUS_BELOW = {"p_yes": 0.5, "p_yes_share": 0.5, "log_odds": 0.0}
-"""Value of its worst sentence below which an SLM alone finds a response suspicious: it says No rather than Yes."""
+"""Kind of value -> value of a response's worst sentence below which an SLM alone finds the response suspicious: it prefers
+No."""
 
 NOT_OF_SCORES = {"model", "adapter", "trust_remote_code", "engine", "replicas"}
-"""Settings that no score depends on; weights are known by what they hold, and the engine says its own."""
+"""Settings that no score depends on. The weights are identified by their contents, and the engine states its own identity."""
 
 TRAINED = ("system", "prompt", "chat", "supported", "unsupported")
 """Settings that an adapter is trained with."""
@@ -57,14 +58,13 @@ class Replicas(BaseModel):
     """Actor pool of one SLM: Ray Data scales it between min and max.
 
     Attributes:
-        min: Replicas that are started at once and kept.
-        max: Replicas that it may grow to.
-        num_cpus: Logical CPUs that one replica reserves in Ray; a fraction is fine.
+        min: Replicas to start at once and keep.
+        max: Maximum number of replicas.
+        num_cpus: Logical CPUs that one replica reserves in Ray; a fraction is allowed.
         num_gpus: GPUs that one replica reserves; 0.25 puts four replicas on a card.
-        hang_minutes: A replica whose engine gives no answer for so long, while it loads or has work (a step of the engine that
-            ends no prompt is an answer too), is ended, and another is started; null waits for ever.
-        restarts: How often a replica is started anew in one run, where its process was ended so, or ended otherwise; then the
-            run ends with an error.
+        hang_minutes: Time without progress, while the engine loads or works, after which a replica is killed and replaced; each
+            engine step counts as progress. Null waits forever.
+        restarts: How often a replica whose process ended is restarted in one run; then the run ends with an error.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -86,29 +86,29 @@ class Replicas(BaseModel):
 
 
 class Slm(Model):
-    """One SLM.
+    """Settings of an SLM.
 
     Attributes:
         name: Its name in `members`; unique in a job.
         model: `embedded`, a hub id, a local folder, or a GGUF file.
-        adapter: LoRA adapter that is merged into the model: one that comes with the package, or a folder, such as
-            `ragassay tune` writes. It brings system, prompt, chat, supported and unsupported with it.
+        adapter: LoRA adapter that is merged into the model: the name of a bundled adapter, or a folder, such as
+            `ragassay tune` writes. It sets system, prompt, chat, supported and unsupported.
         revision: Commit or tag of a hub id.
-        trust_remote_code: Run code that comes with the model; needed by some hub models, off unless asked for.
-        engine: What runs it, with its settings: {kind: vllm, …}, {kind: transformers, …} (slow; the reference), or
-            {kind: server, …}: a model behind an OpenAI-compatible endpoint, which `model` names. Its name alone will do, and
-            its settings may stand among the SLM's own.
-        system: System message; None leaves the chat template's own.
+        trust_remote_code: Run code that comes with the model; some hub models need it. Off by default.
+        engine: Engine with its settings: {kind: vllm, …}, {kind: transformers, …} (slow; the reference), or
+            {kind: server, …}: an OpenAI-compatible endpoint that serves `model`. The name alone is enough, and engine settings
+            may also be set directly in the SLM.
+        system: System message; None uses the chat template's default.
         prompt: Jinja template (sandboxed) of the user message, with `context` (list of passages), `question` and
-            `sentence`. Put `sentence` last: all sentences of a response then share their prefix. Where `{{ padding }}` stands
-            before it, line breaks fill up the shared part to whole blocks of the prefix cache.
-        chat: Wrap the prompt in the model's chat template; false sends it as it stands.
-        supported: Words by which it says "supported": their probability is the P(yes) of the formulas. Every spelling that
-            is one token counts, with and without a leading space.
-        unsupported: Words by which it says "not supported". For a model whose Yes means "ungrounded", swap the two.
-        value: Which number is normalised: p_yes, p_yes_share = P(yes) / (P(yes) + P(no)), or
+            `sentence`. Put `sentence` last: then all sentences of a response share their prefix. `{{ padding }}` before it is
+            replaced by line breaks that fill the shared part to whole blocks of the prefix cache.
+        chat: Whether to wrap the prompt in the model's chat template.
+        supported: Words that mean "supported"; the sum of their probabilities is P(yes) in the formulas. Every single-token
+            spelling counts, with and without a leading space.
+        unsupported: Words that mean "not supported". For a model whose Yes means "ungrounded", swap the two.
+        value: Kind of value that is normalized: p_yes, p_yes_share = P(yes) / (P(yes) + P(no)), or
             log_odds = log P(yes) - log P(no).
-        whole_response: Also ask about the whole response (the paper's P(yes) baseline).
+        whole_response: Whether to also score the whole response (the paper's P(yes) baseline).
         replicas: Its actor pool.
     """
 
@@ -123,23 +123,23 @@ class Slm(Model):
     replicas: Replicas = Replicas()
 
     ALSO_READ: ClassVar[frozenset[str]] = frozenset(name for kind in KINDS for name in kind.model_fields) - {"kind"}
-    """Settings of engines, which may stand here too."""
+    """Engine settings that may also be set directly in the SLM."""
 
     def identity(self) -> dict[str, Any]:
-        """What its scores depend on beside its weights: all of its settings, but for those that no score depends on."""
+        """Return all settings that its scores depend on, without the weights."""
         return {**self.model_dump(mode="json", exclude=NOT_OF_SCORES), **self.engine.identity()}
 
     @property
     def suspicious_below(self) -> float:
-        """Value of its worst sentence below which it alone finds a response suspicious."""
+        """Value of a response's worst sentence below which this SLM alone finds the response suspicious."""
         return SUSPICIOUS_BELOW[self.value]
 
     @property
     def local(self) -> LocalSettings:
-        """Its engine, where that runs in a process of ours.
+        """Settings of its engine, if it runs in this process.
 
         Raises:
-            ConfigError: It is served.
+            ConfigError: The SLM is behind a server.
         """
         if not isinstance(self.engine, LocalSettings):
             raise ConfigError(errors.NEEDS_WEIGHTS, member=self.name)
@@ -147,22 +147,22 @@ class Slm(Model):
 
     @property
     def cache_block(self) -> int:
-        """Tokens a block of its engine's prefix cache; 0 where it has none."""
+        """Block size of its engine's prefix cache in tokens; 0 without a prefix cache."""
         return self.local.cache_block(self.replicas.num_gpus)
 
     def window(self) -> int:
-        """Tokens that its engine has room for; see `window_of`."""
+        """Return the context window of its engine in tokens; see `resolve_window`."""
         return window_of(self, self.local.max_model_len)
 
     def texts(self, row: Row) -> list[str]:
-        """What it is asked about of a row: its sentences, and then the whole response, if that is asked about."""
+        """Return the texts of a row to judge: its sentences, and the whole response if requested."""
         return [*row.sentences, *([row.response] if self.whole_response else [])]
 
     def load_engine(self, threads: int) -> Engine:
         """Load its engine.
 
         Args:
-            threads: CPU threads it may use.
+            threads: CPU threads that it may use.
 
         Raises:
             ModelError: The model can't be found or loaded.
@@ -172,49 +172,49 @@ class Slm(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _with_engine(cls, given: Any) -> Any:
-        """An engine by its name alone, and its settings among the SLM's own: as its settings."""
-        if not isinstance(given, dict):
-            return given
-        flat = {key: value for key, value in given.items() if key in cls.ALSO_READ}
-        rest = {key: value for key, value in given.items() if key not in flat}
-        engine = given.get("engine", {})
+    def _with_engine(cls, settings: Any) -> Any:
+        """Convert an engine's name, and engine settings in the SLM, to the engine's settings."""
+        if not isinstance(settings, dict):
+            return settings
+        engine_settings = {key: value for key, value in settings.items() if key in cls.ALSO_READ}
+        slm_settings = {key: value for key, value in settings.items() if key not in engine_settings}
+        engine = settings.get("engine", {})
         if isinstance(engine, EngineSettings):
             engine = {"kind": engine.kind, **engine.model_dump(exclude_unset=True)}
         elif isinstance(engine, str):
             engine = {"kind": engine}
         if not isinstance(engine, dict):
-            return rest
+            return slm_settings
         engine = {"kind": "vllm", **engine}
         kind = next((kind for kind in KINDS if kind.model_fields["kind"].default == engine["kind"]), None)
         if kind is not None and issubclass(kind, LocalSettings):
-            # What another local engine would be told is passed over, so that one word of a job file changes the engine.
-            others = set().union(*(other.model_fields for other in KINDS if issubclass(other, LocalSettings)))
-            passed = {key: flat.pop(key) for key in others - set(kind.model_fields) if key in flat}
-            if passed.get("quantization"):
-                raise quantization_fault(passed["quantization"], "leave it out")
-        for key in flat.keys() & engine.keys():
-            if flat[key] != engine[key]:
+            # Settings of other local engines are ignored, so that changing one word of a job file changes the engine.
+            local_settings = set().union(*(engine_class.model_fields for engine_class in KINDS if issubclass(engine_class, LocalSettings)))
+            ignored = {key: engine_settings.pop(key) for key in local_settings - set(kind.model_fields) if key in engine_settings}
+            if ignored.get("quantization"):
+                raise quantization_fault(ignored["quantization"], "remove it")
+        for key in engine_settings.keys() & engine.keys():
+            if engine_settings[key] != engine[key]:
                 raise PydanticCustomError(
                     "config.engine-setting-twice",
-                    "{key} stands twice, as {value} and in engine as {other}: leave one out",
-                    {"key": key, "value": repr(flat[key]), "other": repr(engine[key])},
+                    "{key} is set twice, to {value} and in engine to {other}: remove one",
+                    {"key": key, "value": repr(engine_settings[key]), "other": repr(engine[key])},
                 )
-        return {**rest, "engine": {**flat, **engine}}
+        return {**slm_settings, "engine": {**engine_settings, **engine}}
 
     @model_validator(mode="before")
     @classmethod
-    def _as_trained(cls, given: Any) -> Any:
-        """An adapter judges under the prompt that it was trained with; under another its numbers would mean nothing."""
-        trained = trained_with(given["adapter"]) if isinstance(given, dict) and given.get("adapter") else {}
+    def _as_trained(cls, settings: Any) -> Any:
+        """Apply the settings that an adapter was trained with; with others its values would be meaningless."""
+        trained = trained_with(settings["adapter"]) if isinstance(settings, dict) and settings.get("adapter") else {}
         for key in TRAINED:
-            if key in trained and key in given and _plain(given[key]) != trained[key]:
+            if key in trained and key in settings and _plain(settings[key]) != trained[key]:
                 raise PydanticCustomError(
                     "config.adapter-setting",
-                    "adapter '{adapter}' was trained with another {key}: leave {key} out",
-                    {"adapter": given["adapter"], "key": key},
+                    "adapter '{adapter}' was trained with another {key}: remove {key}",
+                    {"adapter": settings["adapter"], "key": key},
                 )
-        return {**given, **{key: trained[key] for key in TRAINED if key in trained}} if trained else given
+        return {**settings, **{key: trained[key] for key in TRAINED if key in trained}} if trained else settings
 
     @model_validator(mode="after")
     def _labels_differ(self) -> "Slm":
@@ -226,10 +226,10 @@ class Slm(Model):
         if self.engine.SERVED and (self.adapter or self.system or not self.chat):
             raise PydanticCustomError(
                 "config.served-prompt",
-                "a served SLM takes neither adapter nor system nor chat: false: the server puts its chat around it",
+                "a served SLM must not set adapter, system or chat: false: the server applies its own chat template",
             )
         if self.engine.SERVED and self.model == "embedded":
-            raise PydanticCustomError("config.served-model", "a served SLM needs model: its name at the server")
+            raise PydanticCustomError("config.served-model", "a served SLM needs model: the model's name at the server")
         return self
 
     @model_validator(mode="after")
@@ -240,17 +240,17 @@ class Slm(Model):
 
 
 def refuse_shared_words(supported: Words, unsupported: Words) -> None:
-    """Refuse words that would say both.
+    """Check that no word means both supported and unsupported.
 
     Raises:
-        ValueError: There are some.
+        ValueError: Some words do.
     """
-    both = set(supported) & set(unsupported)
-    if both:
+    shared = set(supported) & set(unsupported)
+    if shared:
         raise PydanticCustomError(
-            "config.shared-words", "supported and unsupported share the words {words}", {"words": sorted(both)}
+            "config.shared-words", "supported and unsupported share the words {words}", {"words": sorted(shared)}
         )
 
 
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+def _plain(setting: Any) -> Any:
+    return list(setting) if isinstance(setting, tuple) else setting

@@ -1,31 +1,31 @@
-"""What errors of this folder say."""
+"""Error messages of this folder."""
 
 from ragassay.pipeline.errors import Message
 
 NEEDS_WEIGHTS = Message(
     "config.needs-weights",
-    "SLM {member!r} is behind a server: this needs its weights, so name another engine",
+    "SLM {member!r} is behind a server, but this command needs its weights: set another engine",
 )
 NO_LINE_BREAK = Message(
     "model.no-line-break",
-    "SLM {member!r}: model {model!r} has no single token for a line break: take {{{{ {padding} }}}} out of its prompt",
+    "SLM {member!r}: model {model!r} has no single token for a line break: remove {{{{ {padding} }}}} from its prompt",
 )
 NO_LABEL_TOKEN = Message(
     "model.no-label-token",
-    "SLM {member!r}: model {model!r} has no single token for any of {words}: name words that are one token of it in `{which}`",
+    "SLM {member!r}: model {model!r} has no single token for any of {words}: set `{setting}` to words that are single tokens",
 )
 CHAT_TEMPLATE_FAILS = Message(
     "model.chat-template-fails",
-    "SLM {member!r}: its chat template fails ({reason}): set chat: false, or another prompt",
+    "SLM {member!r}: its chat template fails ({reason}): set chat: false, or change the prompt",
 )
 JUDGED_ONCE = Message(
     "prompt.judged-once",
-    "{member}: the prompt must hold {{{{ {judged} }}}} exactly once, it holds it {times} times",
+    "{member}: the prompt must contain {{{{ {judged} }}}} exactly once, not {count} times",
 )
-NO_CONTEXT = Message("prompt.no-context", "{member}: the prompt must hold all passages of `context`: loop over it, or join it")
-ORDER = Message("prompt.order", "{member}: {{{{ {before} }}}} may stand once in the prompt, before {{{{ {judged} }}}}")
+NO_CONTEXT = Message("prompt.no-context", "{member}: the prompt must contain all passages of `context`: loop over it, or join it")
+ORDER = Message("prompt.order", "{member}: the prompt may contain {{{{ {optional} }}}} only once, before {{{{ {judged} }}}}")
 FILTERED = Message(
     "prompt.filtered",
-    "{member}: the prompt may not change or cut question, context or {judged} by filters or slices",
+    "{member}: the prompt must not change or cut question, context or {judged} with filters or slices",
 )
-UNUSABLE = Message("prompt.unusable", "{member}: the prompt is no usable template: {reason}")
+UNUSABLE = Message("prompt.unusable", "{member}: the prompt is not a valid template: {reason}")

@@ -1,6 +1,7 @@
-"""A served judge: a chat model behind an OpenAI-compatible endpoint says Yes or No of a whole response.
+"""A served judge: a chat model behind an OpenAI-compatible endpoint answers Yes or No for a whole response.
 
-This is the P(True) baseline of arXiv 2506.22486 (its ChatGPT row): one request a response, one token out, P(yes) of that token.
+This is the P(True) baseline of arXiv 2506.22486 (its ChatGPT row): one request per response, one output token, P(yes) of that
+token.
 """
 
 import math
@@ -29,15 +30,15 @@ Is everything in the response supported by the context? Reply Yes or No."""
 
 
 class Judge(Server):
-    """A judge behind an OpenAI-compatible chat endpoint: a server, and what it is asked.
+    """Settings of a judge behind an OpenAI-compatible chat endpoint: the server, and the prompt.
 
     Attributes:
         name: Its name in the results.
         model: Name of the model at the server.
         prompt: Jinja template (sandboxed) of the user message, with `context` (list of passages), `question` and
             `response`.
-        supported: Words by which it says "supported"; spaces around a token don't count.
-        unsupported: Words by which it says "not supported".
+        supported: Words that mean "supported"; spaces around a token are ignored.
+        unsupported: Words that mean "not supported".
     """
 
     name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9._-]+$")
@@ -54,12 +55,12 @@ class Judge(Server):
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a judge says of one response.
+    """A judge's answer for one response.
 
     Attributes:
-        value: P(supported), 0 to 1; None where it could not be had.
+        value: P(supported), 0 to 1; None without a usable answer.
         error: Why there is no value.
-        tokens: Tokens that the server counted, prompt and answer.
+        tokens: Tokens counted by the server, prompt and answer.
     """
 
     value: float | None
@@ -68,36 +69,36 @@ class Judgement:
 
 
 def check_judge(judge: Judge) -> None:
-    """Check that a judge's prompt renders, and holds the response once and the other texts whole.
+    """Check that a judge's prompt renders, and contains the response once and the other texts whole.
 
     Raises:
-        ConfigError: It does not.
+        ConfigError: The prompt is wrong.
     """
     check_prompt(f"judge {judge.name!r}", judge.prompt, "response")
 
 
 def judge_rows(judge: Judge, rows: Sequence[tuple[str | None, list[str], str]]) -> list[Judgement]:
-    """Ask a judge about responses; see `engines.server.exchange`.
+    """Send responses to a judge; see `engines.server.send_chats`.
 
     Args:
-        judge: The judge.
-        rows: (question, passages of the context, response) of each.
+        judge: Settings of the judge.
+        rows: (question, passages of the context, response) of each row.
 
     Returns:
-        One a row, in order.
+        One answer per row, in order.
 
     Raises:
         ConfigError: The prompt is wrong.
         ModelError: The server can't be used.
     """
     check_judge(judge)
-    who = f"judge {judge.name!r}"
+    owner = f"judge {judge.name!r}"
     prompts = [
-        render(who, judge.prompt, context, {"question": question or "", "response": response})
+        render(owner, judge.prompt, context, {"question": question or "", "response": response})
         for question, context, response in rows
     ]
-    asker = Asker(who, judge.model, judge, judge.supported, judge.unsupported)
+    endpoint = Asker(owner, judge.model, judge, judge.supported, judge.unsupported)
     return [
         Judgement(None if answer.log_p_yes is None else math.exp(answer.log_p_yes), answer.error, answer.tokens)
-        for answer in ask(asker, prompts)
+        for answer in ask(endpoint, prompts)
     ]

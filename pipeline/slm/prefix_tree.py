@@ -1,19 +1,20 @@
-"""How many tokens an engine with a prefix cache has to run: those of the tree of all prompts, at the cache's block size."""
+"""Count the tokens that an engine with a prefix cache computes: those in the tree of all prompts, at the cache's block size."""
 
 from collections.abc import Sequence
 
 
 class PrefixTree:
-    """Every prefix that was asked about, block by block, as vLLM's prefix cache keeps it (without ever evicting one).
+    """Every prefix sent so far, block by block, as vLLM's prefix cache stores it (without eviction).
 
-    A prompt reuses its leading whole blocks that an earlier prompt had, but for its last token, which is always computed.
+    A prompt reuses the leading whole blocks that it shares with an earlier prompt, except its last token, which is always
+    computed.
     """
 
     def __init__(self, block_size: int) -> None:
-        """Start empty; a block size of 0 reuses nothing.
+        """Start with an empty tree; block size 0 reuses nothing.
 
         Args:
-            block_size: Tokens a block.
+            block_size: Tokens per block.
         """
         self._block_size = block_size
         self._blocks: set[tuple[int, ...]] = set()
@@ -22,10 +23,10 @@ class PrefixTree:
         """Add a prompt.
 
         Args:
-            prompt: Its tokens.
+            prompt: Its token ids.
 
         Returns:
-            Tokens of it that have to be computed, 1 to all.
+            Number of its tokens to compute, 1 to all.
         """
         if not self._block_size:
             return len(prompt)
@@ -33,7 +34,7 @@ class PrefixTree:
         for end in range(self._block_size, len(prompt) + 1, self._block_size):
             block = (key, *prompt[end - self._block_size : end])
             key = hash(block)
-            if block in self._blocks and end < len(prompt):  # its key holds those before it, so they were known too
+            if block in self._blocks and end < len(prompt):  # its key covers the blocks before it, so they are in the tree too
                 reused = end
             self._blocks.add(block)
         return len(prompt) - reused

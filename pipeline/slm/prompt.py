@@ -1,8 +1,8 @@
-"""Prompts as token ids: the template's own control tokens, and log text that can never become one.
+"""Prompts as token ids: the template's own control tokens, and log text that can never become a control token.
 
-The user message is a template (`pipeline.slm.template`); the model's chat template is put around it. Both are rendered with
-placeholders, never with log text. The result is cut at control tokens, the log text is put in, and each piece is encoded as
-plain text (`pipeline.engines.plain_text`).
+The user message is a template (`pipeline.slm.template`) inside the model's chat template. Both are rendered with placeholders,
+never with log text. The result is split at control tokens, the log text is filled in, and each piece is encoded as plain text
+(`pipeline.engines.plain_text`).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,40 +17,41 @@ from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.template import check_prompt, fill, placeholder, render_placeholders
 
 PADDING = "padding"
-"""Variable of a prompt: line breaks, as many as make what stands before the sentence end with a block of the prefix cache."""
+"""Variable of a prompt: as many line breaks as needed to end the part before the sentence on a block of the prefix cache."""
 
 PADDED_TO = 32
-"""Tokens of which the padded part is a multiple: of the engines' own block sizes, so that a prompt is the same everywhere."""
+"""The padded part has a multiple of this many tokens; the engines' block sizes divide it, so a prompt is the same
+everywhere."""
 
 _PADDING = placeholder(PADDING)
-_PAD = -1  # stands for the padding among segments and ids
+_PAD = -1  # represents the padding in segments and ids
 
 
 class _Template(NamedTuple):
-    """A rendered prompt around the sentence; `gap` are the spaces before it, which are encoded with it."""
+    """A rendered prompt split at the sentence; `gap` is the spaces before the sentence, which are encoded with it."""
 
     head: list[Segment]
-    left: str
+    before: str
     gap: str
-    right: str
+    after: str
     tail: list[Segment]
 
 
 class Encoded(NamedTuple):
-    """Prompts of one row as token ids: `head` is shared by all of its sentences, `tails` are the rest from each sentence on."""
+    """Prompts of one row as token ids: all sentences share `head`; `tails` are the rest, from each sentence on."""
 
     head: Ids
     tails: list[Ids]
 
     def prompts(self) -> list[tuple[int, ...]]:
-        """Each prompt whole."""
+        """Return each prompt as a whole."""
         return [(*self.head, *tail) for tail in self.tails]
 
 
 class PromptEncoder:
-    """Turns a template's texts into token ids: (question, context, text behind them).
+    """Encodes the texts of a template as token ids: (question, context, text to judge).
 
-    The template comes rendered with placeholders, the chat put around it; see `pipeline.slm.template`.
+    The template is rendered with placeholders and wrapped in the chat template; see `pipeline.slm.template`.
     """
 
     def __init__(
@@ -63,15 +64,15 @@ class PromptEncoder:
         chat: bool,
         line_break: int | None = None,
     ) -> None:
-        """Take a template.
+        """Prepare a template.
 
         Args:
             tokenizer: A Hugging Face tokenizer.
-            text: It as it encodes plain text.
-            rendered: Gives the whole prompt for a number of passages.
-            judged: Variable that stands for the text.
-            chat: Whether a chat template was put around it, which then brings its own first token.
-            line_break: Id of the line break, of which padding is made; None without padding.
+            plain_text: Encodes plain text for the tokenizer.
+            render: Returns the whole prompt for a number of passages.
+            judged: Variable of the text to judge.
+            chat: Whether the prompt is wrapped in a chat template, which adds its own first token.
+            line_break: Token id of the line break that is used as padding; None without padding.
         """
         self._text = text
         self._rendered = rendered
@@ -79,86 +80,87 @@ class PromptEncoder:
         self._line_break = line_break
         bos = tokenizer.bos_token_id
         self._first = [bos] if not chat and bos is not None and tokenizer("x").input_ids[:1] == [bos] else []
-        # Tokenizers that put a space before any text would see one more at the cut before the text.
+        # Tokenizers that prefix every text with a space would add a space at the cut before the sentence.
         self._splittable = self._encode("Statement:") + self._encode(" It is") == self._encode("Statement: It is")
         self._template = lru_cache(maxsize=64)(self._compile)
 
     def encode(self, asked: Sequence[tuple[str, Sequence[str], Sequence[str]]]) -> list[Encoded]:
-        """Tokens of many prompts, by one call of the tokenizer; what they share is encoded once.
+        """Encode many prompts with one call of the tokenizer; shared pieces are encoded once.
 
         Args:
-            asked: (question, context, texts to be judged) of each row.
+            requests: (question, context, texts to judge) of each row.
 
         Returns:
-            An entry a row.
+            One entry per row.
         """
-        cut = [self._cut_row(*row) for row in asked]
-        pieces = {piece for head, judged, tail in cut for piece in (*head, *judged, *tail) if isinstance(piece, str)}
+        cut_rows = [self._cut_row(*row) for row in asked]
+        pieces = {piece for head, judged, tail in cut_rows for piece in (*head, *judged, *tail) if isinstance(piece, str)}
         ids = self._text.encode(list(pieces))
 
-        def joined(segments: Iterable[Segment]) -> Ids:
-            return [i for segment in segments for i in ((segment,) if isinstance(segment, int) else ids[segment])]
+        def join(segments: Iterable[Segment]) -> Ids:
+            return [token for segment in segments for token in ((segment,) if isinstance(segment, int) else ids[segment])]
 
-        found = []
-        for head, judged, tail in cut:
-            end = joined(tail)
-            found.append(Encoded(self._pad(joined(head)), [[*ids[text], *end] for text in judged]))
-        return found
+        encoded = []
+        for head, judged, tail in cut_rows:
+            tail_ids = join(tail)
+            encoded.append(Encoded(self._pad(join(head)), [[*ids[text], *tail_ids] for text in judged]))
+        return encoded
 
     def _pad(self, head: Ids) -> Ids:
-        """Put line breaks where the padding stands."""
+        """Replace the padding by line breaks."""
         if self._line_break is None or _PAD not in head:
             return head
-        at = head.index(_PAD)
-        return [*head[:at], *[self._line_break] * (-(len(head) - 1) % PADDED_TO), *head[at + 1 :]]
+        index = head.index(_PAD)
+        return [*head[:index], *[self._line_break] * (-(len(head) - 1) % PADDED_TO), *head[index + 1 :]]
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, encoded alone."""
+        """Return the number of tokens of each text, encoded alone."""
         ids = self._text.encode(texts)
         return [len(ids[text]) for text in texts]
 
     def token_ends(self, text: str) -> list[int]:
-        """Character offset at which each token of a text ends, encoded alone."""
+        """Return the character offset at which each token of a text ends, encoded alone."""
         return self._text.token_ends(text)
 
     def ends_behind(self, question: str, context: Sequence[str], text: str) -> list[int]:
-        """Character offset in a text at which each token of it ends, in its prompt; at most 0 for what stands before it."""
+        """Return the character offset in a text at which each token ends in the text's prompt; at most 0 for tokens before
+        the text."""
         _, (judged,), _ = self._cut_row(question, context, [text])
-        before = judged.rindex(text)
-        return [end - before for end in self._text.token_ends(judged)]
+        offset = judged.rindex(text)
+        return [end - offset for end in self._text.token_ends(judged)]
 
     def _cut_row(
         self, question: str, context: Sequence[str], texts: Sequence[str]
     ) -> tuple[list[Segment], list[str], list[Segment]]:
-        """A row's prompts in pieces: what is before each text, the texts with what can't be cut from them, what is behind."""
+        """Split the prompts of a row: the head before each text, the texts with what is encoded with them, and the tail."""
         template = self._template(len(context))
         fields = {"question": question, **{f"passage{i}": passage for i, passage in enumerate(context)}}
 
-        def filled(segments: Sequence[Segment]) -> list[Segment]:
+        def fill_segments(segments: Sequence[Segment]) -> list[Segment]:
             return [fill(segment, fields) if isinstance(segment, str) else segment for segment in segments]
 
-        head, left, right = filled(template.head), fill(template.left, fields), fill(template.right, fields)
+        head, before, after = fill_segments(template.head), fill(template.before, fields), fill(template.after, fields)
         if self._splittable:
-            head.append(left)
-            left = ""
-        return head, [left + template.gap + text + right for text in texts], filled(template.tail)
+            head.append(before)
+            before = ""
+        return head, [before + template.gap + text + after for text in texts], fill_segments(template.tail)
 
     def _compile(self, passages: int) -> "_Template":
-        """Cut a rendered template at control tokens and at the text."""
+        """Split a rendered template at control tokens and at the text to judge."""
         segments = [*self._first, *self._text.cut(self._rendered(passages), {_PADDING: _PAD})]
-        at = next(i for i, s in enumerate(segments) if isinstance(s, str) and self._mark in s)
-        segment = segments[at]
+        index = next(i for i, piece in enumerate(segments) if isinstance(piece, str) and self._mark in piece)
+        segment = segments[index]
         assert isinstance(segment, str)
-        left, right = segment.split(self._mark, 1)
-        stripped = left.rstrip(" ")
-        return _Template(segments[:at], stripped, left[len(stripped) :], right, segments[at + 1 :])
+        before, after = segment.split(self._mark, 1)
+        before_gap = before.rstrip(" ")
+        return _Template(segments[:index], before_gap, before[len(before_gap) :], after, segments[index + 1 :])
 
     def _encode(self, text: str) -> Ids:
         return self._text.encode([text])[text]
 
 
 class PromptBuilder(PromptEncoder):
-    """Turns (question, context, sentence) into token ids for one SLM.
+    """Encodes (question, context, sentence) as token ids for one SLM.
 
     Attributes:
         yes: Token ids that mean "supported".
@@ -170,53 +172,53 @@ class PromptBuilder(PromptEncoder):
 
         Raises:
             ConfigError: The template is wrong, or has no sentence.
-            ModelError: The tokenizer can't be used, or has no single-token yes or no, or none for the padding.
+            ModelError: The tokenizer can't be used, or has no single-token yes or no, or no single token for the padding.
         """
-        text = PlainText(tokenizer)
-        self.yes = _label_tokens(slm, "supported", slm.supported, text)
-        self.no = _label_tokens(slm, "unsupported", slm.unsupported, text)
+        plain_text = PlainText(tokenizer)
+        self.yes = _label_tokens(slm, "supported", slm.supported, plain_text)
+        self.no = _label_tokens(slm, "unsupported", slm.unsupported, plain_text)
         check_template(slm)
-        line_break = _line_break(slm, text) if PADDING in slm.prompt else None
+        line_break = _line_break(slm, plain_text) if PADDING in slm.prompt else None
 
-        def rendered(passages: int) -> str:
+        def render(passages: int) -> str:
             user = _render_user(slm, passages)
             return chat_around(user, tokenizer, slm.name, slm.system) if slm.chat else user
 
-        super().__init__(tokenizer, text, rendered, "sentence", chat=slm.chat, line_break=line_break)
+        super().__init__(tokenizer, plain_text, render, "sentence", chat=slm.chat, line_break=line_break)
 
 
 def chat_around(user: str, tokenizer: Any, name: str, system: str | None) -> str:
-    """A user message in the chat template of a model, up to where its answer begins.
+    """Wrap a user message in a model's chat template, up to the start of the answer.
 
     Args:
         user: The message.
         tokenizer: A Hugging Face tokenizer.
-        name: The SLM's name, for messages.
-        system: System message; None leaves the chat template's own.
+        name: Name of the SLM, for messages.
+        system: System message; None uses the chat template's default.
 
     Raises:
-        ModelError: The chat template fails, or takes too long.
+        ModelError: The chat template fails, or exceeds a limit.
     """
     messages = [{"role": "user", "content": user}]
     if system is not None:
         messages.insert(0, {"role": "system", "content": system})
     try:
         return render_chat(tokenizer, messages)
-    except Exception as error:  # whatever a template's expressions raise
+    except Exception as error:  # a template's expressions may raise anything
         raise ModelError(errors.CHAT_TEMPLATE_FAILS, member=name, reason=error) from error
 
 
 def check_template(slm: Slm) -> None:
-    """Check that an SLM's prompt renders and has the sentence exactly once.
+    """Check that an SLM's prompt renders and contains the sentence exactly once.
 
     Raises:
-        ConfigError: It does not.
+        ConfigError: The prompt is wrong.
     """
     check_prompt(f"SLM {slm.name!r}", slm.prompt, "sentence", PADDING)
 
 
 def needs_question(slm: Slm) -> bool:
-    """Whether an SLM's prompt uses the question."""
+    """Return whether an SLM's prompt uses the question."""
     return placeholder("question") in _render_user(slm, 1)
 
 
@@ -224,23 +226,23 @@ def _render_user(slm: Slm, passages: int) -> str:
     return render_placeholders(f"SLM {slm.name!r}", slm.prompt, "sentence", passages, [PADDING])
 
 
-def _line_break(slm: Slm, text: PlainText) -> int:
-    """Id of the line break as a token of its own."""
-    alone = text.plain.encode("\n", add_special_tokens=False).ids
-    known = len(alone) == 1 and alone[0] != text.unknown
-    found: int | None = alone[0] if known else text.plain.token_to_id("<0x0A>")
-    if found is None:
+def _line_break(slm: Slm, plain_text: PlainText) -> int:
+    """Return the id of the single token for a line break."""
+    ids = plain_text.plain.encode("\n", add_special_tokens=False).ids
+    is_single = len(ids) == 1 and ids[0] != plain_text.unknown
+    token: int | None = ids[0] if is_single else plain_text.plain.token_to_id("<0x0A>")
+    if token is None:
         raise ModelError(errors.NO_LINE_BREAK, member=slm.name, model=slm.model, padding=PADDING)
-    return found
+    return token
 
 
-def _label_tokens(slm: Slm, which: str, words: Sequence[str], text: PlainText) -> Ids:
-    """Ids of the single-token spellings of words, as they are and with a leading space; words that take more are left out."""
-    plain = text.plain
-    encoded = (plain.encode(lead + word, add_special_tokens=False).ids for word in words for lead in ("", " "))
-    named = (plain.token_to_id(lead + word) for word in words if word.isascii() for lead in ("", "Ġ", "▁"))
-    ids = {i[0] for i in encoded if len(i) == 1} | {i for i in named if i is not None}
-    ids.discard(text.unknown)
+def _label_tokens(slm: Slm, setting: str, words: Sequence[str], plain_text: PlainText) -> Ids:
+    """Return the ids of the single-token spellings of words, with and without a leading space; ignore longer spellings."""
+    tokenizer = plain_text.plain
+    encoded = (tokenizer.encode(prefix + word, add_special_tokens=False).ids for word in words for prefix in ("", " "))
+    looked_up = (tokenizer.token_to_id(prefix + word) for word in words if word.isascii() for prefix in ("", "Ġ", "▁"))
+    ids = {token[0] for token in encoded if len(token) == 1} | {token for token in looked_up if token is not None}
+    ids.discard(plain_text.unknown)
     if not ids:
-        raise ModelError(errors.NO_LABEL_TOKEN, member=slm.name, model=slm.model, words=list(words), which=which)
+        raise ModelError(errors.NO_LABEL_TOKEN, member=slm.name, model=slm.model, words=list(words), setting=setting)
     return sorted(ids)

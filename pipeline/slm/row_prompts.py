@@ -1,4 +1,4 @@
-"""The prompts of one row: every sentence in every window of its context, and what makes a row impossible to ask about."""
+"""Build the prompts of rows: every sentence in every window of the context, or the reason why a row can't be scored."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,16 +13,16 @@ from ragassay.pipeline.text.sentence_ends import Span
 from ragassay.schemas.columns import Status
 
 MIN_CONTEXT_TOKENS = 32
-"""A window with less room than this for context is no window: the row is `too_long`."""
+"""Minimum number of context tokens in a window; a row with less room is `too_long`."""
 
 SLACK = 8
-"""Tokens kept free a passage, for what a passage costs beyond its own tokens (a line break, a merge at its edge)."""
+"""Tokens reserved per passage for overhead beyond its own tokens (a line break, a merge at its edge)."""
 
 Prompt = tuple[int, ...]
 
 
 def prompt_order(row: Row) -> tuple[list[str], str]:
-    """Key by which rows that share a prefix stand together: those over one context, and among them those to one question."""
+    """Return a sort key that groups rows with a shared prefix: rows with the same context, and among them the same question."""
     return row.context, row.question
 
 
@@ -31,12 +31,12 @@ class RowPrompts:
     """Prompts of one row.
 
     Attributes:
-        prompts: For each text (sentences, then the whole response if it is asked about) its prompt in every window.
-        windows: Windows of the context.
-        whole: Whether the whole response is the last text.
-        status: ok, or what makes the row impossible to ask about; prompts are empty then, and
-        error: says why.
-        note: What is missing in a row that can.
+        prompts: For each text (sentences, then the whole response if requested) its prompt in every window.
+        windows: Number of context windows.
+        has_whole_response: Whether the whole response is the last text.
+        status: ok, or why the row can't be scored; then `prompts` is empty.
+        error: Reason in words if the status is not ok.
+        note: Missing parts of a row with status ok, in words.
     """
 
     prompts: list[list[Prompt]] = field(default_factory=list)
@@ -50,35 +50,35 @@ class RowPrompts:
 def prompts_of_rows(
     rows: Sequence[Row], slm: Slm, builder: PromptBuilder, limit: int, sentences_of: Callable[[str], list[Span]]
 ) -> Iterator[RowPrompts]:
-    """All prompts of rows: encoded together, put together one row at a time, since they hold a context as often as sentences.
+    """Yield all prompts of each row. Rows are encoded together, but built one at a time: each prompt contains a whole context.
 
     Args:
         rows: Rows with at least one sentence each.
-        slm: The SLM's config.
-        builder: Its prompts.
-        limit: Tokens that a prompt may have.
+        slm: Settings of the SLM.
+        builder: Prompt builder of the SLM.
+        limit: Maximum number of tokens of a prompt.
         sentences_of: Splits a passage that is longer than the window.
 
     Yields:
-        One entry a row.
+        One entry per row.
     """
     texts = [slm.texts(row) for row in rows]
-    asked = [(row.question, row.context, judged) for row, judged in zip(rows, texts, strict=True)]
+    requests = [(row.question, row.context, judged) for row, judged in zip(rows, texts, strict=True)]
     encoded: list[list[Encoded | RowPrompts]] = contain(
-        len(rows), lambda some: [*builder.encode(asked[some])], lambda _, error: [_failed(error)]
+        len(rows), lambda some: [*builder.encode(requests[some])], lambda _, error: [_failed(error)]
     )
 
-    def of_one(place: tuple[int, Encoded | RowPrompts]) -> RowPrompts:
-        i, one = place
-        if isinstance(one, RowPrompts):
-            return one
+    def build_one(numbered: tuple[int, Encoded | RowPrompts]) -> RowPrompts:
+        i, encoded_row = numbered
+        if isinstance(encoded_row, RowPrompts):
+            return encoded_row
         row = rows[i]
-        if row.keep is not None and row.keep < len(row.context) and _length(one) > limit:
+        if row.keep is not None and row.keep < len(row.context) and _length(encoded_row) > limit:
             return _of_best_passages(row, row.keep, texts[i], slm, builder, limit, sentences_of)
-        return _of_row(row, texts[i], one, slm, builder, limit, sentences_of)
+        return _of_row(row, texts[i], encoded_row, slm, builder, limit, sentences_of)
 
-    for place in enumerate(chain.from_iterable(encoded)):
-        yield contain_one(of_one, place, _failed)
+    for numbered in enumerate(chain.from_iterable(encoded)):
+        yield contain_one(build_one, numbered, _failed)
 
 
 def _failed(error: Exception) -> RowPrompts:
@@ -86,8 +86,8 @@ def _failed(error: Exception) -> RowPrompts:
 
 
 def _of_windows(encoded: Sequence[Encoded], slm: Slm) -> RowPrompts:
-    by_text = zip(*(window.prompts() for window in encoded), strict=True)
-    return RowPrompts(list(map(list, by_text)), windows=len(encoded), whole=slm.whole_response)
+    prompts_by_text = zip(*(window.prompts() for window in encoded), strict=True)
+    return RowPrompts(list(map(list, prompts_by_text)), windows=len(encoded), whole=slm.whole_response)
 
 
 def _of_best_passages(
@@ -99,15 +99,15 @@ def _of_best_passages(
     limit: int,
     sentences_of: Callable[[str], list[Span]],
 ) -> RowPrompts:
-    """A row that does not fit the window with all of its passages, which stand best first: with so many of them."""
-    best = replace(row, context=row.context[:keep])
-    (one,) = builder.encode([(best.question, best.context, texts)])
-    found = _of_row(best, texts, one, slm, builder, limit, sentences_of)
+    """Build the prompts of a row with its best passages only; the row does not fit the window with all passages."""
+    reduced = replace(row, context=row.context[:keep])
+    (encoded_row,) = builder.encode([(reduced.question, reduced.context, texts)])
+    row_prompts = _of_row(reduced, texts, encoded_row, slm, builder, limit, sentences_of)
     note = (
-        f"SLM {slm.name!r}: judged by the best {keep} of {len(row.context)} passages, which do not all fit its window of "
-        f"{limit + 1} tokens"
+        f"SLM {slm.name!r}: judged by the best {keep} of {len(row.context)} passages, because all passages do not fit its window "
+        f"of {limit + 1} tokens"
     )
-    return replace(found, note="; ".join(filter(None, [note, found.note])))
+    return replace(row_prompts, note="; ".join(filter(None, [note, row_prompts.note])))
 
 
 def _of_row(
@@ -119,22 +119,22 @@ def _of_row(
     limit: int,
     sentences_of: Callable[[str], list[Span]],
 ) -> RowPrompts:
-    """A row, in windows where it does not fit one; `whole` is what it would be."""
+    """Build the prompts of a row, in several windows if it does not fit one; `whole` is its prompts with the whole context."""
     if _length(whole) <= limit:
         return _of_windows([whole], slm)
     windows = context_windows(row, texts, whole, builder, limit, sentences_of)
     if windows:
         return _of_windows([encoded for _, encoded in windows], slm)
-    named = f"SLM {slm.name!r}: "
+    prefix = f"SLM {slm.name!r}: "
     if slm.whole_response:
-        without = whole._replace(tails=whole.tails[:-1])
-        windows = context_windows(row, row.sentences, without, builder, limit, sentences_of)
+        sentence_prompts = whole._replace(tails=whole.tails[:-1])
+        windows = context_windows(row, row.sentences, sentence_prompts, builder, limit, sentences_of)
         if windows:
-            note = f"{named}the whole response does not fit its window of {limit + 1} tokens, so response_score is null"
+            note = f"{prefix}the whole response does not fit its window of {limit + 1} tokens, so response_score is null"
             return replace(_of_windows([encoded for _, encoded in windows], slm), whole=False, note=note)
     return RowPrompts(
         status=Status.TOO_LONG,
-        error=f"{named}question and sentence leave no room for context in its window of {limit + 1} tokens",
+        error=f"{prefix}question and sentence leave no room for context in its window of {limit + 1} tokens",
     )
 
 
@@ -146,18 +146,18 @@ def context_windows(
     limit: int,
     sentences_of: Callable[[str], list[Span]],
 ) -> list[tuple[Sequence[str], Encoded]]:
-    """The prompts in each window of a row's context.
+    """Encode the prompts of a row in each window of its context.
 
     Args:
         row: The row.
-        texts: What stands behind the context.
-        whole: Their prompts behind all of it.
-        builder: Makes prompts.
-        limit: Tokens that a prompt may have.
+        texts: Texts after the context.
+        whole: Their prompts with the whole context.
+        builder: Prompt encoder.
+        limit: Maximum number of tokens of a prompt.
         sentences_of: Splits a passage that is longer than the window.
 
     Returns:
-        Passages and prompts of each window; none where a text leaves no room for context.
+        Passages and prompts of each window; empty if a text leaves no room for context.
     """
 
     def encode(windows: Sequence[Sequence[str]]) -> list[Encoded]:
@@ -167,7 +167,7 @@ def context_windows(
     budget = limit - _length(encode([[""]])[0])
     while any(_length(window) > limit for window in encoded):
         room = budget - SLACK * max(len(window) for window in windows)
-        if room < MIN_CONTEXT_TOKENS:  # many short passages, of which a window holds but some
+        if room < MIN_CONTEXT_TOKENS:  # many short passages, of which a window contains only some
             room = budget // 2
         if room < MIN_CONTEXT_TOKENS:
             return []

@@ -28,25 +28,25 @@ SLM_COLUMNS = raw_columns("members", "usage", "context_windows", "status", "erro
 """Columns that the stage of an SLM writes."""
 
 LOWEST = -1e4
-"""log P below it is set to it: a probability that rounds to 0 must not make an infinite score."""
+"""Lower limit of a logprob: a probability that rounds to 0 must not make an infinite score."""
 
 STEPS_A_CALL = 64
-"""An engine call gets prompts of about so many engine steps' tokens, shared ones counted every time. It bounds the memory that
-prompts take, whatever the size of a block, and is long enough that its last, half-empty step does not matter."""
+"""Engine steps per engine call, counting shared tokens every time. It bounds the memory of prompts for any block size, and is
+large enough that the last, partly filled step does not matter."""
 
 
 MAY_PASS = (Status.ERROR, Status.NO_ANSWER)
-"""Statuses that the same row may not have when it is asked again."""
+"""Statuses that may change if the same row is scored again."""
 
 ENCODED_ROWS = 256
-"""Rows that are given to the tokenizer at once: enough for all of its threads."""
+"""Rows per tokenizer call: enough for all of its threads."""
 
 
 @dataclass
 class RowScore:
-    """What an SLM says of a row; `status` and `error` say why it can't be scored, and everything else is empty then.
+    """Result of an SLM for a row. If `status` is not ok, `error` states why, and everything else is empty.
 
-    `note` says what is missing in a row that is scored.
+    `note` states what is missing in a scored row.
     """
 
     log_p_yes: list[float] = field(default_factory=list)
@@ -63,12 +63,12 @@ class RowScore:
     note: str | None = None
 
     def repeated(self) -> "RowScore":
-        """The same result for a repeated row, which cost nothing."""
+        """Return the result for a repetition of the row, which costs nothing."""
         return replace(self, prompts=0, tokens_computed=0, tokens_reused=0, engine_seconds=0.0, idle_seconds=0.0)
 
 
 def row_digest(row: Row) -> bytes:
-    """16 bytes that are the same for rows with the same question, context and response."""
+    """Return 16 bytes that identify the question, context and response of a row."""
     digest = blake2b(digest_size=16)
     for text in (row.question, row.response, *row.context):
         digest.update(text.encode(errors="surrogatepass") + b"\0")
@@ -85,23 +85,23 @@ def score_rows(
 ) -> list[RowScore]:
     """Score rows with as few engine calls as memory allows.
 
-    A repeated row (same question, context and response) is scored once, and so is an identical prompt within a call. Prompts
-    are sent in the order of their tokens, so that all sentences of a response, and all responses to the same context, stand
-    together and share their prefix. A sentence's score is its best window's.
+    A repeated row (same question, context and response) is scored once, and an identical prompt is sent once per call. Prompts
+    are sorted by tokens, so that all sentences of a response, and all responses with the same context, are adjacent and share
+    their prefix. A sentence's score is the score of its best window.
 
     Args:
         rows: Rows with at least one sentence each.
-        slm: The SLM's config.
-        builder: Its prompts.
-        engine: Its engine.
+        slm: Settings of the SLM.
+        builder: Prompt builder of the SLM.
+        engine: Engine of the SLM.
         sentences_of: Splits a passage that is longer than the window.
-        known: Digest of a row -> its result, from before; the new ones are added.
+        known: Row hash -> earlier result; new results are added.
 
     Returns:
-        One result a row, in order.
+        One result per row, in order.
 
     Raises:
-        ModelError: The engine gave NaN.
+        ModelError: The engine returned NaN.
     """
 
     def score(ordered: Sequence[Row]) -> Iterator[RowScore]:
@@ -114,37 +114,37 @@ def score_rows(
 def score_once(
     rows: Sequence[Row], known: MutableMapping[bytes, RowScore], score: Callable[[Sequence[Row]], Iterable[RowScore]]
 ) -> list[RowScore]:
-    """Score rows, repeated ones once.
+    """Score each distinct row once.
 
     Args:
         rows: The rows.
-        known: Digest of a row -> its result, from before; the new ones are added, but for faults, which may pass.
-        score: Scores different rows, those that share a prefix next to each other.
+        known: Row hash -> earlier result; new results are added, except transient faults.
+        score: Scores distinct rows, sorted so that rows with a shared prefix are adjacent.
 
     Returns:
-        One result a row, in order.
+        One result per row, in order.
     """
     digests = [contain_one(row_digest, row, lambda _: token_bytes()) for row in rows]
-    found = {digest: result for digest in digests if (result := known.get(digest))}  # another thread may drop it meanwhile
-    new = {digest: row for digest, row in zip(digests, rows, strict=True) if digest not in found}
-    ordered = sorted(new.items(), key=lambda item: prompt_order(item[1]))
-    fresh = dict(zip((digest for digest, _ in ordered), score([row for _, row in ordered]), strict=True))
-    free = {digest: result.repeated() for digest, result in (found | fresh).items()}
-    known.update((digest, free[digest]) for digest, result in fresh.items() if result.status not in MAY_PASS)
-    return [fresh.pop(digest, free[digest]) for digest in digests]
+    cached = {digest: result for digest in digests if (result := known.get(digest))}  # another thread may remove entries
+    new_rows = {digest: row for digest, row in zip(digests, rows, strict=True) if digest not in cached}
+    sorted_rows = sorted(new_rows.items(), key=lambda item: prompt_order(item[1]))
+    new_results = dict(zip((digest for digest, _ in sorted_rows), score([row for _, row in sorted_rows]), strict=True))
+    repeats = {digest: result.repeated() for digest, result in (cached | new_results).items()}
+    known.update((digest, repeats[digest]) for digest, result in new_results.items() if result.status not in MAY_PASS)
+    return [new_results.pop(digest, repeats[digest]) for digest in digests]
 
 
 def calls(
     rows: Sequence[Row], slm: Slm, builder: PromptBuilder, limit: int, sentences_of: Callable[[str], list[Span]]
 ) -> Iterator[list[RowPrompts]]:
-    """The prompts of rows, of as many at a time as one engine call takes; see `STEPS_A_CALL`."""
-    room = STEPS_A_CALL * slm.local.tokens_a_step
+    """Yield the prompts of rows in groups, each for one engine call; see `STEPS_PER_CALL`."""
+    max_tokens = STEPS_A_CALL * slm.local.tokens_a_step
     call: list[RowPrompts] = []
     tokens = 0
     for start in range(0, len(rows), ENCODED_ROWS):
         for prompts in prompts_of_rows(rows[start : start + ENCODED_ROWS], slm, builder, limit, sentences_of):
             size = sum(len(prompt) for text in prompts.prompts for prompt in text)
-            if call and tokens + size > room:
+            if call and tokens + size > max_tokens:
                 yield call
                 call, tokens = [], 0
             call.append(prompts)
@@ -154,7 +154,7 @@ def calls(
 
 
 def in_token_order(call: Sequence[RowPrompts]) -> dict[Prompt, int]:
-    """The different prompts of a call, in the order they are sent -> the row that is charged for each."""
+    """Return the distinct prompts of a call in sending order -> index of the row that pays for the prompt."""
     owner: dict[Prompt, int] = {}
     for i, row in enumerate(call):
         for text in row.prompts:
@@ -164,7 +164,7 @@ def in_token_order(call: Sequence[RowPrompts]) -> dict[Prompt, int]:
 
 
 def _ask(call: Sequence[RowPrompts], slm: Slm, builder: PromptBuilder, engine: Engine) -> list[RowScore]:
-    """One engine call."""
+    """Run one engine call."""
     owner = in_token_order(call)
     prompts = list(owner)
     if not prompts:
@@ -176,22 +176,22 @@ def _ask(call: Sequence[RowPrompts], slm: Slm, builder: PromptBuilder, engine: E
     yes = np.logaddexp.reduce(logprobs[:, : len(builder.yes)], axis=1)
     no = np.logaddexp.reduce(logprobs[:, len(builder.yes) :], axis=1)
     values = member_values(Value(slm.value), yes, no)
-    place = {prompt: i for i, prompt in enumerate(prompts)}
+    index = {prompt: i for i, prompt in enumerate(prompts)}
 
-    def read(row: RowPrompts) -> RowScore:
+    def make_result(row: RowPrompts) -> RowScore:
         result = RowScore(status=row.status, error=row.error, note=row.note, windows=row.windows)
-        best = [max((place[p] for p in text), key=lambda i: values[i]) for text in row.prompts]
+        best_windows = [max((index[prompt] for prompt in text), key=lambda i: values[i]) for text in row.prompts]
         if row.whole:
-            result.response_score = float(values[best.pop()])
-        result.log_p_yes = [float(yes[i]) for i in best]
-        result.log_p_no = [float(no[i]) for i in best]
+            result.response_score = float(values[best_windows.pop()])
+        result.log_p_yes = [float(yes[i]) for i in best_windows]
+        result.log_p_no = [float(no[i]) for i in best_windows]
         return result
 
     def failed(error: Exception) -> RowScore:
         return RowScore(status=Status.ERROR, error=f"SLM {slm.name!r}: {fault_of(error)}")
 
-    # One by one: a fault behind the engine must not have its work done again for other rows.
-    results = [contain_one(read, row, failed) for row in call]
+    # Row by row: a fault after the engine call must not repeat its work for other rows.
+    results = [contain_one(make_result, row, failed) for row in call]
     total = max(1, int(output.tokens_computed.sum()))
     for prompt, computed, reused in zip(prompts, output.tokens_computed, output.tokens_reused, strict=True):
         result = results[owner[prompt]]
@@ -208,20 +208,20 @@ def attach_scores(table: pa.Table, slm: Slm, places: Sequence[int], results: Seq
 
     Args:
         table: Rows with the columns SLM_COLUMNS.
-        slm: The SLM.
-        places: Row number of each result.
-        results: One result a row that was sent to the SLM.
+        slm: Settings of the SLM.
+        row_numbers: Row number of each result.
+        results: One result per row that was sent to the SLM.
     """
-    of_place = dict(zip(places, results, strict=True))
+    results_by_row = dict(zip(places, results, strict=True))
 
-    def attached(some: slice) -> pa.Table:
-        rows = [place for place in range(some.start, some.stop) if place in of_place]
-        return attach(table[some], SLM_COLUMNS, {place - some.start: _addition(slm, of_place[place]) for place in rows})
+    def attach_range(some: slice) -> pa.Table:
+        rows = [index for index in range(some.start, some.stop) if index in results_by_row]
+        return attach(table[some], SLM_COLUMNS, {index - some.start: _addition(slm, results_by_row[index]) for index in rows})
 
-    def failed(place: int, error: Exception) -> pa.Table:
-        return with_status(table.slice(place, 1), Status.ERROR, f"SLM {slm.name!r}: {fault_of(error)}")
+    def failed(index: int, error: Exception) -> pa.Table:
+        return with_status(table.slice(index, 1), Status.ERROR, f"SLM {slm.name!r}: {fault_of(error)}")
 
-    return pa.concat_tables(contain(table.num_rows, attached, failed))
+    return pa.concat_tables(contain(table.num_rows, attach_range, failed))
 
 
 def _addition(slm: Slm, result: RowScore) -> Addition:

@@ -1,4 +1,4 @@
-"""Score sentences with an SLM behind a server: by text, one request a sentence."""
+"""Score sentences with an SLM behind a server: as text, one request per sentence."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -15,61 +15,62 @@ from ragassay.schemas.columns import Status
 
 
 def asker_of(slm: Slm) -> Asker:
-    """Who asks the server of an SLM."""
+    """Return the server endpoint of an SLM."""
     assert isinstance(slm.engine, Server)
     return Asker(f"SLM {slm.name!r}", slm.model, slm.engine, slm.supported, slm.unsupported, is_member=True)
 
 
 def ask_rows(rows: Sequence[Row], slm: Slm) -> Iterator[RowScore]:
-    """Ask about all sentences of rows; a prompt that several have is sent once.
+    """Score all sentences of rows; a prompt that several rows share is sent once.
 
-    Where only yes or only no came back, the other has the most that what is not listed can have. A row of which a sentence has
-    no answer has the status no_answer, and says why; where the server was in trouble, the status error, which is counted.
+    If the answer lists only yes or only no, the other gets the maximum probability of an unlisted token. A row with a sentence
+    without an answer gets the status no_answer and the reason; after a server failure it gets the status error, which counts as
+    an error.
 
     Args:
         rows: Rows with at least one sentence each.
-        slm: The SLM.
+        slm: Settings of the SLM.
 
     Yields:
-        One result a row, in order.
+        One result per row, in order.
 
     Raises:
         ModelError: The server can't be used.
     """
     prompts = [[prompt_of(slm, row, text) for text in slm.texts(row)] for row in rows]
     owner: dict[str, int] = {}
-    for i, mine in enumerate(prompts):
-        for prompt in mine:
+    for i, row_prompts in enumerate(prompts):
+        for prompt in row_prompts:
             owner.setdefault(prompt, i)
     started = time.perf_counter()
     answers = dict(zip(owner, ask(asker_of(slm), list(owner)), strict=True))
     seconds = time.perf_counter() - started
-    for i, mine in enumerate(prompts):
-        sent = [answers[prompt] for prompt in dict.fromkeys(mine) if owner[prompt] == i]
-        yield _score(slm, [answers[prompt] for prompt in mine], sent, seconds / max(1, len(owner)))
+    for i, row_prompts in enumerate(prompts):
+        sent = [answers[prompt] for prompt in dict.fromkeys(row_prompts) if owner[prompt] == i]
+        yield _score(slm, [answers[prompt] for prompt in row_prompts], sent, seconds / max(1, len(owner)))
 
 
 def prompt_of(slm: Slm, row: Row, text: str) -> str:
-    """What the server is asked about a sentence, or another text, of a row."""
+    """Render the prompt for a sentence, or another text, of a row."""
     return render(f"SLM {slm.name!r}", slm.prompt, row.context, {"question": row.question, "sentence": text, "padding": ""})
 
 
-def _score(slm: Slm, answers: Sequence[Answer], sent: Sequence[Answer], seconds: float) -> RowScore:
+def _score(slm: Slm, answers: Sequence[Answer], charged: Sequence[Answer], seconds: float) -> RowScore:
     cost = RowScore(
-        prompts=len(sent), tokens_computed=sum(answer.tokens for answer in sent), engine_seconds=seconds * len(sent), windows=1
+        prompts=len(charged), tokens_computed=sum(answer.tokens for answer in charged), engine_seconds=seconds * len(charged), windows=1
     )
-    bad = sorted((answer for answer in answers if answer.error), key=lambda answer: not answer.trouble)
-    if bad:
-        return replace(cost, status=Status.ERROR if bad[0].trouble else Status.NO_ANSWER, error=bad[0].error)
-    yes, no = (list(side) for side in zip(*map(_bounded, answers), strict=True))
-    whole = None
+    failed = sorted((answer for answer in answers if answer.error), key=lambda answer: not answer.trouble)
+    if failed:
+        return replace(cost, status=Status.ERROR if failed[0].trouble else Status.NO_ANSWER, error=failed[0].error)
+    yes, no = (list(logprobs) for logprobs in zip(*map(_bounded, answers), strict=True))
+    response_score = None
     if slm.whole_response:
-        whole = float(member_values(Value(slm.value), yes.pop(), no.pop()))
-    return replace(cost, log_p_yes=yes, log_p_no=no, response_score=whole)
+        response_score = float(member_values(Value(slm.value), yes.pop(), no.pop()))
+    return replace(cost, log_p_yes=yes, log_p_no=no, response_score=response_score)
 
 
 def _bounded(answer: Answer) -> tuple[float, float]:
-    """log P(yes) and log P(no) of an answer without an error, neither below what is not listed can have."""
+    """Return log P(yes) and log P(no) of an answer, with the maximum logprob of an unlisted token as lower limit."""
     assert answer.log_p_yes is not None and answer.log_p_no is not None
-    lowest = max(answer.unlisted, LOWEST)
-    return max(answer.log_p_yes, lowest), max(answer.log_p_no, lowest)
+    limit = max(answer.unlisted, LOWEST)
+    return max(answer.log_p_yes, limit), max(answer.log_p_no, limit)

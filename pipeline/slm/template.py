@@ -1,4 +1,5 @@
-"""Prompt templates: sandboxed Jinja, rendered with placeholders so that a check can see what a template does to log text."""
+"""Prompt templates: sandboxed Jinja, rendered with placeholders, so that a check can detect changes of log text by a
+template."""
 
 import re
 from collections import Counter
@@ -21,67 +22,67 @@ def render(who: str, prompt: str, context: Sequence[str], texts: Mapping[str, st
     """Render a prompt.
 
     Args:
-        who: Whose it is, for the message: such as `SLM 'a'`.
+        owner: Owner of the prompt, for messages, such as `SLM 'a'`.
         prompt: Jinja template.
         context: Passages.
         texts: Its other variables.
 
     Raises:
-        ConfigError: The template is wrong, or takes too long.
+        ConfigError: The template is wrong, or exceeds a limit.
     """
     try:
         with limited_steps():
             text = _compiled(prompt).render(context=list(context), **texts)
         check_length(text, [*context, *texts.values()])
         return text
-    except Exception as error:  # whatever a template's expressions raise
+    except Exception as error:  # a template's expressions may raise anything
         raise ConfigError(errors.UNUSABLE, member=who, reason=error) from error
 
 
 def placeholder(name: str) -> str:
-    """What stands for a text in a prompt that is rendered without it."""
+    """Return the placeholder of a text in a prompt that is rendered without it."""
     return f"{_OPEN}{name}{_CLOSE}"
 
 
 def render_placeholders(who: str, prompt: str, judged: str, passages: int, others: Sequence[str] = ()) -> str:
-    """A prompt with placeholders for question, passages (`passage0` …), the judged text and other variables."""
+    """Render a prompt with placeholders for question, passages (`passage0` …), the text to judge and other variables."""
     texts = {name: placeholder(name) for name in ("question", judged, *others)}
     return render(who, prompt, [placeholder(f"passage{i}") for i in range(passages)], texts)
 
 
 def fill(text: str, texts: Mapping[str, str]) -> str:
-    """Put texts in the place of their placeholders."""
+    """Replace placeholders by texts."""
     return _PLACEHOLDER.sub(lambda match: texts[match[1]], text)
 
 
 def check_prompt(who: str, prompt: str, judged: str, before: str | None = None) -> None:
-    """Check that a prompt renders, holds the judged text once, and all passages and the question whole.
+    """Check that a prompt renders, contains the text to judge once, and all passages and the question whole.
 
     Args:
-        who: Whose it is, for the message.
+        owner: Owner of the prompt, for messages.
         prompt: Jinja template.
-        judged: Variable of what is judged: sentence or response.
-        before: A variable that may stand once before it.
+        judged: Variable of the text to judge: sentence or response.
+        optional: Variable that may occur once before it.
 
     Raises:
-        ConfigError: It does not.
+        ConfigError: The prompt is wrong.
     """
-    others = [before] if before else []
+    optional_variables = [before] if before else []
     try:
-        try_prompt(prompt, {"context": ["a", "b"], **dict.fromkeys(["question", judged, *others], "text")})
+        try_prompt(prompt, {"context": ["a", "b"], **dict.fromkeys(["question", judged, *optional_variables], "text")})
     except TemplateLimitError as error:
         raise ConfigError(errors.UNUSABLE, member=who, reason=error) from error
-    text = render_placeholders(who, prompt, judged, 2, others)
-    found = _PLACEHOLDER.findall(text)
-    names = Counter(found)
-    if names[judged] != 1:
-        raise ConfigError(errors.JUDGED_ONCE, member=who, judged=judged, times=names[judged])
-    if not (names["passage0"] and names["passage1"]):
+    text = render_placeholders(who, prompt, judged, 2, optional_variables)
+    occurrences = _PLACEHOLDER.findall(text)
+    counts = Counter(occurrences)
+    if counts[judged] != 1:
+        raise ConfigError(errors.JUDGED_ONCE, member=who, judged=judged, count=counts[judged])
+    if not (counts["passage0"] and counts["passage1"]):
         raise ConfigError(errors.NO_CONTEXT, member=who)
-    if before and names[before] and (names[before] > 1 or found.index(before) > found.index(judged)):
-        raise ConfigError(errors.ORDER, member=who, before=before, judged=judged)
-    rest = _PLACEHOLDER.sub("", text)
-    if _OPEN in rest or _CLOSE in rest or not names.keys() <= {judged, "question", "passage0", "passage1", *others}:
+    if before and counts[before] and (counts[before] > 1 or occurrences.index(before) > occurrences.index(judged)):
+        raise ConfigError(errors.ORDER, member=who, optional=before, judged=judged)
+    remainder = _PLACEHOLDER.sub("", text)
+    if _OPEN in remainder or _CLOSE in remainder or not counts.keys() <= {judged, "question", "passage0", "passage1", *optional_variables}:
         raise ConfigError(errors.FILTERED, member=who, judged=judged)
 
 

@@ -8,7 +8,7 @@ from ragassay.pipeline.text.sentence_ends import Span
 
 
 class Unit(NamedTuple):
-    """A piece of a passage that is kept whole: passage number, [start, end) in it, tokens."""
+    """A piece of a passage that is not cut further: passage number, [start, end) in the passage, tokens."""
 
     passage: int
     start: int
@@ -26,46 +26,46 @@ def cut_context(
 ) -> list[list[str]]:
     """Cut a context into windows that fit a budget of tokens.
 
-    A passage that fits is kept whole; a longer one is cut at sentence ends; a sentence that is longer still, at token ends.
-    Neighbouring windows share their last and first unit, where it takes at most half the budget.
+    A passage that fits stays whole; a longer passage is cut at sentence ends; a longer sentence is cut at token ends. Adjacent
+    windows share the last piece of the earlier window if it takes at most half the budget.
 
     Args:
         context: Passages.
-        budget: Tokens that the passages of one window may take together; >= 1.
-        count: Tokens of each text.
-        sentences: Sentence spans of a text.
-        token_ends: Character offset at which each token of a text ends.
+        budget: Maximum number of tokens of a window's passages; >= 1.
+        count_tokens: Returns the number of tokens of each text.
+        find_sentences: Returns the sentence spans of a text.
+        find_token_ends: Returns the character offset at which each token of a text ends.
 
     Returns:
-        Windows, each a list of texts in order; one window with the whole context where it fits.
+        Windows, each a list of texts in order; one window with the whole context if it fits.
     """
     sizes = count(context)
     if sum(sizes) <= budget:
         return [list(context)]
-    units: list[Unit] = []
-    for i, (passage, size) in enumerate(zip(context, sizes, strict=True)):
+    pieces: list[Unit] = []
+    for number, (passage, size) in enumerate(zip(context, sizes, strict=True)):
         if size <= budget:
-            units.append(Unit(i, 0, len(passage), size))
+            pieces.append(Unit(number, 0, len(passage), size))
         else:
-            units.extend(_cut_passage(i, passage, budget, count, sentences, token_ends))
-    return [_texts(context, window) for window in pack(units, budget)]
+            pieces.extend(_cut_passage(number, passage, budget, count, sentences, token_ends))
+    return [_texts(context, window) for window in pack(pieces, budget)]
 
 
 def pack(units: Sequence[Unit], budget: int) -> list[list[Unit]]:
-    """Pack units in order into windows of at most `budget` tokens, each starting with the last unit of the one before
-    where that unit takes at most half the budget and the next one still fits beside it."""
+    """Pack pieces in order into windows of at most `budget` tokens. Each window starts with the last piece of the window before
+    if that piece takes at most half the budget and the next piece still fits."""
     windows: list[list[Unit]] = []
     current: list[Unit] = []
     used = 0
-    for unit in units:
-        if current and used + unit.tokens > budget:
+    for piece in units:
+        if current and used + piece.tokens > budget:
             windows.append(current)
             last = current[-1]
-            shared = last.tokens <= budget // 2 and last.tokens + unit.tokens <= budget
-            current = [last] if shared else []
-            used = last.tokens if shared else 0
-        current.append(unit)
-        used += unit.tokens
+            is_shared = last.tokens <= budget // 2 and last.tokens + piece.tokens <= budget
+            current = [last] if is_shared else []
+            used = last.tokens if is_shared else 0
+        current.append(piece)
+        used += piece.tokens
     return [*windows, current]
 
 
@@ -78,29 +78,29 @@ def _cut_passage(
     token_ends: Callable[[str], list[int]],
 ) -> list[Unit]:
     spans = sentences(passage) or [(0, len(passage))]
-    # From one sentence's start to the next one's, so that no character between them is lost.
+    # From each sentence's start to the next, so that no character between sentences is lost.
     starts = [0, *(start for start, _ in spans[1:]), len(passage)]
-    pieces = list(pairwise(starts))
-    units: list[Unit] = []
-    for (start, end), size in zip(pieces, count([passage[a:b] for a, b in pieces]), strict=True):
+    ranges = list(pairwise(starts))
+    pieces: list[Unit] = []
+    for (start, end), size in zip(ranges, count([passage[range_start:range_end] for range_start, range_end in ranges]), strict=True):
         if size <= budget:
-            units.append(Unit(number, start, end, size))
+            pieces.append(Unit(number, start, end, size))
             continue
         ends = token_ends(passage[start:end])
-        at = start
-        for last in [*ends[budget - 1 :: budget], end - start]:
-            if start + last > at:
-                units.append(Unit(number, at, start + last, min(budget, size)))
-                at = start + last
-    return units
+        position = start
+        for token_end in [*ends[budget - 1 :: budget], end - start]:
+            if start + token_end > position:
+                pieces.append(Unit(number, position, start + token_end, min(budget, size)))
+                position = start + token_end
+    return pieces
 
 
 def _texts(context: Sequence[str], window: Sequence[Unit]) -> list[str]:
     texts: list[str] = []
-    for i, unit in enumerate(window):
-        before = window[i - 1] if i else None
-        if before and before.passage == unit.passage and before.end == unit.start:
-            texts[-1] += context[unit.passage][unit.start : unit.end]
+    for i, piece in enumerate(window):
+        previous = window[i - 1] if i else None
+        if previous and previous.passage == piece.passage and previous.end == piece.start:
+            texts[-1] += context[piece.passage][piece.start : piece.end]
         else:
-            texts.append(context[unit.passage][unit.start : unit.end])
+            texts.append(context[piece.passage][piece.start : piece.end])
     return texts

@@ -1,1 +1,1 @@
-"""What plans are made of: steps from table to table, one row a response."""
+"""The stages of a plan, one file per stage."""

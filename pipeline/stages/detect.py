@@ -1,4 +1,4 @@
-"""The stage `detect`: the detectors' members and evidence."""
+"""The stage `detect`: members and evidence of the detectors."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,17 +23,17 @@ TEXTS = ("question", "context", "passage_ids", "response", "sentences")
 
 @dataclass
 class Detect(Stage):
-    """Adds the detectors' members and evidence to the rows whose status is ok.
+    """Adds the detectors' members and evidence to rows with status ok.
 
-    A row without an SLM that no detector of the ensemble can say anything of gets the status not_judged, and says why.
+    A row without an SLM for which no detector of the ensemble has a value gets the status not_judged and the reason.
 
     Attributes:
-        detectors: Which.
+        detectors: Configurations of the detectors.
         language: ISO 639-1 code.
-        frequencies: Gives the document frequencies; called at each batch, so that they may be counted meanwhile. None for a
-            stage that only declares what it needs.
+        frequencies: Returns the document frequencies; called for each batch, so that they can be counted meanwhile. None for a
+            stage that only declares its columns.
         threads: CPU threads for embeddings.
-        language_column: Column with each row's language, in the place of `language`; None where there is none.
+        language_column: Column with each row's language, which overrides `language`; None without one.
     """
 
     detectors: Sequence[Detector]
@@ -48,78 +48,78 @@ class Detect(Stage):
     fault_prefix = "detectors"
 
     def __post_init__(self) -> None:
-        """Declare what depends on the settings."""
+        """Set the columns that depend on the settings."""
         self.columns_in = (*TEXTS, *COLUMNS.names, *filter(None, [self.language_column]))
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Detect."""
+        """Run the detectors."""
         assert self.frequencies is not None
         frequencies = self.frequencies()
         additions: dict[int, Addition] = {}
-        ok = {i for i, status in enumerate(table["status"].to_pylist()) if status == Status.OK}
-        for code, all_places in by_language(row_languages(table, self.language, self.language_column)).items():
-            places = [int(place) for place in all_places if place in ok]
-            if places:
-                taken = table.take(pa.array(places, pa.int64()))
-                rows = _rows_of(taken)
-                found = detect(rows, self.detectors, code, frequencies, self.threads)
-                additions |= zip(places, _additions(taken, self.detectors, rows, found), strict=True)
+        ok_rows = {i for i, status in enumerate(table["status"].to_pylist()) if status == Status.OK}
+        for code, rows_of_language in by_language(row_languages(table, self.language, self.language_column)).items():
+            indices = [int(index) for index in rows_of_language if index in ok_rows]
+            if indices:
+                selected = table.take(pa.array(indices, pa.int64()))
+                rows = _rows_of(selected)
+                detected = detect(rows, self.detectors, code, frequencies, self.threads)
+                additions |= zip(indices, _additions(selected, self.detectors, rows, detected), strict=True)
         return attach(table, COLUMNS, additions) if additions else table
 
 
 def _rows_of(table: pa.Table) -> list[Row]:
-    picked = table.select(["question", "context", "response", "sentences"]).to_pylist()
+    selected = table.select(["question", "context", "response", "sentences"]).to_pylist()
     return [
-        Row(r["question"] or "", [p or "" for p in r["context"]], r["response"], [as_judged(s["text"]) for s in r["sentences"]])
-        for r in picked
+        Row(row["question"] or "", [passage or "" for passage in row["context"]], row["response"], [as_judged(sentence["text"]) for sentence in row["sentences"]])
+        for row in selected
     ]
 
 
-def _additions(table: pa.Table, detectors: Sequence[Detector], rows: Sequence[Row], found: Detected) -> Iterator[Addition]:
-    """What was detected of each row.
+def _additions(table: pa.Table, detectors: Sequence[Detector], rows: Sequence[Row], detected: Detected) -> Iterator[Addition]:
+    """Yield the result for each row.
 
     Args:
-        table: Those rows, for their members so far and the ids of their passages.
+        table: The rows, for their earlier members and passage ids.
         detectors: The detectors.
         rows: The rows as they were judged.
-        found: What the detectors say.
+        detected: Output of the detectors.
     """
-    members_so_far = pc.list_value_length(table["members"]).to_pylist()
+    earlier_members = pc.list_value_length(table["members"]).to_pylist()
     ids = table["passage_ids"].to_pylist() if "passage_ids" in table.column_names else [None] * table.num_rows
     start = 0
-    for k, row in enumerate(rows):
+    for i, row in enumerate(rows):
         end = start + len(row.sentences)
-        members, judged = [], bool(members_so_far[k])
+        members, judged = [], bool(earlier_members[i])
         for detector in detectors:
-            values = found.values[detector.name][start:end]
+            values = detected.values[detector.name][start:end]
             judged |= detector.in_ensemble and not np.isnan(values).all()
             members.append(
                 {
                     "name": detector.name,
-                    "sentence_scores": [_or_null(v) for v in values],
-                    "response_score": _or_null(found.responses[detector.name][k]),
+                    "sentence_scores": [_or_null(value) for value in values],
+                    "response_score": _or_null(detected.responses[detector.name][i]),
                 }
             )
-        of_row = found.evidence[start:end]
+        row_evidence = detected.evidence[start:end]
         evidence = [
             {
-                "passage": at.passage, "passage_id": _id_of(ids[k], at.passage),
-                "start": at.start, "end": at.end, "notes": at.notes,
-                "missing": [{"kind": kind, "text": text} for kind, text in at.missing],
+                "passage": item.passage, "passage_id": _id_of(ids[i], item.passage),
+                "start": item.start, "end": item.end, "notes": item.notes,
+                "missing": [{"kind": kind, "text": text} for kind, text in item.missing],
             }
-            for at in of_row
+            for item in row_evidence
         ]  # fmt: skip
         if judged:
             yield {"members": members, "evidence": evidence}
         else:
-            why = "; ".join(dict.fromkeys(note for at in of_row for note in at.notes))
-            error = f"no detector has anything to go by ({why})"
+            reasons = "; ".join(dict.fromkeys(note for item in row_evidence for note in item.notes))
+            error = f"no detector has evidence ({reasons})"
             yield {**not_scored(Status.NOT_JUDGED, error), "evidence": evidence}
         start = end
 
 
 def _id_of(ids: Sequence[str | None] | None, passage: int | None) -> str | None:
-    """The id of a passage; None where it has none, or there is none."""
+    """Return the id of a passage; None without an id or a passage."""
     return None if ids is None or passage is None else ids[passage]
 
 

@@ -14,21 +14,21 @@ from ragassay.schemas.columns import EVIDENCE, SPAN, raw_columns
 TEXTS = ("question", "context", "response")
 
 PASSAGE_IDS = "passage_ids"
-"""Ids of passages: often names of files, addresses or customers, so they count as text."""
+"""Passage ids are often names of files, addresses or customers, so they count as text."""
 
 _MISSING = EVIDENCE.field("missing").type
 
 
 @dataclass
 class DropText(Stage):
-    """Drops the user's text from rows of `raw/`. A row on which it fails ends the run: it has its text yet.
+    """Drops the user's text from rows of `raw/`. A fault ends the run, because the row still contains its text.
 
-    Question, context, response, texts of sentences and of what evidence misses are null behind it, and the ids of passages
-    unless they are kept; errors do not quote servers.
+    It sets question, context, response, sentence texts and the texts that evidence misses to null, and passage ids unless they
+    are kept. It removes server quotes from errors.
 
     Attributes:
-        columns_dropped: Columns of the user's that do not stay.
-        keep_passage_ids: Leave the ids of passages.
+        columns_dropped: User's columns to remove.
+        keep_passage_ids: Whether to keep passage ids.
     """
 
     columns_dropped: tuple[str, ...]
@@ -39,7 +39,7 @@ class DropText(Stage):
     columns_out = raw_columns(*columns_in)
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Drop the text of rows with all columns of `raw/`."""
+        """Drop the text of rows that have all columns of `raw/`."""
         table = table.drop_columns([name for name in self.columns_dropped if name in table.column_names])
         for name in TEXTS if self.keep_passage_ids else (*TEXTS, PASSAGE_IDS):
             table = _set(table, name, pa.nulls(table.num_rows, table.schema.field(name).type))
@@ -52,8 +52,8 @@ class DropText(Stage):
 
 
 def _set(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:
-    place = table.schema.get_field_index(name)
-    return table.set_column(place, table.schema.field(place), column)
+    index = table.schema.get_field_index(name)
+    return table.set_column(index, table.schema.field(index), column)
 
 
 def _mapped(lists: pa.ListArray, change: Callable[[pa.StructArray], pa.StructArray]) -> pa.ListArray:
@@ -63,13 +63,13 @@ def _mapped(lists: pa.ListArray, change: Callable[[pa.StructArray], pa.StructArr
 
 
 def _bare_spans(spans: pa.StructArray) -> pa.StructArray:
-    parts = [pa.nulls(len(spans), f.type) if f.name == "text" else pc.struct_field(spans, f.name) for f in SPAN]
+    parts = [pa.nulls(len(spans), field.type) if field.name == "text" else pc.struct_field(spans, field.name) for field in SPAN]
     return pa.StructArray.from_arrays(parts, fields=list(SPAN))
 
 
 def _bare_missing(missing: pa.StructArray) -> pa.StructArray:
     fields = list(_MISSING.value_type)
-    parts = [pa.nulls(len(missing), f.type) if f.name == "text" else pc.struct_field(missing, f.name) for f in fields]
+    parts = [pa.nulls(len(missing), field.type) if field.name == "text" else pc.struct_field(missing, field.name) for field in fields]
     return pa.StructArray.from_arrays(parts, fields=fields)
 
 

@@ -1,5 +1,5 @@
-"""What errors of this folder say."""
+"""Error messages of this folder."""
 
 from ragassay.pipeline.errors import Message
 
-STAGES_DO_NOT_FIT = Message("plan.stages-do-not-fit", "the stages of this plan do not fit together: {shown}")
+STAGES_DO_NOT_FIT = Message("plan.stages-do-not-fit", "the columns of this plan's stages do not match: {mismatches}")

@@ -1,4 +1,4 @@
-"""The stages before and behind a cascade's judge: rows of `scored/` as an SLM takes them, rows of `escalated/` from them."""
+"""The stages before and after a cascade's judge: `scored/` rows become SLM input, and SLM output becomes `escalated/` rows."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from ragassay.schemas.columns import MEMBER, USAGE, Status, raw_columns
 
 @dataclass
 class ToJudge(Stage):
-    """Makes rows of `scored/` rows as the stages of an SLM take them, as if nobody had said anything of them."""
+    """Converts rows of `scored/` to input of an SLM's stages, without the results of earlier members."""
 
     name = "to judge"
     columns_in = ()
@@ -20,17 +20,17 @@ class ToJudge(Stage):
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Add the columns."""
-        known = {"members": [], "usage": [], "status": Status.OK.value}
-        values = {name: [known.get(name)] * table.num_rows for name in self.columns_out.names}
+        initial = {"members": [], "usage": [], "status": Status.OK.value}
+        values = {name: [initial.get(name)] * table.num_rows for name in self.columns_out.names}
         return with_columns(table, self.columns_out, values)
 
 
 @dataclass
 class FromJudge(Stage):
-    """Makes rows of `escalated/`, with the keys of their partitions: what the judge says of each, or why it says nothing.
+    """Converts SLM output to rows of `escalated/`, with their partition keys: the judge's output, or why there is none.
 
     Attributes:
-        run_id: Written into every row.
+        run_id: Written to every row.
     """
 
     run_id: str
@@ -41,7 +41,7 @@ class FromJudge(Stage):
     columns_dropped = ("question", "context", "response", "sentences", "members", "evidence", "usage", "passage_order")
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Take the judge's own entries out of the lists."""
+        """Take the judge's entries from the lists."""
         values: dict[str, list[Any]] = {
             "judge": [_only(row) for row in table["members"].to_pylist()],
             "usage": [_only(row) for row in table["usage"].to_pylist()],
@@ -50,5 +50,5 @@ class FromJudge(Stage):
         return with_columns(table.drop_columns(list(self.columns_dropped)), self.columns_out, values)
 
 
-def _only(said: list[dict[str, object]] | None) -> dict[str, object] | None:
-    return said[0] if said else None
+def _only(entries: list[dict[str, object]] | None) -> dict[str, object] | None:
+    return entries[0] if entries else None

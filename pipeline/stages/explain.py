@@ -20,16 +20,16 @@ TEXTS = ("question", "context", "response", "sentences")
 
 @dataclass
 class Explainer(Stage):
-    """Holds the reasoner, or asks its server. Two batches may be under way at once.
+    """Runs the reasoner, or sends requests to its server. Two batches may run at once.
 
     Attributes:
-        reasoner: Its config.
-        strategy: How it may disagree.
-        identity: What answers depend on beside the chat.
-        run_id: Written into every row.
+        reasoner: Configuration of the reasoner.
+        strategy: How the reasoner may disagree.
+        identity: Everything that answers depend on besides the chat.
+        run_id: Written to every row.
         threads: CPU threads of this replica.
-        answers: Opens the place where answers are kept.
-        purse: Makes what this replica may spend; None sets no limit.
+        open_answers: Opens the store of answers.
+        purse: Creates the budget of this replica; None sets no limit.
     """
 
     reasoner: Reasoner
@@ -52,7 +52,7 @@ class Explainer(Stage):
     unit = "sentences"
 
     def __post_init__(self) -> None:
-        """Declare what depends on the settings."""
+        """Set what depends on the settings."""
         self.replicas = self.reasoner.replicas
         self.environment = {} if self.reasoner.engine.SERVED else engine_environment()
 
@@ -63,7 +63,7 @@ class Explainer(Stage):
         self._questions = Questions(self.reasoner, self.strategy, self.identity, engine, self.answers(), purse)
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Rows of `explanations/` from rows of `scored/` with flagged sentences."""
+        """Convert rows of `scored/` with flagged sentences to rows of `explanations/`."""
         rows = [
             Flagged(row["context"] or [], row["question"] or "", row["response"] or "", flagged_sentences(row["sentences"]))
             for row in table.select(TEXTS).to_pylist()

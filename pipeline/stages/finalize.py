@@ -1,4 +1,4 @@
-"""Finalise: rows of `scored/` from rows of `raw/`."""
+"""Finalize: convert rows of `raw/` to rows of `scored/`."""
 
 from dataclasses import dataclass
 
@@ -20,15 +20,15 @@ from ragassay.schemas.columns import SCORED_SENTENCE, Status
 
 @dataclass(frozen=True)
 class VerdictSettings:
-    """What turns raw scores into verdicts.
+    """Settings that turn member values into verdicts.
 
     Attributes:
-        values: Member -> which of its numbers is used.
-        rule: From values to response scores.
-        threshold: tau; None while it is being found, and where no row has a score.
-        run_id: Written into every row.
-        probability: From response scores to P(supported); None without a calibration.
-        languages: ISO 639-1 codes of the languages in which a row gets a verdict; None is every language.
+        values: Member -> kind of its value.
+        rule: Rule from values to response scores.
+        threshold: tau; None before it is determined, and if no row has a score.
+        run_id: Written to every row.
+        probability: Map from response scores to P(supported); None without a calibration.
+        languages: ISO 639-1 codes of the languages in which rows get verdicts; None for every language.
     """
 
     values: dict[str, str]
@@ -40,7 +40,7 @@ class VerdictSettings:
 
 
 def finalize_rows(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSettings) -> pa.RecordBatch:
-    """`finalize_batch`, but a row for which it raises gets the status `error`, and all others come out as without it."""
+    """Run `finalize_batch`; a row for which it raises gets the status `error` and does not affect other rows."""
     return pa.concat_batches(
         contain(
             batch.num_rows,
@@ -51,54 +51,55 @@ def finalize_rows(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSet
 
 
 def _failed(row: pa.RecordBatch, schema: pa.Schema, settings: VerdictSettings, error: str) -> pa.RecordBatch:
-    known = {"threshold": settings.threshold, "status": Status.ERROR.value, "error": error, "run_id": settings.run_id}
-    kept = set(row.schema.names) - {"sentences", *known}
-    columns = [row[f.name] if f.name in kept else pa.array([known.get(f.name)], f.type) for f in schema]
+    values = {"threshold": settings.threshold, "status": Status.ERROR.value, "error": error, "run_id": settings.run_id}
+    kept = set(row.schema.names) - {"sentences", *values}
+    columns = [row[field.name] if field.name in kept else pa.array([values.get(field.name)], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSettings) -> pa.RecordBatch:
-    """Rows of `scored/` from rows of `raw/`.
+    """Convert rows of `raw/` to rows of `scored/`.
 
-    `flag_sentences` says which sentences are flagged. A sentence's `score` is the ensemble's (eq. 5), which keeps the order
-    that a positivity policy may lose. A row of which no member that counts says anything has no score, and a status that says
-    so: the job may have fewer members than the one that scored it.
+    `flag_sentences` flags sentences. A sentence's `score` is the ensemble's (eq. 5), whose order a positivity policy may lose.
+    A row without a value of a weighted member has no score, and its status states why: the job may have fewer members than the
+    job that scored the row.
     """
     values, counts = scores_of(batch, settings.values)
     scores = apply_rule(settings.rule, values, counts)
-    ok = pc.equal(batch["status"], Status.OK.value).to_numpy(zero_copy_only=False)
+    is_ok = pc.equal(batch["status"], Status.OK.value).to_numpy(zero_copy_only=False)
     size = batch.num_rows
     score = np.full(size, np.nan)
-    score[ok] = scores.response
-    unjudged = ok & np.isnan(score)
-    others = ok & in_other_languages(batch["language"], settings.languages)  # more were measured when they were scored
-    score[others] = np.nan
+    score[is_ok] = scores.response
+    is_unjudged = is_ok & np.isnan(score)
+    # The scoring job may have measured more languages.
+    is_other_language = is_ok & in_other_languages(batch["language"], settings.languages)
+    score[is_other_language] = np.nan
 
     spans = batch["sentences"]
     lengths = pc.fill_null(pc.list_value_length(spans), 0).to_numpy().astype(np.int64)
-    of_ok_row = np.repeat(ok, lengths)
-    sentence_score = np.full(len(of_ok_row), np.nan)
-    sentence_score[of_ok_row] = scores.sentence
-    sentence_score[np.repeat(others, lengths)] = np.nan
-    flags = np.zeros(len(of_ok_row), dtype=bool)
-    unknown = np.isnan(sentence_score)
+    is_in_ok_row = np.repeat(is_ok, lengths)
+    sentence_score = np.full(len(is_in_ok_row), np.nan)
+    sentence_score[is_in_ok_row] = scores.sentence
+    sentence_score[np.repeat(is_other_language, lengths)] = np.nan
+    flags = np.zeros(len(is_in_ok_row), dtype=bool)
+    has_no_score = np.isnan(sentence_score)
     tau = settings.threshold
-    flags[of_ok_row] = flag_sentences(scores, counts, np.nan if tau is None else tau)
-    flat = spans.flatten()
+    flags[is_in_ok_row] = flag_sentences(scores, counts, np.nan if tau is None else tau)
+    flat_sentences = spans.flatten()
     structs = pa.StructArray.from_arrays(
         [
-            flat.field("text"),
-            flat.field("start"),
-            flat.field("end"),
-            flat.field("repeats"),
-            pa.array(sentence_score, mask=unknown),
-            pa.array(flags, mask=unknown),
+            flat_sentences.field("text"),
+            flat_sentences.field("start"),
+            flat_sentences.field("end"),
+            flat_sentences.field("repeats"),
+            pa.array(sentence_score, mask=has_no_score),
+            pa.array(flags, mask=has_no_score),
         ],
         fields=list(SCORED_SENTENCE),
     )
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     flagged = np.zeros(size, dtype=np.int32)
-    flagged[ok] = np.add.reduceat(flags[of_ok_row].astype(np.int32), np.cumsum(counts) - counts) if len(counts) else 0
+    flagged[is_ok] = np.add.reduceat(flags[is_in_ok_row].astype(np.int32), np.cumsum(counts) - counts) if len(counts) else 0
 
     verdict = verdicts(score, np.nan if tau is None else tau)
     columns = {
@@ -110,31 +111,31 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSe
         "judge_score": pa.nulls(size, pa.float64()),
         "sentences": pa.ListArray.from_arrays(pa.array(offsets), structs, mask=pc.is_null(spans)),
         "flagged_sentences": pa.array(flagged, mask=np.isnan(score)),
-        "status": _replaced(batch["status"], unjudged, Status.NOT_JUDGED.value, others, Status.LANGUAGE_NOT_MEASURED.value),
-        "error": _replaced(batch["error"], unjudged, _nobody(settings), others, _language_errors(batch, others, settings)),
+        "status": _replaced(batch["status"], is_unjudged, Status.NOT_JUDGED.value, is_other_language, Status.LANGUAGE_NOT_MEASURED.value),
+        "error": _replaced(batch["error"], is_unjudged, _nobody(settings), is_other_language, _language_errors(batch, is_other_language, settings)),
         "run_id": pa.array([settings.run_id] * size),
     }
-    return pa.RecordBatch.from_arrays([columns[f.name] if f.name in columns else batch[f.name] for f in schema], schema=schema)
+    return pa.RecordBatch.from_arrays([columns[field.name] if field.name in columns else batch[field.name] for field in schema], schema=schema)
 
 
-def _language_errors(batch: pa.RecordBatch, others: Bools, settings: VerdictSettings) -> pa.Array:
-    if not others.any():
+def _language_errors(batch: pa.RecordBatch, is_other_language: Bools, settings: VerdictSettings) -> pa.Array:
+    if not is_other_language.any():
         return pa.nulls(batch.num_rows, pa.string())
-    codes = zip(batch["language"].to_pylist(), others, strict=True)
-    return pa.array([not_measured(code, settings.languages or ()) if other else None for code, other in codes], pa.string())
+    codes = zip(batch["language"].to_pylist(), is_other_language, strict=True)
+    return pa.array([not_measured(code, settings.languages or ()) if is_other else None for code, is_other in codes], pa.string())
 
 
-def _replaced(column: pa.Array, unjudged: Bools, first: str, others: Bools, second: str | pa.Array) -> pa.Array:
-    return pc.if_else(pa.array(others), second, pc.if_else(pa.array(unjudged), first, column))
+def _replaced(column: pa.Array, is_unjudged: Bools, unjudged_value: str, is_other_language: Bools, other_value: str | pa.Array) -> pa.Array:
+    return pc.if_else(pa.array(is_other_language), other_value, pc.if_else(pa.array(is_unjudged), unjudged_value, column))
 
 
 def _nobody(settings: VerdictSettings) -> str:
     weights = settings.rule.weights
-    counted = [name for name in settings.values if weights is None or weights[name]]
-    return f"none of {', '.join(counted)} has a value for any of its sentences"
+    weighted = [name for name in settings.values if weights is None or weights[name]]
+    return f"none of {', '.join(weighted)} has a value for a sentence of the row"
 
 
-def _probability(fitted: ProbabilityMap | None, score: Floats) -> pa.Array:
-    if fitted is None:
+def _probability(probability_map: ProbabilityMap | None, score: Floats) -> pa.Array:
+    if probability_map is None:
         return pa.nulls(len(score), pa.float64())
-    return pa.array(probabilities(fitted, score), mask=np.isnan(score))
+    return pa.array(probabilities(probability_map, score), mask=np.isnan(score))

@@ -1,4 +1,4 @@
-"""Give rows their language, and those in a language without a measured figure the status that says so."""
+"""Set the language of rows, and the status of rows in a language in which the members are not measured."""
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
@@ -19,52 +19,52 @@ from ragassay.schemas.columns import MEMBER, Status
 def add_languages(
     table: pa.Table, texts: Sequence[Mapping[str, Any]], column: str | None, measured: Collection[str] | None
 ) -> pa.Table:
-    """Give each row with the status `ok` its language, and the status `language_not_measured` where that is not measured.
+    """Add the language of each row with the status `ok`, and set the status `language_not_measured` if it is not measured.
 
     Args:
-        table: Rows with their sentences, as `stages.split` makes them.
+        table: Rows with their sentences, from `stages.split`.
         texts: Question, context and response of each row.
-        column: Column with each row's language, which counts where it names a language; None where there is none.
-        measured: ISO 639-1 codes of the languages that are measured; None leaves the status of every row.
+        column: Column with each row's language, used if it names a language; None without one.
+        measured: ISO 639-1 codes of the measured languages; None keeps the status of every row.
     """
     logged = row_languages(table, MANY_LANGUAGES, column)
-    places = [place for place, status in enumerate(table["status"].to_pylist()) if status == Status.OK]
+    indices = [index for index, status in enumerate(table["status"].to_pylist()) if status == Status.OK]
 
-    def find(some: slice) -> list[str | None]:
-        return [_language(texts[place], logged[place], measured or ()) for place in places[some]]
+    def find_languages(some: slice) -> list[str | None]:
+        return [_language(texts[index], logged[index], measured or ()) for index in indices[some]]
 
-    def give_up(_place: int, _error: Exception) -> list[str | None]:
-        return [None]  # a fault is no evidence: the row is judged
+    def return_unknown(_index: int, _error: Exception) -> list[str | None]:
+        return [None]  # a fault is not evidence of another language: judge the row
 
-    found = contain(len(places), find, give_up)
+    results = contain(len(indices), find_languages, return_unknown)
     languages: list[str | None] = [None] * len(texts)
-    for place, language in zip(places, chain.from_iterable(found), strict=True):
-        languages[place] = language
-    column_of_languages = pa.array(languages, pa.string())
-    others = in_other_languages(column_of_languages, measured)
-    table = table.append_column("language", column_of_languages)
-    return _refuse(table, set(others.nonzero()[0].tolist()), languages, measured or ()) if others.any() else table
+    for index, language in zip(indices, chain.from_iterable(results), strict=True):
+        languages[index] = language
+    language_array = pa.array(languages, pa.string())
+    is_other = in_other_languages(language_array, measured)
+    table = table.append_column("language", language_array)
+    return _refuse(table, set(is_other.nonzero()[0].tolist()), languages, measured or ()) if is_other.any() else table
 
 
 def in_other_languages(languages: pa.Array, measured: Collection[str] | None) -> Bools:
-    """Return whether each row's language is known, and is not measured.
+    """Return whether each row's language is known and not measured.
 
     Args:
-        languages: Language of each row; null where it is not known.
-        measured: ISO 639-1 codes of the languages that are measured; None measures every language.
+        languages: Language of each row; null if unknown.
+        measured: ISO 639-1 codes of the measured languages; None if every language is measured.
     """
     if measured is None:
         return np.zeros(len(languages), dtype=bool)
-    found = pc.is_in(languages, value_set=pa.array(list(measured), pa.string()))
-    others = pc.and_(pc.is_valid(languages), pc.invert(found))
-    return np.asarray(others.to_numpy(zero_copy_only=False), dtype=bool)
+    is_measured = pc.is_in(languages, value_set=pa.array(list(measured), pa.string()))
+    is_other = pc.and_(pc.is_valid(languages), pc.invert(is_measured))
+    return np.asarray(is_other.to_numpy(zero_copy_only=False), dtype=bool)
 
 
 def not_measured(language: str | None, measured: Collection[str]) -> str:
-    """The error of a row in a language that is not measured."""
+    """Return the error of a row in a language that is not measured."""
     return (
-        f"the row's language is {language}, and the members are measured in {', '.join(sorted(measured))}: "
-        "with `splitting: {languages: any}` it is judged all the same"
+        f"the row's language is {language}, and the members are measured only in {', '.join(sorted(measured))}: "
+        "set `splitting: {languages: any}` to judge it anyway"
     )
 
 
@@ -74,14 +74,14 @@ def _language(row: Mapping[str, Any], logged: str, measured: Collection[str]) ->
     return language_of_row(row["question"], row["context"], row["response"], measured)
 
 
-def _refuse(table: pa.Table, others: Collection[int], languages: Sequence[str | None], measured: Collection[str]) -> pa.Table:
-    """The same table, in which some rows are not scored; their sentences stay."""
+def _refuse(table: pa.Table, marked: Collection[int], languages: Sequence[str | None], measured: Collection[str]) -> pa.Table:
+    """Mark rows as not scored; their sentences stay."""
     changed: dict[str, tuple[Any, pa.DataType]] = {
-        "members": (lambda place: None, pa.list_(MEMBER)),
-        "status": (lambda place: Status.LANGUAGE_NOT_MEASURED.value, pa.string()),
-        "error": (lambda place: not_measured(languages[place], measured), pa.string()),
+        "members": (lambda index: None, pa.list_(MEMBER)),
+        "status": (lambda index: Status.LANGUAGE_NOT_MEASURED.value, pa.string()),
+        "error": (lambda index: not_measured(languages[index], measured), pa.string()),
     }
-    for name, (new, kind) in changed.items():
-        values = [new(place) if place in others else value for place, value in enumerate(table[name].to_pylist())]
-        table = table.set_column(table.schema.get_field_index(name), name, pa.array(values, kind))
+    for name, (make_value, data_type) in changed.items():
+        values = [make_value(index) if index in marked else value for index, value in enumerate(table[name].to_pylist())]
+        table = table.set_column(table.schema.get_field_index(name), name, pa.array(values, data_type))
     return table

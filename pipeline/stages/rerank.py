@@ -1,4 +1,4 @@
-"""The stage that puts the passages of rows in order."""
+"""The stage that ranks the passages of rows."""
 
 from dataclasses import dataclass
 
@@ -19,10 +19,10 @@ COLUMNS = raw_columns("passage_order", "usage", "error")
 
 @dataclass
 class Reranker(Stage):
-    """Holds one model, and says in which order SLMs and scores of uncertainty get the passages of a row.
+    """Runs a model that ranks the passages of a row for SLMs and uncertainty scores.
 
     Attributes:
-        rerank: Which model, and how.
+        rerank: Configuration of the model and the ranking.
         splitter: Name and language of the splitter, for passages longer than the window.
         threads: CPU threads of this replica.
     """
@@ -37,7 +37,7 @@ class Reranker(Stage):
     fault_prefix = "rerank"
 
     def __post_init__(self) -> None:
-        """Declare what depends on the settings."""
+        """Set what depends on the settings."""
         self.name, self.replicas, self.environment = self.rerank.name, self.rerank.replicas, engine_environment()
 
     def setup(self) -> None:
@@ -48,15 +48,15 @@ class Reranker(Stage):
         self._sentences_of = sentences_with(*self.splitter)
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Put the passages of the rows whose status is ok in order; leave the others as they are."""
-        places, rows = found_of(table)
+        """Rank the passages of rows with status ok; leave other rows unchanged."""
+        indices, rows = found_of(table)
         results = rank_rows(rows, self.rerank, self._encoder, self._reader, self._sentences_of)
-        additions = [{"usage": [r.usage("rerank")], "passage_order": r.order, "error": r.note} for r in results]
-        return attach(table, COLUMNS, dict(zip(places, additions, strict=True)))
+        additions = [{"usage": [result.usage("rerank")], "passage_order": result.order, "error": result.note} for result in results]
+        return attach(table, COLUMNS, dict(zip(indices, additions, strict=True)))
 
 
 def found_of(table: pa.Table) -> tuple[list[int], list[Found]]:
-    """The rows of a table whose status is ok: their places in it, and their questions with all of their passages."""
+    """Return the rows of a table with status ok: their row numbers, and their questions with all passages."""
     rows = table.select(["question", "context", "status"]).to_pylist()
-    places = [i for i, row in enumerate(rows) if row["status"] == Status.OK]
-    return places, [Found(rows[i]["question"] or "", [passage or "" for passage in rows[i]["context"]]) for i in places]
+    indices = [i for i, row in enumerate(rows) if row["status"] == Status.OK]
+    return indices, [Found(rows[i]["question"] or "", [passage or "" for passage in rows[i]["context"]]) for i in indices]

@@ -1,4 +1,4 @@
-"""The stage of an SLM behind a server: it asks the server about batches of rows."""
+"""The stage of an SLM behind a server: it sends batches of rows to the server."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from ragassay.pipeline.stages.stage import Stage
 
 @dataclass
 class ServedScorer(Stage):
-    """Asks one server. Two batches may be under way at once, each with as many requests in flight as the server gets.
+    """Sends requests to one server. Two batches may run at once, each with the server's number of concurrent requests.
 
     Attributes:
-        slm: The SLM's config.
+        slm: Configuration of the SLM.
     """
 
     slm: Slm
@@ -29,16 +29,16 @@ class ServedScorer(Stage):
     unit = "sentences"
 
     def __post_init__(self) -> None:
-        """Declare what depends on the settings."""
+        """Set what depends on the settings."""
         self.name, self.replicas = self.slm.name, self.slm.replicas
 
     def setup(self) -> None:
-        """Remember no results yet."""
+        """Start without remembered results."""
         self._known: OrderedDict[bytes, RowScore] = OrderedDict()
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Score the rows whose status is ok; leave the others as they are."""
-        places, rows = good_rows(table)
+        """Score the rows with status ok; leave other rows unchanged."""
+        indices, rows = good_rows(table)
         results = score_once(rows, self._known, partial(ask_rows, slm=self.slm))
         forget(self._known)
-        return attach_scores(table, self.slm, places, results)
+        return attach_scores(table, self.slm, indices, results)

@@ -1,4 +1,4 @@
-"""The stage of one SLM: it holds the SLM's engine and scores batches of rows."""
+"""The stage of one SLM: it runs the SLM's engine and scores batches of rows."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -15,30 +15,30 @@ from ragassay.pipeline.stages.stage import Stage
 from ragassay.pipeline.text.split import sentences_with
 
 REMEMBERED_ROWS = 50_000
-"""Rows whose results an actor remembers, for their repetitions in later batches: about 50 MB."""
+"""Rows whose results an actor remembers for repetitions in later batches: about 50 MB."""
 
 ROW_COLUMNS = ("question", "context", "response", "sentences", "passage_order", "status")
-"""Columns that `good_rows` reads."""
+"""Columns that `select_ok_rows` reads."""
 
 
 def forget(known: OrderedDict[bytes, RowScore]) -> None:
-    """Drop the oldest results where there are too many."""
+    """Drop the oldest results beyond the limit."""
     while len(known) > REMEMBERED_ROWS:
         known.popitem(last=False)
 
 
 @dataclass
 class SlmScorer(Stage):
-    """Scores rows with one SLM, whose engine has a thread of its own.
+    """Scores rows with one SLM, whose engine runs on a separate thread.
 
-    Two batches may be under way at once: while the engine is busy with one, the other is tokenised and waits, so that the
-    engine never does. Faults are contained row by row behind the engine, so that none of its work is done again.
+    Two batches may run at once: while the engine works on one batch, the other is tokenized, so the engine never waits. Faults
+    after the engine call are contained row by row, so that none of its work is repeated.
 
     Attributes:
-        slm: The SLM's config.
+        slm: Configuration of the SLM.
         splitter: Name and language of the splitter, for passages longer than the window.
         threads: CPU threads of this replica.
-        keep: Passages of a re-ranked row to keep where not all fit the window; None keeps all.
+        keep_best: Number of top-ranked passages to keep if not all fit the window; None keeps all.
     """
 
     slm: Slm
@@ -51,7 +51,7 @@ class SlmScorer(Stage):
     unit = "sentences"
 
     def __post_init__(self) -> None:
-        """Declare what depends on the settings."""
+        """Set what depends on the settings."""
         self.name, self.replicas, self.environment = self.slm.name, self.slm.replicas, engine_environment()
 
     def setup(self) -> None:
@@ -64,8 +64,8 @@ class SlmScorer(Stage):
         self._known: OrderedDict[bytes, RowScore] = OrderedDict()
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Score the rows whose status is ok; leave the others as they are."""
-        places, rows = good_rows(table, self.keep)
+        """Score the rows with status ok; leave other rows unchanged."""
+        indices, rows = good_rows(table, self.keep)
         results = score_rows(rows, self.slm, self._builder, self._engine, self._sentences_of, self._known)
         forget(self._known)
-        return attach_scores(table, self.slm, places, results)
+        return attach_scores(table, self.slm, indices, results)

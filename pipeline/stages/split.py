@@ -1,4 +1,4 @@
-"""The stage `split`: each row gets its sentences, or the status that says why it has none."""
+"""The stage `split`: each row gets its sentences, or a status with the reason why it has none."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from ragassay.schemas.columns import Status, raw_columns
 TEXTS = ("question", "context", "response", "status", "error")
 
 _Split = tuple[list[dict[str, Any]] | None, str, str | None]
-"""Sentences of a row, null where it can't be scored; its status; and why."""
+"""Sentences of a row, null if it can't be scored; its status; and its error."""
 
 
 COLUMNS = raw_columns("sentences", "members", "evidence", "usage", "context_windows", "passage_order", "status", "error")
@@ -27,14 +27,14 @@ COLUMNS = raw_columns("sentences", "members", "evidence", "usage", "context_wind
 
 @dataclass
 class Split(Stage):
-    """Gives each row its sentences and its language, or the status that says why it has none; empty members and usage are
-    added, and further columns of `raw/`, which later stages fill, as nulls.
+    """Adds sentences and language to each row, or the status why it can't be scored; also adds empty members and usage, and the
+    columns of `raw/` that later stages fill, as nulls.
 
     Attributes:
         splitter: Name and language of the splitter.
-        question_needed: Whether a row without a question can't be scored.
-        language_column: Column with each row's language, in the place of the splitter's; None where there is none.
-        languages: ISO 639-1 codes of the languages in which rows are scored; None scores rows in every language.
+        needs_question: Whether a row without a question can't be scored.
+        language_column: Column with each row's language, which overrides the splitter's; None without one.
+        languages: ISO 639-1 codes of the languages in which rows are scored; None for every language.
     """
 
     splitter: tuple[str, str]
@@ -47,18 +47,18 @@ class Split(Stage):
     fault_prefix = "split"
 
     def __post_init__(self) -> None:
-        """Declare what depends on the settings."""
+        """Set the columns that depend on the settings."""
         self.columns_in = (*TEXTS, *filter(None, [self.language_column]))
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Split rows of the schema `logs`."""
+        """Split rows with the columns of `logs`."""
         rows = table.select(TEXTS).to_pylist()
-        found: list[_Split] = [(None, Status.ERROR.value, None)] * len(rows)
-        for language, places in by_language(row_languages(table, self.splitter[1], self.language_column)).items():
-            of_language = _split_rows([rows[place] for place in places], _nlp(self.splitter[0], language), self.question_needed)
-            for place, split_row in zip(places, of_language, strict=True):
-                found[place] = split_row
-        sentences, statuses, errors = zip(*found, strict=True) if rows else ((), (), ())
+        results: list[_Split] = [(None, Status.ERROR.value, None)] * len(rows)
+        for language, indices in by_language(row_languages(table, self.splitter[1], self.language_column)).items():
+            language_results = _split_rows([rows[index] for index in indices], _nlp(self.splitter[0], language), self.question_needed)
+            for index, split_row in zip(indices, language_results, strict=True):
+                results[index] = split_row
+        sentences, statuses, errors = zip(*results, strict=True) if rows else ((), (), ())
         values: dict[str, Sequence[Any]] = {
             **dict.fromkeys(COLUMNS.names, [None] * len(rows)),
             "sentences": sentences,
@@ -74,28 +74,28 @@ class Split(Stage):
 def _split_rows(rows: Sequence[Mapping[str, Any]], nlp: Any, question_needed: bool) -> list[_Split]:
     faults = [(row["status"], row["error"]) if row["status"] != Status.OK else row_fault(row, question_needed) for row in rows]
     texts = ["" if fault else row["response"] for row, fault in zip(rows, faults, strict=True)]
-    found: list[_Split] = []
+    results: list[_Split] = []
     for row, spans, fault in zip(rows, split(nlp, texts), faults, strict=True):
         if fault:
-            found.append((None, *fault))
+            results.append((None, *fault))
         elif not spans:
-            found.append((None, Status.EMPTY_RESPONSE.value, "the response has no word"))
+            results.append((None, Status.EMPTY_RESPONSE.value, "the response has no words"))
         else:
-            found.append((_sentences(row, spans), Status.OK.value, None))
-    return found
+            results.append((_sentences(row, spans), Status.OK.value, None))
+    return results
 
 
 def _sentences(row: Mapping[str, Any], spans: Sequence[Span]) -> list[dict[str, Any]]:
     texts = [row["response"][start:end] for start, end in spans]
     repeats = repeated([passage for passage in row["context"] if passage], texts)
     return [
-        {"text": text, "start": start, "end": end, "repeats": again}
-        for text, (start, end), again in zip(texts, spans, repeats, strict=True)
+        {"text": text, "start": start, "end": end, "repeats": is_repeat}
+        for text, (start, end), is_repeat in zip(texts, spans, repeats, strict=True)
     ]
 
 
 def row_fault(row: Mapping[str, Any], question_needed: bool) -> tuple[str, str] | None:
-    """Why a row can't be scored, as (status, error); None where it can."""
+    """Return why a row can't be scored, as (status, error); None if it can."""
     if question_needed and not (row["question"] or "").strip():
         return Status.NO_QUESTION.value, "the question is null or empty"
     if not any((passage or "").strip() for passage in row["context"] or []):
@@ -107,5 +107,5 @@ def row_fault(row: Mapping[str, Any], question_needed: bool) -> tuple[str, str] 
 
 @cache
 def _nlp(name: str, language: str) -> Any:
-    """The splitter of this process, loaded once."""
+    """Return this process's splitter; load it once."""
     return load_splitter(name, language)

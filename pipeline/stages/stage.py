@@ -1,4 +1,4 @@
-"""The Stage protocol: what every step over rows declares and does, whoever runs it."""
+"""The Stage protocol: declaration and behavior of a step over rows, independent of its executor."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -15,20 +15,20 @@ from ragassay.schemas.columns import Status
 
 
 class Stage(Protocol):
-    """A step over rows: a table in, the same rows with other columns out.
+    """A step over rows: it takes a table and returns the same rows with other columns.
 
-    A stage is a small picklable dataclass. It holds settings until `setup` builds what is heavy, in the process that runs it.
+    A stage is a small picklable dataclass. It contains only settings until `setup` builds models in the process that runs it.
 
     Attributes:
-        name: Name, unique within a plan.
+        name: Name, unique in a plan.
         columns_in: Columns that it reads.
         columns_out: Columns that it adds or rewrites.
         columns_dropped: Columns that it removes.
         replicas: Actor pool that runs it; None for a light stage, which runs in tasks.
-        environment: Environment variables of the processes of its pool.
-        unit: What its progress counts; None for a stage without a progress bar.
-        fault_prefix: First words of the error of a row on which it fails; None where such a fault is the run's, or where the
-            stage contains faults itself: `run_contained` runs the rows beside a faulty one again, for which it would pay.
+        environment: Environment variables of its pool's processes.
+        unit: Unit of its progress; None for a stage without a progress bar.
+        fault_prefix: First words of the error of a row on which it fails. None if a fault ends the run, or if the stage
+            contains faults itself, because `run_contained` would repeat expensive work on other rows.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Stage(Protocol):
     fault_prefix: str | None = None
 
     def setup(self) -> None:
-        """Build what is heavy, once in each process that runs the stage.
+        """Build models, once in each process that runs the stage.
 
         Raises:
             RagassayError: A model can't be loaded.
@@ -58,10 +58,10 @@ class Stage(Protocol):
 
 
 def run_contained(stage: Stage, table: pa.Table) -> pa.Table:
-    """Run a stage over rows; a row on which it fails gets the status `error`, and the others come out as without it.
+    """Run a stage over rows; a row on which it fails gets the status `error` and does not affect other rows.
 
     Args:
-        stage: The stage, set up.
+        stage: The stage, after `setup`.
         table: The rows.
 
     Raises:
@@ -73,49 +73,49 @@ def run_contained(stage: Stage, table: pa.Table) -> pa.Table:
     return pieces[0] if len(pieces) == 1 else pa.concat_tables(pieces)
 
 
-def _failed_row(stage: Stage, table: pa.Table, place: int, error: Exception) -> pa.Table:
-    """The row with the stage's columns, without members and evidence, with its status and error."""
-    schema, row = stage(table.slice(0, 0)).schema, table.slice(place, 1)
-    known = {
+def _failed_row(stage: Stage, table: pa.Table, index: int, error: Exception) -> pa.Table:
+    """Return the row with the stage's columns, without members and evidence, with its status and error."""
+    schema, row = stage(table.slice(0, 0)).schema, table.slice(index, 1)
+    values = {
         "members": None,
         "evidence": None,
         "status": Status.ERROR.value,
         "error": f"{stage.fault_prefix}: {fault_of(error)}",
     }
-    kept = set(row.column_names) - known.keys()
-    columns = [row[field.name] if field.name in kept else pa.array([known.get(field.name)], field.type) for field in schema]
+    kept = set(row.column_names) - values.keys()
+    columns = [row[field.name] if field.name in kept else pa.array([values.get(field.name)], field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
 def check_columns(stages: Sequence[Stage], source: pa.Schema, sink: pa.Schema) -> None:
-    """Check, before a run starts, that each stage finds the columns that it reads, and the output those that it holds.
+    """Check before a run that each stage finds the columns it reads, and that the output finds its columns.
 
     Args:
-        stages: In order.
+        stages: Stages in order.
         source: Schema of the rows before the first stage.
-        sink: Columns that are written of the rows behind the last.
+        sink: Columns that are written after the last stage.
 
     Raises:
-        StageError: Its field `faults` has every stage and column that does not fit.
+        StageError: Its field `faults` lists every stage and column that does not match.
     """
-    known = {field.name: field.type for field in source}
+    types = {field.name: field.type for field in source}
     faults: list[dict[str, str]] = []
 
-    def take(stage: str, column: str, wanted: pa.DataType | str = "column") -> None:
-        found = known.get(column, "nothing")
-        if found == "nothing" or wanted not in ("column", found):
-            faults.append({"stage": stage, "column": column, "wanted": str(wanted), "found": str(found)})
+    def check_column(stage: str, column: str, expected: pa.DataType | str = "column") -> None:
+        actual = types.get(column, "nothing")
+        if actual == "nothing" or expected not in ("column", actual):
+            faults.append({"stage": stage, "column": column, "expected": str(expected), "actual": str(actual)})
 
     for stage in stages:
         for name in (*stage.columns_in, *stage.columns_dropped):
-            take(stage.name, name)
+            check_column(stage.name, name)
         for name in stage.columns_dropped:
-            known.pop(name, None)
+            types.pop(name, None)
         for field in stage.columns_out:
-            known.setdefault(field.name, field.type)
-            take(stage.name, field.name, field.type)
+            types.setdefault(field.name, field.type)
+            check_column(stage.name, field.name, field.type)
     for field in sink:
-        take("output", field.name, field.type)
+        check_column("output", field.name, field.type)
     if faults:
-        shown = "; ".join("{stage} needs {column!r} as {wanted}, and there is {found}".format(**fault) for fault in faults)
-        raise StageError(errors.STAGES_DO_NOT_FIT, shown=shown, faults=faults)
+        mismatches = "; ".join("{stage} needs {column!r} as {expected}, not {actual}".format(**fault) for fault in faults)
+        raise StageError(errors.STAGES_DO_NOT_FIT, mismatches=mismatches, faults=faults)

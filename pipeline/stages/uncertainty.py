@@ -1,4 +1,4 @@
-"""The stage that reads responses with a model, for scores of uncertainty."""
+"""The stage that measures the uncertainty of responses with a model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ COLUMNS = raw_columns("members", "usage", "context_windows", "error")
 
 @dataclass
 class UncertaintyScorer(Stage):
-    """Holds one model, and gives batches of rows the values of the members that are read together.
+    """Runs one model, and gives batches of rows the values of the members that share its measurement.
 
     Attributes:
-        members: Of one reading (`Uncertainty.reading`).
+        members: Members of one measurement (`Uncertainty.reading`).
         splitter: Name and language of the splitter, for passages longer than the window.
         threads: CPU threads of this replica.
     """
@@ -40,7 +40,7 @@ class UncertaintyScorer(Stage):
     unit = "sentences"
 
     def __post_init__(self) -> None:
-        """Declare what depends on the settings."""
+        """Set what depends on the settings."""
         self.name, self.replicas = self.members[0].name, self.members[0].replicas
         self.environment = engine_environment()
         self.fault_prefix = f"uncertainty {self.name!r}"
@@ -53,17 +53,17 @@ class UncertaintyScorer(Stage):
         self._sentences_of = sentences_with(*self.splitter)
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Read the rows whose status is ok; leave the others as they are."""
-        places, rows = good_rows(table)
-        spans = [[(s["start"], s["end"]) for s in table["sentences"][i].as_py()] for i in places]
+        """Measure the rows with status ok; leave other rows unchanged."""
+        indices, rows = good_rows(table)
+        spans = [[(sentence["start"], sentence["end"]) for sentence in table["sentences"][i].as_py()] for i in indices]
         column = self.members[0].samples
-        logged = table[column].to_pylist() if column in table.column_names else [None] * table.num_rows
-        spoken = [
-            Spoken(row, of_row, [text for text in logged[i] or () if text])
-            for i, row, of_row in zip(places, rows, spans, strict=True)
+        logged_samples = table[column].to_pylist() if column in table.column_names else [None] * table.num_rows
+        responses = [
+            Spoken(row, row_spans, [text for text in logged_samples[i] or () if text])
+            for i, row, row_spans in zip(indices, rows, spans, strict=True)
         ]
-        results = read_rows(spoken, self.members, self._encoder, self._reader, self._sentences_of)
-        return attach(table, COLUMNS, dict(zip(places, map(self._addition, results), strict=True)))
+        results = read_rows(responses, self.members, self._encoder, self._reader, self._sentences_of)
+        return attach(table, COLUMNS, dict(zip(indices, map(self._addition, results), strict=True)))
 
     def _addition(self, result: RowRead) -> Addition:
         members = [
