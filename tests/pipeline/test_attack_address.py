@@ -1,4 +1,4 @@
-"""What of a URI is shown: scheme, host and path, wherever a secret stands, and however the text holds the URI."""
+"""A URI shows its scheme, host and path, wherever it contains a secret and however a text wraps it."""
 
 import json
 import pickle
@@ -12,7 +12,7 @@ from ragassay.jobs.output import errors
 from ragassay.jobs.output.snapshot import rewritten
 from ragassay.pipeline.address import address_of, is_ambiguous, without_secrets
 from ragassay.pipeline.errors import InputError, Message, OutputInUse
-from tests.pipeline.test_linear_time import grows_evenly
+from tests.pipeline.test_linear_time import is_linear
 from tests.uris import SECRET, SecretUri, uris
 
 FORMS = {
@@ -64,7 +64,7 @@ TEXTS = {
     "token alone": ("it refuses Bearer eyJKEY1.x_y of us", "it refuses Bearer … of us"),
     "header of a key": ("x-api-key: KEY, apikey=KEY", "x-api-key: … apikey=…"),
 }
-STAYS = [
+UNCHANGED = [
     "/data/x?y#z@w", "logs/dt=2026-11-0?/part-?.parquet", "at http://h:1/a: no, of m@x.org", "s3://bkt/a/b=%20@/c", "file:///a@b/c",
     "http://HOST:PORT/v1", "give one such as http://localhost:5000", "http://[::1]:80/a@b", 'x.partition("://")[2].rpartition("@")',
     "basic information", "abfss://d@acc/mail=m@y.org/z", "why? a=b & c=d", "the bearer of it", "author: nobody",
@@ -79,54 +79,54 @@ def test_attack_a_uri_shows_its_scheme_host_and_path(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_attack_a_uri_is_found_wherever_a_text_holds_it(name: str) -> None:
+def test_attack_a_uri_is_cleaned_wherever_a_text_contains_it(name: str) -> None:
     text, shown = (text.replace("KEY", SECRET) for text in TEXTS[name])
     assert without_secrets(text) == shown
 
 
-@pytest.mark.parametrize("text", STAYS)
-def test_what_holds_no_secret_stays(text: str) -> None:
+@pytest.mark.parametrize("text", UNCHANGED)
+def test_text_without_a_secret_is_unchanged(text: str) -> None:
     assert without_secrets(text) == text
 
 
 @given(
     uris, st.sampled_from(["{}", "'{}'", '"{}"', "({})", "<{}>", "at {}: no", "u={}", "[{}]", "{}.", "see {}\nnext", " {}; x"])
 )
-def test_attack_no_text_shows_a_secret(uri: SecretUri, around: str) -> None:
+def test_attack_no_text_shows_a_secret(uri: SecretUri, wrapping: str) -> None:
     forms = [uri.text, repr(uri.text), json.dumps(uri.text)]
-    coded = [quote(uri.text, safe=""), quote(uri.text), json.dumps(uri.text).replace("/", "\\/")]
+    quoted = [quote(uri.text, safe=""), quote(uri.text), json.dumps(uri.text).replace("/", "\\/")]
     assert SECRET not in address_of(uri.text)
-    for text in map(around.format, [*forms, *coded]):
+    for text in map(wrapping.format, [*forms, *quoted]):
         shown = without_secrets(text)
         assert SECRET not in shown
         assert without_secrets(shown) == shown
     if uri.is_plain:
         assert address_of(uri.text) == uri.place
-        assert all(uri.place in without_secrets(around.format(text)) for text in forms)
+        assert all(uri.place in without_secrets(wrapping.format(text)) for text in forms)
 
 
 @given(st.text("ab:/@?#%2F3A=&'\"()\\ \n;"))
-def test_any_text_is_cleaned_and_cleaned_again_stays(text: str) -> None:
+def test_cleaning_is_idempotent_for_any_text(text: str) -> None:
     shown = without_secrets(text)
     assert without_secrets(shown) == shown and "://" in f"{address_of(text)}://"
 
 
-def test_a_password_and_an_at_in_the_path_can_be_read_in_two_ways() -> None:
+def test_an_at_in_the_user_part_and_in_the_path_is_ambiguous() -> None:
     assert is_ambiguous("s3://K:p@s/w@bkt/a") and is_ambiguous("s3://K:S@bkt/a@b?x")
     assert not is_ambiguous("s3://bkt/a@b") and not is_ambiguous("s3://K:S@bkt/a%40b") and not is_ambiguous("/a@b/c@d")
     assert not is_ambiguous("abfss://data@acc/a@b") and is_ambiguous("abfss://data:S@acc/a@b")
 
 
 @given(uris)
-def test_attack_errors_of_ours_hold_no_secret(uri: SecretUri) -> None:
+def test_attack_errors_contain_no_secret(uri: SecretUri) -> None:
     cause = OSError(f"opening '{uri.text}'")
     for error in (
         InputError(Message("input.example", "input {uri!r} can't be read: {cause}"), uri=uri.text, cause=cause, all=[uri.text]),
         OutputInUse(errors.LOCKED, output=uri.text, holder=f" (of {uri.text})", lease=""),
         rewritten(uri.text, "dt=1"),
     ):
-        again = pickle.loads(pickle.dumps(error))
-        assert str(again) == str(error) and again.args == error.args and vars(again) == vars(error)
+        unpickled = pickle.loads(pickle.dumps(error))
+        assert str(unpickled) == str(error) and unpickled.args == error.args and vars(unpickled) == vars(error)
         assert SECRET not in f"{error} {error!r} {vars(error)}" and SECRET.encode() not in pickle.dumps(error)
 
 
@@ -141,10 +141,10 @@ SHAPES = [
 @pytest.mark.parametrize("begin", ["", "http://u:p@h", "'http://K:x"])
 def test_time_is_linear_in_the_length(shape: str, begin: str) -> None:
     short, long = (begin + shape * (size // len(shape)) + "$" for size in (10_000, 40_000))
-    assert grows_evenly(without_secrets, short, long)
+    assert is_linear(without_secrets, short, long)
 
 
 @pytest.mark.parametrize("shape", ["a://u@h/@$", "'a://", "a://b:c@"])
 def test_a_mebibyte_is_cleaned_in_linear_time(shape: str) -> None:
     short, long = (shape * (size // len(shape)) for size in (1 << 18, 1 << 20))
-    assert grows_evenly(without_secrets, short, long)
+    assert is_linear(without_secrets, short, long)

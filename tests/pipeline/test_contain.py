@@ -1,4 +1,4 @@
-"""A row's fault is that row's: whatever raises, wherever, no row is lost or moved and no other row's values change."""
+"""Whatever raises, wherever: no row is lost or moved, and no other row's values change."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ from tests.pipeline.slm.test_score import CountingEngine
 from tests.raises import EXAMPLE, raises
 
 MARK = "SECRET"
-"""Stands in the texts for which a part of the program is made to raise."""
+"""Occurs in the texts for which a part of RAGAssay is made to raise."""
 
 LONG = f"Call {MARK} at 9. " + "Leave is 30 days. " * 60
 """A passage that is longer than the window."""
@@ -53,11 +53,11 @@ rows_of_logs = st.lists(
 
 
 class Raised(Exception):
-    """What nobody thought of."""
+    """An unexpected exception."""
 
 
 def raising(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, but it raises where any of its arguments speaks of MARK."""
+    """Return the function, changed to raise if one of its arguments contains MARK."""
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if MARK in repr(args):
@@ -109,8 +109,8 @@ FAULTS = {
 
 
 @contextmanager
-def fault(where: str) -> Iterator[None]:
-    module, _, name = FAULTS[where].rpartition(".")
+def fault(part: str) -> Iterator[None]:
+    module, _, name = FAULTS[part].rpartition(".")
     import importlib
 
     try:
@@ -122,46 +122,46 @@ def fault(where: str) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("where", FAULTS)
+@pytest.mark.parametrize("part", FAULTS)
 @given(rows=rows_of_logs)
-def test_no_row_is_lost_or_moved_and_no_others_values_change(
-    where: str, scorer: SlmScorer, frequencies: Frequencies, rows: list[dict[str, Any]]
+def test_no_row_is_lost_or_moved_and_no_other_row_changes(
+    part: str, scorer: SlmScorer, frequencies: Frequencies, rows: list[dict[str, Any]]
 ) -> None:
-    """Through the three steps of the plan, with a part of one that raises for some rows."""
+    """Run the three steps of the plan with a part that raises for some rows."""
 
     def run(table: pa.Table) -> list[dict[str, Any]]:
         scorer._known.clear()
-        done: list[dict[str, Any]] = detect(scorer(split(table)), frequencies).to_pylist()
-        return done
+        result: list[dict[str, Any]] = detect(scorer(split(table)), frequencies).to_pylist()
+        return result
 
-    sound = run(table_of(rows))
-    with fault(where):
-        found = run(table_of(rows))
-        alone = [run(table_of(rows).slice(i, 1))[0] for i in range(len(rows))]
-    assert [r["row_id"] for r in found] == [f"r{i}" for i in range(len(rows))]
-    for row, expected, one in zip(found, sound, alone, strict=True):
-        assert row["status"] == one["status"]
+    expected_rows = run(table_of(rows))
+    with fault(part):
+        rows_with_faults = run(table_of(rows))
+        rows_run_alone = [run(table_of(rows).slice(i, 1))[0] for i in range(len(rows))]
+    assert [r["row_id"] for r in rows_with_faults] == [f"r{i}" for i in range(len(rows))]
+    for row, expected, row_alone in zip(rows_with_faults, expected_rows, rows_run_alone, strict=True):
+        assert row["status"] == row_alone["status"]
         if row["status"] == Status.ERROR:
             assert "Raised" in row["error"] and MARK not in row["error"] and ", line " in row["error"]
             assert row["members"] is None and row["evidence"] is None
             assert MARK in repr((row["context"], row["response"]))
         else:
-            assert {**row, "usage": None} == {**expected, "usage": None}  # who pays for a shared prompt may be another
+            assert {**row, "usage": None} == {**expected, "usage": None}  # another row may pay for a shared prompt
 
 
-def test_what_raises_is_found(scorer: SlmScorer, frequencies: Frequencies) -> None:
-    """Each fault is met by such a row, so that the law above is no empty one."""
+def test_every_fault_is_triggered(scorer: SlmScorer, frequencies: Frequencies) -> None:
+    """Check that each fault occurs for a suitable row, so that the test above is not vacuous."""
     bad = {"question": "When?", "context": [LONG], "response": f"Ask {MARK} 7 times."}
     good = {"question": "When?", "context": ["Call at 9."], "response": "Ask at nine."}
-    for where in FAULTS:
+    for part in FAULTS:
         scorer._known.clear()
-        with fault(where):
-            done = detect(scorer(split(table_of([good, bad, good]))), frequencies)
-        status = "ok" if where == "digests" else "error"  # such a row is taken for no other's repetition
-        assert done["status"].to_pylist() == ["ok", status, "ok"], where
+        with fault(part):
+            result = detect(scorer(split(table_of([good, bad, good]))), frequencies)
+        status = "ok" if part == "digests" else "error"  # the row then counts as distinct
+        assert result["status"].to_pylist() == ["ok", status, "ok"], part
 
 
-def test_faults_of_the_run_are_not_a_rows(scorer: SlmScorer) -> None:
+def test_faults_of_the_run_are_raised(scorer: SlmScorer) -> None:
     table = split(table_of([{"question": "q", "context": ["c c"], "response": "It opens."}]))
     for error in (ModelError(EXAMPLE, text="dead"), OSError(28, "No space left on device"), ImportError("spacy")):
         with patch("ragassay.pipeline.stages.slm.score_rows", side_effect=error), pytest.raises(type(error)):
@@ -172,29 +172,29 @@ def test_faults_of_the_run_are_not_a_rows(scorer: SlmScorer) -> None:
         scorer(table)
 
 
-def test_a_fault_behind_the_engine_repeats_no_work(scorer: SlmScorer) -> None:
+def test_a_fault_after_the_engine_call_repeats_no_work(scorer: SlmScorer) -> None:
     rows = [{"question": "When?", "context": [f"Shop {i} opens at 9."], "response": f"It opens at {i}."} for i in range(32)]
     table, engine = split(table_of(rows)), scorer._engine._engine
     assert isinstance(engine, CountingEngine)
-    sound = score_module.RowScore
+    original = score_module.RowScore
     calls = iter(range(100))
 
-    def third_fails(*args: Any, **kwargs: Any) -> Any:
+    def fail_third(*args: Any, **kwargs: Any) -> Any:
         if "windows" in kwargs and next(calls) == 2:
             raise Raised
-        return sound(*args, **kwargs)
+        return original(*args, **kwargs)
 
     scorer._known.clear()
     engine.calls.clear()
-    with patch.object(score_module, "RowScore", third_fails):
-        done = scorer(table)
-    assert sorted(done["status"].to_pylist()) == ["error"] + 31 * ["ok"]
+    with patch.object(score_module, "RowScore", fail_third):
+        result = scorer(table)
+    assert sorted(result["status"].to_pylist()) == ["error"] + 31 * ["ok"]
     assert len(engine.calls) == 1 and len(scorer._known) == 31
-    assert scorer(table)["status"].to_pylist() == 32 * ["ok"]  # what failed is not remembered as failed
+    assert scorer(table)["status"].to_pylist() == 32 * ["ok"]  # a failed row is not remembered
     assert [len(call) for call in engine.calls] == [32, 1]
 
 
-def test_memory_that_no_row_has_enough_of_is_no_rows_fault() -> None:
+def test_a_lack_of_memory_for_every_row_is_raised() -> None:
     def step(some: slice, bad: set[int]) -> list[str]:
         if bad.intersection(range(some.start, some.stop)):
             raise MemoryError
@@ -229,11 +229,11 @@ def test_contain_gives_every_row_once_in_order(values: list[int], bad: set[int])
     assert calls <= 1 + 2 * faulty * max(1, len(values).bit_length())
 
 
-def test_a_fault_says_where_and_not_what() -> None:
-    def deep(text: str) -> str:
+def test_the_description_of_a_fault_has_its_location_but_no_log_text() -> None:
+    def raise_inside(text: str) -> str:
         raise KeyError(text)
 
-    (said,) = contain(1, lambda _: deep("log text"), lambda _, error: fault_of(error))
-    assert "KeyError in " in said and "log text" not in said
+    (description,) = contain(1, lambda _: raise_inside("log text"), lambda _, error: fault_of(error))
+    assert "KeyError in " in description and "log text" not in description
     with raises("test.example", text="c"):
         contain(1, lambda _: (_ for _ in ()).throw(ConfigError(EXAMPLE, text="c")), lambda _, error: None)

@@ -1,4 +1,4 @@
-"""No text takes longer than its length says: what a log may hold is not chosen by us."""
+"""Every text is processed in linear time, because a log may contain any text."""
 
 import time
 from collections.abc import Callable
@@ -20,12 +20,13 @@ from ragassay.pipeline.training.corrupt import corrupt, rephrase
 SIZE = 10_000
 TIMES = 4
 GROWTH = 2 * TIMES
-"""A text that is four times as long may take eight times as long, for the noise; a square would take sixteen."""
+"""A text that is four times as long may take eight times as long, to allow for noise; a quadratic time would take sixteen
+times."""
 
 FLOOR = 0.1
-"""Seconds of processor time under which the longer text tells nothing."""
+"""Minimum processor time in seconds; a shorter measurement is too noisy."""
 
-# Before, again and again, behind.
+# Prefix, repeated part, suffix.
 SHAPES = {
     "code fence": ("```", " ", "x"),
     "spaces": ("", " ", "x"),
@@ -70,7 +71,7 @@ SHAPES = {
     "one word": ("", "a", ""),
     "private use": ("", "\ue000a", "x"),
 }
-DOINGS: dict[str, Callable[[str], object]] = {
+FUNCTIONS: dict[str, Callable[[str], object]] = {
     "entities": partial(find_entities, stop_words=frozenset({"the"})),
     "keys": lambda text: known_keys([text]),
     "terms": lambda text: content_terms(text, "en"),
@@ -90,27 +91,27 @@ def nlp() -> Any:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_time_grows_with_length_and_not_with_its_square(nlp: Any, shape: str) -> None:
-    before, again, behind = SHAPES[shape]
-    short, long = (before + again * (size // len(again)) + behind for size in (SIZE, TIMES * SIZE))
-    for name, doing in {"split": lambda text: split(nlp, [text]), **DOINGS}.items():
-        assert grows_evenly(doing, short, long), name
+def test_time_is_linear_in_the_length(nlp: Any, shape: str) -> None:
+    prefix, repeated, suffix = SHAPES[shape]
+    short, long = (prefix + repeated * (size // len(repeated)) + suffix for size in (SIZE, TIMES * SIZE))
+    for name, function in {"split": lambda text: split(nlp, [text]), **FUNCTIONS}.items():
+        assert is_linear(function, short, long), name
 
 
-def test_a_square_is_seen() -> None:
-    def square(text: str) -> int:
-        return sum(text[at:].count("x") for at in range(len(text)))
+def test_quadratic_time_is_detected() -> None:
+    def count_quadratically(text: str) -> int:
+        return sum(text[position:].count("x") for position in range(len(text)))
 
-    assert not grows_evenly(square, "x" * SIZE, "x" * (TIMES * SIZE))
-
-
-def grows_evenly(doing: Callable[[str], object], short: str, long: str) -> bool:
-    """Whether the long text takes about as many times longer as it is long, in one of five tries: other work on the machine
-    slows either."""
-    return any(seconds(doing, long) < max(FLOOR, GROWTH * seconds(doing, short)) for _ in range(5))
+    assert not is_linear(count_quadratically, "x" * SIZE, "x" * (TIMES * SIZE))
 
 
-def seconds(doing: Callable[[str], object], text: str) -> float:
+def is_linear(function: Callable[[str], object], short: str, long: str) -> bool:
+    """Return whether the time grows about as much as the length, in one of five tries: other work on the machine disturbs
+    measurements."""
+    return any(measure_seconds(function, long) < max(FLOOR, GROWTH * measure_seconds(function, short)) for _ in range(5))
+
+
+def measure_seconds(function: Callable[[str], object], text: str) -> float:
     start = time.process_time()
-    doing(text)
+    function(text)
     return time.process_time() - start

@@ -1,4 +1,4 @@
-"""Who listens is told, and stops nobody by failing."""
+"""The listener gets progress reports, and its faults do not stop the work."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,19 +13,19 @@ from ragassay.pipeline.listener import answered, listen, loaded
 
 class Heard:
     def __init__(self) -> None:
-        self.said: list[object] = []
+        self.reports: list[object] = []
 
     def loaded(self) -> None:
-        self.said.append("loaded")
+        self.reports.append("loaded")
 
     def answered(self, prompts: int, tokens: int) -> None:
-        self.said.append((prompts, tokens))
+        self.reports.append((prompts, tokens))
 
     def called(self, computed: int, reused: int, seconds: float, idle_seconds: float) -> None:
-        self.said.append((computed, reused))
+        self.reports.append((computed, reused))
 
 
-class Failing(Heard):
+class Failing(RecordingListener):
     def loaded(self) -> None:
         raise RuntimeError("broken")
 
@@ -34,37 +34,37 @@ class Failing(Heard):
 
 
 @pytest.fixture(autouse=True)
-def nobody() -> Iterator[None]:
+def reset_listener() -> Iterator[None]:
     yield
     listener._listener.clear()
 
 
-def test_the_last_who_listens_is_told_and_nobody_else() -> None:
+def test_only_the_last_listener_gets_reports() -> None:
     answered(9, 9)
-    first, second = Heard(), Heard()
+    first, second = RecordingListener(), RecordingListener()
     listen(first)
     answered(1, 10)
     listen(second)
     loaded()
     answered(2, 20)
-    assert first.said == [(1, 10)] and second.said == ["loaded", (2, 20)]
+    assert first.reports == [(1, 10)] and second.reports == ["loaded", (2, 20)]
 
 
-def test_who_fails_stops_nobody() -> None:
-    listen(Failing())
+def test_a_failing_listener_stops_nothing() -> None:
+    listen(FailingListener())
     loaded()
     answered(1, 1)
 
 
-def test_an_engine_tells_when_it_is_loaded() -> None:
+def test_an_engine_reports_that_it_is_loaded() -> None:
     class Engine:
         max_model_len, tokenizer = 64, object()
 
         def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
-            heard.said.append(len(prompts))
+            recorder.reports.append(len(prompts))
             return EngineOutput(np.zeros((1, 1)), np.ones(1, np.int64), np.zeros(1, np.int64))
 
-    heard = Heard()
-    listen(heard)
+    recorder = RecordingListener()
+    listen(recorder)
     EngineThread(Engine).warm_up([7])
-    assert heard.said == ["loaded", 1]
+    assert recorder.reports == ["loaded", 1]

@@ -27,13 +27,13 @@ JOB = {
 }
 
 
-NOTHING = pa.schema([])
+NO_COLUMNS = pa.schema([])
 
 
 @dataclass
 class Step(Stage):
     columns_in: tuple[str, ...] = ()
-    columns_out: pa.Schema = NOTHING
+    columns_out: pa.Schema = NO_COLUMNS
     columns_dropped: tuple[str, ...] = ()
     name: str = "step"
 
@@ -50,7 +50,7 @@ def test_the_stages_of_a_job_fit_together_and_are_small() -> None:
         assert pickle.loads(pickle.dumps(stage)) == stage
 
 
-def test_what_a_stage_gives_is_what_it_declares() -> None:
+def test_a_stage_returns_the_columns_that_it_declares() -> None:
     table = LOGS.empty_table().select(["row_key", "row_id", "question", "context", "response"])
     table = table.append_column("sentences", pa.array([], pa.list_(pa.string())))
     for stage in (ToJudge(), FromJudge("run")):
@@ -63,17 +63,17 @@ def test_what_a_stage_gives_is_what_it_declares() -> None:
 @pytest.mark.parametrize(
     ("step", "sink", "fault"),
     [
-        (Step(columns_in=("lang",)), [], ("step", "lang", "column", "nothing")),
-        (Step(columns_dropped=("lang",)), [], ("step", "lang", "column", "nothing")),
-        (Step(columns_out=pa.schema([("question", pa.int32())])), [], ("step", "question", "int32", "string")),
-        (Step(), [("score", pa.float32())], ("output", "score", "float", "nothing")),
-        (Step(), [("question", pa.int32())], ("output", "question", "int32", "string")),
+        (ExampleStage(columns_in=("lang",)), [], ("step", "lang", "column", "nothing")),
+        (ExampleStage(columns_dropped=("lang",)), [], ("step", "lang", "column", "nothing")),
+        (ExampleStage(columns_out=pa.schema([("question", pa.int32())])), [], ("step", "question", "int32", "string")),
+        (ExampleStage(), [("score", pa.float32())], ("output", "score", "float", "nothing")),
+        (ExampleStage(), [("question", pa.int32())], ("output", "question", "int32", "string")),
     ],
 )
-def test_what_does_not_fit_is_named(step: Stage, sink: list[tuple[str, pa.DataType]], fault: tuple[str, ...]) -> None:
-    expected = dict(zip(("stage", "column", "wanted", "found"), fault, strict=True))
+def test_columns_that_do_not_match_are_listed(step: Stage, sink: list[tuple[str, pa.DataType]], fault: tuple[str, ...]) -> None:
+    expected = dict(zip(("stage", "column", "expected", "actual"), fault, strict=True))
     with raises("plan.stages-do-not-fit", faults=[expected]):
         check_columns([step], LOGS, pa.schema(sink))
-    other = {"stage": "other", "column": "none", "wanted": "column", "found": "nothing"}
+    other = {"stage": "other", "column": "none", "expected": "column", "actual": "nothing"}
     with raises("plan.stages-do-not-fit", faults=[other, expected]):
-        check_columns([Step(columns_in=("none",), name="other"), step], LOGS, pa.schema(sink))
+        check_columns([ExampleStage(columns_in=("none",), name="other"), step], LOGS, pa.schema(sink))

@@ -24,7 +24,7 @@ moments = st.builds(
 
 
 @given(st.dictionaries(st.text(min_size=1), moments), st.dictionaries(st.text(), st.integers(0, 10**12)))
-def test_stats_read_back_bit_for_bit(members: dict[str, Moments], rows: dict[str, int]) -> None:
+def test_stats_are_read_back_bit_for_bit(members: dict[str, Moments], rows: dict[str, int]) -> None:
     stats = PartitionStats("dt=2026-11-20", members, dict.fromkeys(members, "log_odds"), members, rows, 3, ["a.parquet"])
     assert PartitionStats.from_json(stats.to_json()) == stats
 
@@ -35,7 +35,7 @@ def test_stats_of_another_version_are_refused() -> None:
         PartitionStats.from_json(text)
 
 
-def test_manifest_reads_back() -> None:
+def test_a_manifest_is_read_back() -> None:
     file = InputFile("dt=1/a.parquet", "/logs/dt=1/a.parquet", 12, 3, "dt=1")
     run = Run("r1", "2026-11-20T00:00:00+00:00", rows={"in": 3}, usage={"m": {"prompts": 2.0}}, flagged=1)
     files = {0: file, 1: replace(file, rows=None, state="unreadable", error="x")}
@@ -44,18 +44,18 @@ def test_manifest_reads_back() -> None:
 
 
 @pytest.mark.parametrize("files", ["[1]", '{"a": {}}', '["a"]', "[[]]", "[{}]"])
-def test_a_manifest_whose_files_are_none_is_refused(files: str) -> None:
+def test_a_manifest_with_invalid_files_is_refused(files: str) -> None:
     with pytest.raises(NotARecordError):
         Manifest.from_json(f'{{"version": {Manifest.VERSION}, "files": {files}}}')
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1, "runs": 7}', '{"version": 1, "nobody": "knows"}'])
-def test_what_is_no_manifest_is_refused(text: str) -> None:
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1, "runs": 7}', '{"version": 1, "unknown": "field"}'])
+def test_text_that_is_not_a_manifest_is_refused(text: str) -> None:
     with pytest.raises(NotARecordError):
         Manifest.from_json(text)
 
 
-def test_manifest_of_another_version_is_refused() -> None:
+def test_a_manifest_of_another_version_is_refused() -> None:
     with pytest.raises(OtherVersionError):
         Manifest.from_json('{"version": 99}')
 
@@ -66,7 +66,7 @@ probability_maps = st.builds(
 
 
 @given(st.none() | probability_maps, st.none() | st.just(Certificate(0.9, 0.1, 50, 49, 0.91)), floats)
-def test_calibration_reads_back_bit_for_bit(
+def test_a_calibration_is_read_back_bit_for_bit(
     probability: ProbabilityMap | None, certificate: Certificate | None, threshold: float
 ) -> None:
     members = {"a": CalibratedMember("log_odds", 0.1, 2.0, 10, -3.0, 1.0)}
@@ -80,20 +80,20 @@ def test_calibration_reads_back_bit_for_bit(
         Calibration.from_json('{"version": 99}')
 
 
-def test_our_names_are_never_passed_through() -> None:
+def test_reserved_names_are_never_passed_through() -> None:
     assert passthrough_name("tenant") == "tenant"
     assert all(passthrough_name(name) == f"input_{name}" for name in OUR_NAMES)
 
 
-def test_what_a_run_has_not_done_is_null_in_its_record() -> None:
+def test_missing_steps_are_null_in_the_record_of_a_run() -> None:
     (run,) = json.loads(Manifest(runs=[Run("r1", "x")]).to_json())["runs"]
     assert [run[name] for name in ("fit", "threshold", "origins", "drift", "escalation")] == [None] * 5
 
 
-def test_a_manifest_with_a_cascade_reads_back() -> None:
+def test_a_manifest_with_a_cascade_is_read_back() -> None:
     judge = JudgeRecord("judge", "log_odds", 0.0, {"model": "m", "prompt": "p"})
-    done = Escalation(
+    escalation = Escalation(
         "judge", "uncertainty", 0.2, judge.identity, ["dt=1"], 10, 2, 1, 1, {"error": 1}, 2, {"prompts": 4}, 0.5, 1.5
     )
-    manifest = Manifest(runs=[Run("r1", "x", escalation=done)], judge=judge, escalated={"dt=1": "r1"})
+    manifest = Manifest(runs=[Run("r1", "x", escalation=escalation)], judge=judge, escalated={"dt=1": "r1"})
     assert Manifest.from_json(manifest.to_json()) == manifest

@@ -1,4 +1,4 @@
-"""An adapter is served as it was trained: its prompt comes with it, and merging it changes P(yes) as it should."""
+"""An adapter is served as it was trained: it brings its prompt, and merging it changes P(yes) accordingly."""
 
 import hashlib
 import json
@@ -45,17 +45,17 @@ def adapter(tiny_model: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _isolated_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAGASSAY_HOME", str(tmp_path / "home"))
 
 
-def test_an_slm_is_asked_as_its_adapter_was_trained(tiny_model: str, adapter: Path) -> None:
+def test_an_slm_uses_the_settings_that_its_adapter_was_trained_with(tiny_model: str, adapter: Path) -> None:
     slm = Slm(name="a", model=tiny_model, adapter=str(adapter))
     assert (slm.prompt, slm.chat, slm.supported, slm.unsupported) == (PROMPT, False, ("No",), ("Yes",))
     assert Slm.model_validate(slm.model_dump()) == slm
 
 
-def test_merged_weights_give_what_the_adapter_gives(tiny_model: str, adapter: Path) -> None:
+def test_merged_weights_agree_with_the_adapter(tiny_model: str, adapter: Path) -> None:
     from peft import PeftModel
     from transformers import AutoModelForCausalLM
 
@@ -67,41 +67,41 @@ def test_merged_weights_give_what_the_adapter_gives(tiny_model: str, adapter: Pa
     base = AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.float32, attn_implementation=NAME)
     unmerged = PeftModel.from_pretrained(base, str(adapter)).float()
     with torch.inference_mode():
-        found = label_logprobs(unmerged, grow(PROMPTS), LABELS[:1], LABELS[1:]).numpy()
+        unmerged_logprobs = label_logprobs(unmerged, grow(PROMPTS), LABELS[:1], LABELS[1:]).numpy()
     plain = odds(Slm(name="a", model=tiny_model, engine="transformers", dtype="float32"))
     merged = odds(Slm(name="a", model=tiny_model, engine="transformers", dtype="float32", adapter=str(adapter)))
-    expected = found[:, 0] - found[:, 1]
+    expected = unmerged_logprobs[:, 0] - unmerged_logprobs[:, 1]
     assert np.abs(plain - expected).mean() > 1, "the adapter must change something for the comparison to mean anything"
     assert np.abs(merged - expected).mean() < 0.05 * np.abs(plain - expected).mean()  # weights are kept in bfloat16
 
 
-def test_merging_happens_once(tiny_model: str, adapter: Path) -> None:
+def test_an_adapter_is_merged_once(tiny_model: str, adapter: Path) -> None:
     slm = Slm(name="a", model=tiny_model, adapter=str(adapter))
     first = Path(prepare_slm(slm))
-    made = (first / "model.safetensors").stat().st_mtime_ns
+    mtime = (first / "model.safetensors").stat().st_mtime_ns
     assert prepare_slm(slm) == str(first)
-    assert (first / "model.safetensors").stat().st_mtime_ns == made
+    assert (first / "model.safetensors").stat().st_mtime_ns == mtime
     assert (first / "tokenizer.json").exists()
 
 
-def test_the_fingerprint_knows_the_adapter(tiny_model: str, adapter: Path) -> None:
+def test_the_identity_includes_the_adapter(tiny_model: str, adapter: Path) -> None:
     plain, tuned = Slm(name="a", model=tiny_model), Slm(name="a", model=tiny_model, adapter=str(adapter))
     assert weights_identity(plain).items() < weights_identity(tuned).items()
 
 
-def test_nothing_of_this_machine_is_in_an_adapter(adapter: Path, tiny_model: str) -> None:
+def test_an_adapter_contains_no_local_path(adapter: Path, tiny_model: str) -> None:
     for path in adapter.iterdir():
         if path.suffix != ".safetensors":
             assert str(Path.home()) not in path.read_text().replace(tiny_model, "")
 
 
-def test_another_prompt_is_refused(adapter: Path) -> None:
+def test_a_prompt_other_than_the_adapters_is_refused(adapter: Path) -> None:
     with refuses("config.adapter-setting"):
         make_job({"members": {"slms": [{"name": "a", "adapter": str(adapter), "prompt": "{{ context[0] }} {{ sentence }}"}]}})
 
 
-def test_another_model_is_refused(adapter: Path, tiny_model: str, tmp_path: Path) -> None:
-    other = other_tensors(tiny_model, tmp_path / "other")
+def test_a_model_other_than_the_adapters_is_refused(adapter: Path, tiny_model: str, tmp_path: Path) -> None:
+    other = copy_with_changed_weights(tiny_model, tmp_path / "other")
     with raises("model.adapter-of-other-model"):
         prepare_slm(Slm(name="a", model=str(other), adapter=str(adapter)))
 
@@ -111,7 +111,7 @@ def test_an_unknown_adapter_is_named() -> None:
         make_job({"members": {"slms": [{"name": "a", "adapter": "nowhere"}]}})
 
 
-def test_the_bundled_adapters_say_how_they_are_asked() -> None:
+def test_the_bundled_adapters_have_valid_settings_and_licenses() -> None:
     for folder in BUNDLED.iterdir():
         slm = Slm(name="a", adapter=folder.name)
         check_template(slm)
@@ -119,8 +119,8 @@ def test_the_bundled_adapters_say_how_they_are_asked() -> None:
         assert "Licences".lower() in (folder / "README.md").read_text().lower()
 
 
-def other_tensors(model: str, folder: Path) -> Path:
-    """A copy of a model with one number changed in the middle of its weights: same names, same sizes."""
+def copy_with_changed_weights(model: str, folder: Path) -> Path:
+    """Copy a model with one bit changed in the middle of its weights: same names, same sizes."""
     shutil.copytree(model, folder)
     path = folder / "model.safetensors"
     weights = bytearray(path.read_bytes())
@@ -130,13 +130,13 @@ def other_tensors(model: str, folder: Path) -> Path:
     return folder
 
 
-def test_tensors_anywhere_in_a_file_tell_weights_apart(tiny_model: str, tmp_path: Path) -> None:
-    other = other_tensors(tiny_model, tmp_path / "other")
+def test_a_change_anywhere_in_the_weights_changes_the_identity(tiny_model: str, tmp_path: Path) -> None:
+    other = copy_with_changed_weights(tiny_model, tmp_path / "other")
     assert identity(tiny_model) != identity(str(other))
     assert identity(tiny_model) == identity(tiny_model)
     before = identity(str(other))
     os.utime(other / "model.safetensors")
-    assert identity(str(other)) == before  # read anew, and the same
+    assert identity(str(other)) == before  # read again, with the same result
 
 
 def test_weights_are_read_once_for_their_identity(tiny_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,12 +145,12 @@ def test_weights_are_read_once_for_their_identity(tiny_model: str, monkeypatch: 
     assert identity(tiny_model) == first
 
 
-def test_two_models_of_one_name_share_no_merged_weights(tiny_model: str, adapter: Path, tmp_path: Path) -> None:
-    other = other_tensors(tiny_model, tmp_path / "elsewhere" / Path(tiny_model).name)
+def test_models_of_the_same_name_share_no_merged_weights(tiny_model: str, adapter: Path, tmp_path: Path) -> None:
+    other = copy_with_changed_weights(tiny_model, tmp_path / "elsewhere" / Path(tiny_model).name)
     loose = tmp_path / "loose"
     shutil.copytree(adapter, loose)
     settings = json.loads((loose / "slm.json").read_text())
-    del settings["base"]  # an adapter that does not say what it was trained on
+    del settings["base"]  # an adapter that does not name its base model
     (loose / "slm.json").write_text(json.dumps(settings))
     merged = {prepare_slm(Slm(name="a", model=model, adapter=str(loose))) for model in (tiny_model, str(other))}
     assert len(merged) == 2

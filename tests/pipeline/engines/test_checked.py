@@ -1,4 +1,4 @@
-"""A model is checked once a machine, and again whenever what it is made of changes."""
+"""A model is checked once per machine, and again if its settings or files change."""
 
 from pathlib import Path
 
@@ -17,8 +17,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return model
 
 
-def checked(slm: Slm) -> bool:
-    """Whether it is checked now."""
+def is_checked(slm: Slm) -> bool:
+    """Return whether the model is checked now."""
     calls: list[int] = []
     check_once(slm, lambda: calls.append(1))
     return bool(calls)
@@ -26,24 +26,24 @@ def checked(slm: Slm) -> bool:
 
 def test_the_same_model_is_checked_once(folder: Path) -> None:
     slm = Slm(name="a", model=str(folder))
-    assert checked(slm)
-    assert not checked(slm)
+    assert is_checked(slm)
+    assert not is_checked(slm)
 
 
-def test_another_prompt_is_checked(folder: Path) -> None:
+def test_a_model_with_other_settings_is_checked_again(folder: Path) -> None:
     slm = Slm(name="a", model=str(folder))
-    assert checked(slm)
-    assert checked(slm.model_copy(update={"supported": ("True",)}))
+    assert is_checked(slm)
+    assert is_checked(slm.model_copy(update={"supported": ("True",)}))
 
 
-def test_another_file_is_checked(folder: Path) -> None:
+def test_a_model_with_a_changed_file_is_checked_again(folder: Path) -> None:
     slm = Slm(name="a", model=str(folder))
-    assert checked(slm)
+    assert is_checked(slm)
     (folder / "config.json").write_text('{"changed": true}')
-    assert checked(slm)
+    assert is_checked(slm)
 
 
-def test_a_fault_is_found_every_time(folder: Path) -> None:
+def test_a_faulty_model_is_checked_every_time(folder: Path) -> None:
     slm = Slm(name="a", model=str(folder))
 
     def fail() -> None:
@@ -52,17 +52,17 @@ def test_a_fault_is_found_every_time(folder: Path) -> None:
     for _ in range(2):
         with pytest.raises(ValueError, match="no label token"):
             check_once(slm, fail)
-    assert checked(slm)
+    assert is_checked(slm)
 
 
-def test_a_model_of_a_hub_is_checked_every_time(folder: Path) -> None:
+def test_a_hub_model_is_checked_every_time(folder: Path) -> None:
     slm = Slm(name="a", model="owner/name")
-    assert checked(slm)
-    assert checked(slm)
+    assert is_checked(slm)
+    assert is_checked(slm)
 
 
-def test_where_nothing_can_be_kept_it_is_checked_every_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RAGASSAY_HOME", str(folder / "config.json"))  # no folder
+def test_without_a_writable_cache_a_model_is_checked_every_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAGASSAY_HOME", str(folder / "config.json"))  # not a folder
     slm = Slm(name="a", model=str(folder))
-    assert checked(slm)
-    assert checked(slm)
+    assert is_checked(slm)
+    assert is_checked(slm)

@@ -1,4 +1,4 @@
-"""dtype auto: what the processor computes with; decided once a run, and part of the fingerprint."""
+"""dtype auto is the type that the processor computes with; it is resolved once per run and is part of the fingerprint."""
 
 from pathlib import Path
 from typing import Any
@@ -24,33 +24,33 @@ ZEN3 = "flags\t\t: fpu sse2 avx2\n"
     [
         (f"processor : 0\n{ZEN4}processor : 1\n{ZEN4}", "bfloat16"),
         (SAPPHIRE_RAPIDS, "bfloat16"),
-        (SKYLAKE_X, "float32"),  # has AVX512, and converts bfloat16 number by number
+        (SKYLAKE_X, "float32"),  # has AVX512, but converts bfloat16 number by number
         (ZEN3, "float32"),
-        (ZEN4 + ZEN3, "float32"),  # a task may land on either core
+        (ZEN4 + ZEN3, "float32"),  # a task may run on either core
         ("", "float32"),
-        ("Features : fp asimd bf16\n", "float32"),  # other processors say it otherwise, and run no engine of ours
+        ("Features : fp asimd bf16\n", "float32"),  # other architectures use another key, and no engine runs there
     ],
 )
-def test_processors(cpu_info: str, expected: str) -> None:
+def test_the_dtype_depends_on_the_flags_of_the_processor(cpu_info: str, expected: str) -> None:
     assert cpu_dtype_of(cpu_info) == expected
 
 
-def on_processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cpu_info: str) -> None:
+def set_processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cpu_info: str) -> None:
     (tmp_path / "cpuinfo").write_text(cpu_info)
     monkeypatch.setattr(dtype, "CPU_INFO", tmp_path / "cpuinfo")
 
 
-def test_what_is_named_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    on_processor(monkeypatch, tmp_path, ZEN3)
+def test_a_named_dtype_is_used_and_auto_is_resolved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    set_processor(monkeypatch, tmp_path, ZEN3)
     assert dtype_of("float16", 0) == "float16"
     assert dtype_of("auto", 0) == "float32" and dtype_of("auto", 0.5) == dtype_of("auto", 1) == "bfloat16"
     assert engine_args(Slm(name="a"), Vllm(), "m", cpu=True, window=64, labels=6, gpus=0)["dtype"] == "float32"
 
 
-def test_a_folder_begun_on_another_processor_names_the_setting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_resuming_on_another_processor_names_the_dtype(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     prints: dict[str, dict[str, Any]] = {}
     for name, cpu in (("zen4", ZEN4), ("zen3", ZEN3)):
-        on_processor(monkeypatch, tmp_path, cpu)
+        set_processor(monkeypatch, tmp_path, cpu)
         prints[name] = fingerprint(with_dtypes(Job()))
     assert {slm["dtype"] for slm in prints["zen4"]["slms"].values()} == {"bfloat16"}
     with raises("output.other-settings", settings=["slms.facts.dtype"]) as error:

@@ -1,4 +1,4 @@
-"""Two implementations of the engine protocol that agree are the best test of both."""
+"""Compare two implementations of the engine protocol."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.benchmarks.agreement import differences
 @pytest.mark.slow
 @pytest.mark.engine
 def test_vllm_and_transformers_agree_in_float32() -> None:
-    """With an adapter, which is merged before an engine sees it: without one they load weights in the same way."""
-    found = differences("float32", 16, adapter="facts")
-    assert found["log_odds_sigma"] > 0.1, "the prompts must differ for their agreement to mean something"
-    assert found["max"] < 1e-3
+    """With an adapter, which is merged before an engine loads the weights; without it both engines load the same files."""
+    agreement = differences("float32", 16, adapter="facts")
+    assert agreement["log_odds_sigma"] > 0.1, "the prompts must differ for the comparison to be meaningful"
+    assert agreement["max"] < 1e-3

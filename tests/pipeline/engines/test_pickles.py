@@ -1,4 +1,4 @@
-"""Weights that are pickles are never loaded: a pickle can run code."""
+"""Pickled weights are never loaded, because a pickle can run code."""
 
 import pickle
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.raises import raises
 
 
 class Touch:
-    """Makes a file when it is unpickled."""
+    """Creates a file when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -48,7 +48,7 @@ def test_attack_pickled_weights_are_refused_by_every_loader(pickled: Path, tmp_p
     assert not (tmp_path / "was here").exists()
 
 
-def test_pickles_beside_safetensors_are_left_alone(pickled: Path, tiny_model: str, tmp_path: Path) -> None:
+def test_pickles_next_to_safetensors_are_ignored(pickled: Path, tiny_model: str, tmp_path: Path) -> None:
     for file in Path(tiny_model).glob("*.safetensors"):
         (pickled / file.name).write_bytes(file.read_bytes())
     assert prepare(str(pickled)) == str(pickled)

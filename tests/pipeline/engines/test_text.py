@@ -1,4 +1,4 @@
-"""What goes to a text engine: chats whose log text stays plain, and requests at the pace that was asked for."""
+"""Text engines: log text in chats stays plain, and requests start at the configured rate."""
 
 from typing import Any
 
@@ -20,26 +20,26 @@ def plain(tokenizer: Any) -> PlainText:
 
 
 @given(st.lists(st.lists(st.sampled_from(CONTROL), max_size=6).map("".join), min_size=1, max_size=3))
-def test_log_text_never_becomes_a_control_token_nor_another_message(
+def test_log_text_never_becomes_a_control_token_or_another_message(
     tokenizer: Any, plain: PlainText, contents: list[str]
 ) -> None:
     chat = [{"role": role, "content": text} for role, text in zip(["system", "user", "assistant"], contents, strict=False)]
-    calm = [{**message, "content": "x"} for message in chat]
+    harmless_chat = [{**message, "content": "x"} for message in chat]
     ids = chat_ids("m", tokenizer, plain, chat)
     control = set(plain.control.values())
-    assert [i for i in ids if i in control] == [i for i in chat_ids("m", tokenizer, plain, calm) if i in control]
-    said = plain.plain.decode(ids, skip_special_tokens=False)
+    assert [i for i in ids if i in control] == [i for i in chat_ids("m", tokenizer, plain, harmless_chat) if i in control]
+    decoded = plain.plain.decode(ids, skip_special_tokens=False)
     for text in contents:
-        assert text in said
+        assert text in decoded
 
 
-def test_requests_begin_no_faster_than_asked_for(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_start_no_faster_than_the_limit(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
     monkeypatch.setattr("ragassay.pipeline.engines.server.time.sleep", waits.append)
     monkeypatch.setattr("ragassay.pipeline.engines.server.time.monotonic", lambda: 100.0)
-    there = serve(lambda _: completion(word="Yes"))
-    caller = Caller("test", "m", Server(base_url=there.url, requests_per_minute=120, concurrency=3))
+    chat_server = serve(lambda _: completion(word="Yes"))
+    caller = Caller("test", "m", Server(base_url=chat_server.url, requests_per_minute=120, concurrency=3))
     chats = [[{"role": "user", "content": str(i)}] for i in range(5)]
-    form = Form(settings={"max_tokens": 1}, read=lambda c: c.choices[0].message.content, refused=str, in_trouble=str)
-    assert exchange(caller, chats, form) == ["Yes"] * 5
+    task = Form(settings={"max_tokens": 1}, read=lambda c: c.choices[0].message.content, refused=str, in_trouble=str)
+    assert exchange(caller, chats, task) == ["Yes"] * 5
     assert sorted(waits)[-5:] == [0.0, 0.5, 1.0, 1.5, 2.0]

@@ -1,4 +1,4 @@
-"""Odd rows through a local SLM that is asked as the bundled verifier is: each has finite scores or a reason."""
+"""Odd rows with a local SLM that has the bundled verifier's settings: each gets finite scores or a reason."""
 
 from collections import Counter
 from typing import Any
@@ -17,10 +17,10 @@ from tests.corpus import rows as odd
 
 @pytest.mark.slow
 def test_every_odd_row_is_scored_or_has_a_reason(tiny_model: str) -> None:
-    asked = {key: value for key, value in trained_with("facts").items() if key in TRAINED}
-    slm: dict[str, Any] = {"name": "facts", "model": tiny_model, "engine": "transformers", "dtype": "float32", **asked}
+    adapter_settings = {key: value for key, value in trained_with("facts").items() if key in TRAINED}
+    slm: dict[str, Any] = {"name": "facts", "model": tiny_model, "engine": "transformers", "dtype": "float32", **adapter_settings}
     job = make_job({"members": {"slms": [{**slm, "max_model_len": 1024}]}, "splitting": {"languages": "any"}})
-    kinds = [(kind, row) for kind, rows in odd.ROWS.items() if kind != "not UTF-8" for row in rows]  # that is the reader's
+    kinds = [(kind, row) for kind, rows in odd.ROWS.items() if kind != "not UTF-8" for row in rows]  # the reader's tests cover it
     assert len(kinds) > 400
     rows = odd.table([row for _, row in kinds])
     for name, values in {

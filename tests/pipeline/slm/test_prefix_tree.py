@@ -1,4 +1,4 @@
-"""Tokens that an engine with a prefix cache has to run."""
+"""Count the tokens that an engine with a prefix cache computes."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,18 +8,19 @@ from ragassay.pipeline.slm.prefix_tree import PrefixTree
 PROMPTS = st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=9), min_size=1, max_size=8)
 
 
-def by_definition(prompts: list[list[int]], at: int, block: int) -> int:
-    """The longest run of whole blocks, short of the last token, that an earlier prompt begins with."""
-    prompt = prompts[at]
+def count_by_definition(prompts: list[list[int]], index: int, block: int) -> int:
+    """Count by the definition: subtract the longest run of whole blocks, without the last token, that starts an earlier
+    prompt."""
+    prompt = prompts[index]
     shared = max((next((i for i, (a, b) in enumerate(zip(prompt, earlier, strict=False)) if a != b),
-                       min(len(prompt), len(earlier))) for earlier in prompts[:at]), default=0)  # fmt: skip
+                       min(len(prompt), len(earlier))) for earlier in prompts[:index]), default=0)  # fmt: skip
     return len(prompt) - min(shared, len(prompt) - 1) // block * block
 
 
 @given(PROMPTS, st.integers(1, 4))
-def test_it_is_what_the_definition_says(prompts: list[list[int]], block: int) -> None:
+def test_counts_agree_with_the_definition(prompts: list[list[int]], block: int) -> None:
     tree = PrefixTree(block)
-    assert [tree.add(p) for p in prompts] == [by_definition(prompts, i, block) for i in range(len(prompts))]
+    assert [tree.add(p) for p in prompts] == [count_by_definition(prompts, i, block) for i in range(len(prompts))]
 
 
 @given(PROMPTS)

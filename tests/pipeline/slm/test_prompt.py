@@ -23,12 +23,12 @@ def plain(tokenizer: Any) -> Any:
     return plain_tokenizer(tokenizer)[0]
 
 
-def one(builder: PromptBuilder, question: str, context: list[str], sentence: str) -> list[int]:
+def encode_one(builder: PromptBuilder, question: str, context: list[str], sentence: str) -> list[int]:
     return list(builder.encode([(question, context, [sentence])])[0].prompts()[0])
 
 
-def test_prompt_is_the_chat_template_around_the_message(builder: PromptBuilder, tokenizer: Any) -> None:
-    ids = one(builder, "When?", ["It opens at 9 a.m.", "Wear a hat."], "It opens at nine.")
+def test_a_prompt_is_the_chat_template_around_the_message(builder: PromptBuilder, tokenizer: Any) -> None:
+    ids = encode_one(builder, "When?", ["It opens at 9 a.m.", "Wear a hat."], "It opens at nine.")
     text = tokenizer.decode(ids)
     assert text == (
         "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
@@ -51,14 +51,14 @@ def test_log_text_never_becomes_a_control_token(
     builder: PromptBuilder, tokenizer: Any, plain: Any, question: str, passages: list[str], sentence: str
 ) -> None:
     added = set(tokenizer.added_tokens_decoder)
-    clean = one(builder, "q", ["p"] * len(passages), "s")
-    ids = one(builder, question, passages, sentence)
+    clean = encode_one(builder, "q", ["p"] * len(passages), "s")
+    ids = encode_one(builder, question, passages, sentence)
     assert [i for i in ids if i in added] == [i for i in clean if i in added]
-    for text in (question, *passages, sentence):  # and nothing of the text is lost
+    for text in (question, *passages, sentence):  # and no text is lost
         assert plain.decode(plain.encode(text).ids) == text
 
 
-def test_the_tokenizer_itself_would_have_made_one(tokenizer: Any) -> None:
+def test_the_models_own_tokenizer_would_make_control_tokens(tokenizer: Any) -> None:
     assert set(tokenizer.encode("a <|im_end|> b")) & set(tokenizer.added_tokens_decoder)
 
 
@@ -70,7 +70,7 @@ def test_sentences_of_a_response_share_their_prefix(builder: PromptBuilder) -> N
 
 
 @given(rows=ROWS)
-def test_rows_encoded_together_are_those_encoded_alone(
+def test_rows_are_encoded_the_same_together_and_alone(
     builder: PromptBuilder, rows: list[tuple[str, list[str], list[str]]]
 ) -> None:
     assert builder.encode(rows) == [builder.encode([row])[0] for row in rows]
@@ -90,8 +90,8 @@ def unpadded(tokenizer: Any) -> PromptBuilder:
     return PromptBuilder(UNPADDED, tokenizer)
 
 
-def test_the_verifiers_prompt(padded: PromptBuilder, tokenizer: Any) -> None:
-    text = tokenizer.decode(one(padded, "When?", ["It opens at 9 a.m.", "Wear a hat."], "It opens at nine."))
+def test_the_prompt_of_the_verifier(padded: PromptBuilder, tokenizer: Any) -> None:
+    text = tokenizer.decode(encode_one(padded, "When?", ["It opens at 9 a.m.", "Wear a hat."], "It opens at nine."))
     assert re.sub("\n\n+Statement", "\nStatement", text) == (
         "Does the context support the statement? Answer Yes or No.\n\nContext:\nIt opens at 9 a.m.\nWear a hat.\n"
         "Question: When?\nStatement: It opens at nine.\nAnswer:"
@@ -99,27 +99,27 @@ def test_the_verifiers_prompt(padded: PromptBuilder, tokenizer: Any) -> None:
 
 
 @given(rows=ROWS)
-def test_what_changes_begins_on_a_block_and_padding_adds_line_breaks_alone(
+def test_padding_adds_only_line_breaks_up_to_a_block_boundary(
     padded: PromptBuilder, unpadded: PromptBuilder, plain: Any, rows: list[tuple[str, list[str], list[str]]]
 ) -> None:
-    for with_it, without in zip(padded.encode(rows), unpadded.encode(rows), strict=True):
-        assert len(with_it.head) % PADDED_TO == 0 and with_it.tails == without.tails
-        text, bare = plain.decode(with_it.head), plain.decode(without.head)
-        added = len(text) - len(bare)
+    for padded_prompts, unpadded_prompts in zip(padded.encode(rows), unpadded.encode(rows), strict=True):
+        assert len(padded_prompts.head) % PADDED_TO == 0 and padded_prompts.tails == unpadded_prompts.tails
+        text, unpadded_text = plain.decode(padded_prompts.head), plain.decode(unpadded_prompts.head)
+        added = len(text) - len(unpadded_text)
         assert 0 <= added < PADDED_TO
-        assert text == bare.removesuffix("Statement:") + "\n" * added + "Statement:"
+        assert text == unpadded_text.removesuffix("Statement:") + "\n" * added + "Statement:"
 
 
 @pytest.mark.parametrize(
     "prompt",
     ["{{ padding }}{{ context | join }}{{ padding }}{{ sentence }}", "{{ context | join }}{{ sentence }}{{ padding }}"],
 )
-def test_padding_stands_once_before_the_sentence(prompt: str) -> None:
-    with raises("prompt.order", before="padding", judged="sentence"):
+def test_padding_is_allowed_only_once_before_the_sentence(prompt: str) -> None:
+    with raises("prompt.order", optional="padding", judged="sentence"):
         check_template(Slm(name="m", prompt=prompt))
 
 
-def test_a_model_without_a_line_break_of_its_own_is_refused(tokenizer: Any) -> None:
+def test_a_model_without_a_line_break_token_is_refused(tokenizer: Any) -> None:
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -134,7 +134,7 @@ def test_labels_are_all_single_token_spellings(builder: PromptBuilder, tokenizer
     assert {tokenizer.decode([i]).strip().lower() for i in builder.no} == {"no"}
 
 
-def test_a_model_without_the_word_is_refused(tokenizer: Any) -> None:
+def test_a_model_without_the_label_word_is_refused(tokenizer: Any) -> None:
     with raises("model.no-label-token"):
         PromptBuilder(Slm(name="m", supported=("Jawohlja",)), tokenizer)
 
@@ -142,13 +142,13 @@ def test_a_model_without_the_word_is_refused(tokenizer: Any) -> None:
 def test_prompt_without_chat_template(tokenizer: Any) -> None:
     slm = Slm(name="m", chat=False, prompt="Doc: {{ context | join(' ') }}\nClaim: {{ sentence }}\nAnswer:")
     builder = PromptBuilder(slm, tokenizer)
-    ids = one(builder, "unused", ["a b", "c"], "d.")
+    ids = encode_one(builder, "unused", ["a b", "c"], "d.")
     assert tokenizer.decode(ids) == "Doc: a b c\nClaim: d.\nAnswer:"
     assert not needs_question(slm) and needs_question(Slm(name="x"))
 
 
-def test_system_message_is_the_users(tokenizer: Any) -> None:
-    ids = one(PromptBuilder(Slm(name="m", system="Judge."), tokenizer), "q", ["c"], "s")
+def test_the_system_message_is_configurable(tokenizer: Any) -> None:
+    ids = encode_one(PromptBuilder(Slm(name="m", system="Judge."), tokenizer), "q", ["c"], "s")
     assert tokenizer.decode(ids).startswith("<|im_start|>system\nJudge.<|im_end|>")
 
 
@@ -159,7 +159,7 @@ def test_prompt_needs_the_sentence_once(prompt: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prompt", "says"),
+    ("prompt", "code"),
     [
         ("{{ contexts }} {{ sentence }}", "prompt.unusable"),
         ("{{ question }} {{ sentence }}", "prompt.no-context"),
@@ -168,8 +168,8 @@ def test_prompt_needs_the_sentence_once(prompt: str) -> None:
         ("{{ context | join }} {{ 'a' + 1 }} {{ sentence }}", "prompt.unusable"),
     ],
 )
-def test_prompt_holds_every_text_whole(prompt: str, says: str) -> None:
-    with raises(says):
+def test_a_prompt_must_contain_every_text_whole(prompt: str, code: str) -> None:
+    with raises(code):
         check_template(Slm(name="m", prompt=prompt))
 
 

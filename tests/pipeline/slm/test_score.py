@@ -1,4 +1,4 @@
-"""The scoring stage around an engine, with an engine whose numbers are a known function of the prompt."""
+"""The scoring stage with an engine whose values are a known function of the prompt."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +20,7 @@ from tests.raises import raises
 
 
 class CountingEngine:
-    """Honest implementation of the protocol without a model: log P depends on the prompt alone, as a real engine's does."""
+    """Honest implementation of the protocol without a model: logprobs depend only on the prompt, as with a real engine."""
 
     def __init__(self, tokenizer: Any, max_model_len: int = 4096) -> None:
         self.tokenizer = tokenizer
@@ -45,28 +45,28 @@ def builder(slm: Slm, tokenizer: Any) -> PromptBuilder:
     return PromptBuilder(slm, tokenizer)
 
 
-def row(i: int = 0, context: list[str] | None = None, sentences: list[str] | None = None) -> Row:
+def make_row(i: int = 0, context: list[str] | None = None, sentences: list[str] | None = None) -> Row:
     sentences = sentences or [f"Shop {i} opens.", "It closes."]
     return Row("When?", context or [f"Shop {i} is open."], " ".join(sentences), sentences)
 
 
-def no_split(text: str) -> list[tuple[int, int]]:
+def keep_whole(text: str) -> list[tuple[int, int]]:
     return [(0, len(text))]
 
 
-def test_scores_do_not_depend_on_neighbours_or_order(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
-    rows = [row(i) for i in range(5)]
+def test_scores_do_not_depend_on_other_rows_or_order(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
+    rows = [make_row(i) for i in range(5)]
     engine = CountingEngine(tokenizer)
-    together = score_rows(rows, slm, builder, engine, no_split)
-    backwards = score_rows(rows[::-1], slm, builder, engine, no_split)[::-1]
-    alone = [score_rows([r], slm, builder, engine, no_split)[0] for r in rows]
+    together = score_rows(rows, slm, builder, engine, keep_whole)
+    backwards = score_rows(rows[::-1], slm, builder, engine, keep_whole)[::-1]
+    alone = [score_rows([r], slm, builder, engine, keep_whole)[0] for r in rows]
     for a, b, c in zip(together, backwards, alone, strict=True):
         assert a.log_p_yes == b.log_p_yes == c.log_p_yes and a.log_p_no == b.log_p_no == c.log_p_no
 
 
 def test_identical_prompts_are_sent_once_and_counted_once(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
     engine = CountingEngine(tokenizer)
-    results = score_rows([row(1), row(1), row(2)], slm, builder, engine, no_split)
+    results = score_rows([make_row(1), make_row(1), make_row(2)], slm, builder, engine, keep_whole)
     (sent,) = engine.calls
     assert len(sent) == len(set(sent)) == 4
     assert results[0].log_p_yes == results[1].log_p_yes
@@ -74,18 +74,18 @@ def test_identical_prompts_are_sent_once_and_counted_once(slm: Slm, builder: Pro
     assert sum(r.tokens_computed + r.tokens_reused for r in results) == sum(map(len, sent))
 
 
-def test_prompts_that_share_a_context_stand_together(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
+def test_prompts_that_share_a_context_are_adjacent(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
     engine = CountingEngine(tokenizer)
-    score_rows([row(1), row(2), row(1, sentences=["Else.", "More."])], slm, builder, engine, no_split)
+    score_rows([make_row(1), make_row(2), make_row(1, sentences=["Else.", "More."])], slm, builder, engine, keep_whole)
     first = builder.encode([("When?", ["Shop 1 is open."], ["Else."])])[0].head
     same = [list(p[: len(first)]) == first for p in engine.calls[0]]
     assert sum(same) == 4 and same in ([True] * 4 + [False] * 2, [False] * 2 + [True] * 4)
 
 
-def test_long_context_takes_the_best_window(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
+def test_a_long_context_uses_the_best_window(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
     passages = [f"Passage {i}: " + "the shop is open. " * 10 for i in range(8)]
     engine = CountingEngine(tokenizer, max_model_len=256)
-    (result,) = score_rows([row(1, context=passages)], slm, builder, engine, no_split)
+    (result,) = score_rows([make_row(1, context=passages)], slm, builder, engine, keep_whole)
     assert result.windows > 1 and len(engine.calls[0]) == 2 * result.windows
     values: dict[Any, Any] = {}
     for prompt in engine.calls[0]:
@@ -97,8 +97,8 @@ def test_long_context_takes_the_best_window(slm: Slm, builder: PromptBuilder, to
     assert got.tolist() == pytest.approx([max(values["Shop 1 opens."]), max(values["It closes."])])
 
 
-def test_windows_of_a_tokenizer_that_puts_a_space_before_any_text() -> None:
-    """Like SentencePiece models': the prompt can't be cut before the sentence, and long contexts get windows all the same."""
+def test_windows_of_a_tokenizer_that_prefixes_a_space() -> None:
+    """As with SentencePiece: the prompt can't be split before the sentence, but long contexts still get windows."""
     from tokenizers import Tokenizer, models, normalizers
     from transformers import PreTrainedTokenizerFast
 
@@ -110,44 +110,44 @@ def test_windows_of_a_tokenizer_that_puts_a_space_before_any_text() -> None:
     builder = PromptBuilder(slm, tokenizer)
     engine = CountingEngine(tokenizer, max_model_len=200)
     long = [f"Passage {i} is open on all days but 😀 Sunday." for i in range(12)]
-    short, cut = score_rows([row(1), row(2, context=long)], slm, builder, engine, no_split)
+    short, cut = score_rows([make_row(1), make_row(2, context=long)], slm, builder, engine, keep_whole)
     assert (short.error, cut.error) == (None, None)
     assert short.windows == 1 and cut.windows > 3 and len(cut.log_p_yes) == 2
 
 
-def test_no_room_for_context_is_an_error_of_the_row_alone(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
+def test_no_room_for_context_is_an_error_of_that_row_only(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
     engine = CountingEngine(tokenizer, max_model_len=200)
-    good, bad = score_rows([row(1), row(2, sentences=["word " * 300])], slm, builder, engine, no_split)
+    good, bad = score_rows([make_row(1), make_row(2, sentences=["word " * 300])], slm, builder, engine, keep_whole)
     assert good.error is None and len(good.log_p_yes) == 2
     assert bad.error and "no room for context" in bad.error and bad.log_p_yes == []
 
 
-def test_whole_response_is_scored_too_and_says_when_it_does_not_fit(builder: PromptBuilder, tokenizer: Any) -> None:
+def test_the_whole_response_is_scored_too_unless_it_does_not_fit(builder: PromptBuilder, tokenizer: Any) -> None:
     slm = Slm(name="m", system="s", whole_response=True)
     engine = CountingEngine(tokenizer, max_model_len=256)
-    short, long = score_rows([row(1), row(2, sentences=["word " * 30] * 8)], slm, builder, engine, no_split)
+    short, long = score_rows([make_row(1), make_row(2, sentences=["word " * 30] * 8)], slm, builder, engine, keep_whole)
     assert short.response_score is not None and len(short.log_p_yes) == 2 and short.note is None
     assert long.response_score is None and len(long.log_p_yes) == 8 and "response_score is null" in (long.note or "")
 
 
-def test_nan_is_an_error_not_a_score(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
+def test_nan_is_an_error_and_not_a_score(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
     class Broken(CountingEngine):
         def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
             out = super().label_logprobs(prompts, labels)
             return EngineOutput(out.logprobs * np.nan, out.tokens_computed, out.tokens_reused)
 
     with raises("model.gives-nan"):
-        score_rows([row()], slm, builder, Broken(tokenizer), no_split)
+        score_rows([make_row()], slm, builder, NanEngine(tokenizer), keep_whole)
 
 
-def test_values() -> None:
+def test_kinds_of_values() -> None:
     yes, no = np.log([0.6, 0.1]), np.log([0.2, 0.1])
     assert member_values(Value.P_YES, yes, no) == pytest.approx([0.6, 0.1])
     assert member_values(Value.P_YES_SHARE, yes, no) == pytest.approx([0.75, 0.5])
     assert member_values(Value.LOG_ODDS, yes, no) == pytest.approx([np.log(3), 0])
 
 
-def test_attach_appends_one_member_and_leaves_failed_rows(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
+def test_attach_appends_a_member_and_keeps_failed_rows(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
     table = pa.table(
         {
             "members": pa.array([[], None, []], pa.list_(MEMBER)),
@@ -158,7 +158,7 @@ def test_attach_appends_one_member_and_leaves_failed_rows(slm: Slm, builder: Pro
         }
     )
     engine = CountingEngine(tokenizer, max_model_len=200)
-    results = score_rows([row(1), row(2, sentences=["word " * 300])], slm, builder, engine, no_split)
+    results = score_rows([make_row(1), make_row(2, sentences=["word " * 300])], slm, builder, engine, keep_whole)
     got = attach_scores(table, slm, [0, 2], results).to_pylist()
     assert [r["status"] for r in got] == ["ok", "no_context", "too_long"]
     assert len(got[0]["members"]) == len(got[0]["usage"]) == 1 and got[0]["context_windows"] == 1
@@ -166,30 +166,30 @@ def test_attach_appends_one_member_and_leaves_failed_rows(slm: Slm, builder: Pro
     assert got[2]["members"] is None and "no room" in got[2]["error"]
 
 
-def test_a_call_holds_a_bounded_number_of_tokens(builder: PromptBuilder, tokenizer: Any) -> None:
-    small = Slm(name="m", system="s", max_num_batched_tokens=64)  # 4,096 tokens a call
+def test_a_call_has_a_bounded_number_of_tokens(builder: PromptBuilder, tokenizer: Any) -> None:
+    small = Slm(name="m", system="s", max_num_batched_tokens=64)  # 4,096 tokens per call
     engine = CountingEngine(tokenizer)
-    rows = [row(i % 7, sentences=[f"Sentence {i}.", "It closes."]) for i in range(60)]
-    results = score_rows(rows, small, builder, engine, no_split)
+    rows = [make_row(i % 7, sentences=[f"Sentence {i}.", "It closes."]) for i in range(60)]
+    results = score_rows(rows, small, builder, engine, keep_whole)
     assert len(engine.calls) > 1
     assert all(sum(map(len, call)) <= STEPS_A_CALL * 64 for call in engine.calls)
-    alone = [score_rows([r], small, builder, CountingEngine(tokenizer), no_split)[0] for r in rows]
+    alone = [score_rows([r], small, builder, CountingEngine(tokenizer), keep_whole)[0] for r in rows]
     assert [r.log_p_yes for r in results] == [a.log_p_yes for a in alone]
 
 
-def test_a_row_larger_than_a_call_is_a_call(builder: PromptBuilder, tokenizer: Any) -> None:
+def test_a_row_larger_than_a_call_gets_its_own_call(builder: PromptBuilder, tokenizer: Any) -> None:
     small = Slm(name="m", system="s", max_num_batched_tokens=64)
     engine = CountingEngine(tokenizer)
-    big = row(1, sentences=[f"Sentence number {i} is about the shop." for i in range(100)])
-    results = score_rows([row(2), big, row(3)], small, builder, engine, no_split)
+    big = make_row(1, sentences=[f"Sentence number {i} is about the shop." for i in range(100)])
+    results = score_rows([make_row(2), big, make_row(3)], small, builder, engine, keep_whole)
     assert [len(r.log_p_yes) for r in results] == [2, 100, 2]
 
 
 def test_repeated_rows_are_scored_once_over_batches_and_cost_nothing(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
     engine = CountingEngine(tokenizer)
     known: dict[bytes, RowScore] = {}
-    first = score_rows([row(1), row(2), row(1)], slm, builder, engine, no_split, known)
-    again = score_rows([row(2), row(3), row(2)], slm, builder, engine, no_split, known)
+    first = score_rows([make_row(1), make_row(2), make_row(1)], slm, builder, engine, keep_whole, known)
+    again = score_rows([make_row(2), make_row(3), make_row(2)], slm, builder, engine, keep_whole, known)
     sent = [prompt for call in engine.calls for prompt in call]
     assert len(sent) == len(set(sent)) == 6
     assert again[0] == again[2] == first[1].repeated()
@@ -206,14 +206,18 @@ def test_repetition_and_order_change_no_score(
     rows = [Row(f"When {q}?", [f"Shop {c} is open."], f"It opens {r}.", [f"It opens {r}."]) for q, c, r in picks]
     known: dict[bytes, RowScore] = {}
     engine = CountingEngine(tokenizer)
-    got = [s for part in (rows[:cut], rows[cut:]) for s in score_rows(part, slm, builder, engine, no_split, known)]
-    alone = [score_rows([r], slm, builder, CountingEngine(tokenizer), no_split)[0] for r in rows]
+    got = [s for part in (rows[:cut], rows[cut:]) for s in score_rows(part, slm, builder, engine, keep_whole, known)]
+    alone = [score_rows([r], slm, builder, CountingEngine(tokenizer), keep_whole)[0] for r in rows]
     assert [(g.log_p_yes, g.log_p_no) for g in got] == [(a.log_p_yes, a.log_p_no) for a in alone]
     sent = [prompt for call in engine.calls for prompt in call]
     assert len(sent) == len(set(sent)) == len(set(picks)) == sum(g.prompts for g in got)
 
 
-def test_rows_differ_by_where_a_text_ends() -> None:
-    one, other = Row("a", ["b", "c"], "r", ["r"]), Row("a", ["b\nc"], "r", ["r"])
-    swapped = Row("a", ["r"], "b", ["b"])
-    assert len({row_digest(x) for x in (one, other, swapped, Row("ab", ["c"], "r", ["r"]))}) == 4
+def test_row_hashes_depend_on_text_boundaries() -> None:
+    rows = [
+        Row("a", ["b", "c"], "r", ["r"]),
+        Row("a", ["b\nc"], "r", ["r"]),
+        Row("a", ["r"], "b", ["b"]),
+        Row("ab", ["c"], "r", ["r"]),
+    ]
+    assert len({row_digest(row) for row in rows}) == len(rows)

@@ -8,27 +8,27 @@ from hypothesis import strategies as st
 from ragassay.pipeline.slm.windows import Unit, cut_context, pack
 
 
-def words(texts: Sequence[str]) -> list[int]:
+def count_words(texts: Sequence[str]) -> list[int]:
     return [len(re.findall(r"\S+", text)) for text in texts]
 
 
-def ends(text: str) -> list[int]:
+def find_word_ends(text: str) -> list[int]:
     return [m.end() for m in re.finditer(r"\S+", text)]
 
 
-def sentences(text: str) -> list[tuple[int, int]]:
+def find_sentences(text: str) -> list[tuple[int, int]]:
     return [m.span() for m in re.finditer(r"[^.\s][^.]*\.?", text)]
 
 
 def cut(context: list[str], budget: int) -> list[list[str]]:
-    return cut_context(context, budget, count=words, sentences=sentences, token_ends=ends)
+    return cut_context(context, budget, count=count_words, sentences=find_sentences, token_ends=find_word_ends)
 
 
-def test_what_fits_stays_whole() -> None:
+def test_a_context_that_fits_stays_whole() -> None:
     assert cut(["a b", "c"], 3) == [["a b", "c"]]
 
 
-def test_whole_passages_with_one_shared() -> None:
+def test_adjacent_windows_share_a_passage() -> None:
     assert cut(["a b", "c", "d e", "f"], 4) == [["a b", "c"], ["c", "d e", "f"]]
 
 
@@ -47,20 +47,20 @@ def test_long_passages_are_cut_at_sentences_then_at_tokens() -> None:
 )
 def test_every_word_is_in_a_window_and_every_window_fits(context: list[str], budget: int) -> None:
     windows = cut(context, budget)
-    assert all(sum(words(window)) <= budget for window in windows)
+    assert all(sum(count_words(window)) <= budget for window in windows)
     joined = " ".join(" ".join(window) for window in windows)
     for passage in context:
         for word in passage.split():
             assert word in joined
     flat = [w for window in windows for text in window for w in text.split()]
-    everything = iter(flat)
-    assert all(any(w == x for x in everything) for passage in context for w in passage.split())  # in order, none lost
+    remaining = iter(flat)
+    assert all(any(word == other for other in remaining) for passage in context for word in passage.split())  # in order
 
 
 @given(st.lists(st.integers(1, 10), min_size=1, max_size=40), st.integers(10, 30))
-def test_pack_takes_every_unit_in_order(sizes: list[int], budget: int) -> None:
-    units = [Unit(i, 0, 1, size) for i, size in enumerate(sizes)]
-    windows = pack(units, budget)
-    assert list(dict.fromkeys(u for w in windows for u in w)) == units
+def test_windows_contain_every_piece_in_order(sizes: list[int], budget: int) -> None:
+    pieces = [Unit(i, 0, 1, size) for i, size in enumerate(sizes)]
+    windows = pack(pieces, budget)
+    assert list(dict.fromkeys(u for w in windows for u in w)) == pieces
     assert all(sum(u.tokens for u in w) <= budget for w in windows)
     assert all(len(set(a) & set(b)) <= 1 for a, b in pairwise(windows))
