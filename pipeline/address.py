@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 HIDDEN = "…"
 """Replaces a hidden part."""
 
-MOST_DECODED = 3
+MAX_DECODE_DEPTH = 3
 """How often a text that was quoted repeatedly is decoded; deeper levels are hidden."""
 
 _CONTAINER_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs"})
@@ -48,7 +48,7 @@ _TOKEN = re.compile(r"\b(?P<scheme>bearer|basic)\s{1,8}(?P<token>[\w.~+/=-]{6,})
 _PLAIN_WORD = re.compile(r"[A-Za-z]?[a-z]+[.-]?")
 
 
-def address_of(uri: str) -> str:
+def strip_credentials(uri: str) -> str:
     """Return a path unchanged; return a URI without user, password, query and fragment, the same for every way to open its
     store.
 
@@ -61,12 +61,12 @@ def address_of(uri: str) -> str:
     scheme, sign, rest = uri.partition("://")
     if not sign:
         return uri
-    marks = _Marks(rest)
-    shown, start = _place(scheme, marks, 0, len(rest))
-    return f"{scheme}://{shown}{rest[start : marks.first(_QUERY, start, len(rest))]}"
+    marks = _MarkIndex(rest)
+    shown, start = _find_host(scheme, marks, 0, len(rest))
+    return f"{scheme}://{shown}{rest[start : marks.find_first(_QUERY, start, len(rest))]}"
 
 
-def is_ambiguous(uri: str) -> bool:
+def is_ambiguous_uri(uri: str) -> bool:
     """Return whether a URI has a user part and an @ in its path: one of them may belong to a password.
 
     Args:
@@ -79,12 +79,12 @@ def is_ambiguous(uri: str) -> bool:
     return bool(user) and not is_container and "@" in path
 
 
-def path_in_uri(path: str) -> str:
+def quote_path(path: str) -> str:
     """Quote a file-system path for use in a URI: `?` and `#` would begin a query or a fragment."""
     return path.replace("?", "%3F").replace("#", "%23")
 
 
-def without_secrets(text: str) -> str:
+def hide_secrets(text: str) -> str:
     """Return a text in which every URI shows only its scheme, host or bucket, and path, and no header shows a credential.
 
     It also finds URIs that are URL-quoted, escaped, wrapped in quotes or brackets, or nested, and queries without a URI. It
@@ -96,30 +96,30 @@ def without_secrets(text: str) -> str:
     if not _SUSPECT.search(text):
         return text
     # Words first: the value of a header may end a URI and its wrapping.
-    return _without_headers(_WORD.sub(lambda word: _clean_word(word[0], MOST_DECODED), text))
+    return _hide_headers(_WORD.sub(lambda word: _clean_word(word[0], MAX_DECODE_DEPTH), text))
 
 
 def _clean_word(word: str, depth: int) -> str:
     """Clean a word, URI by URI; a URI ends where its wrapping ends."""
-    marks = _Marks(word)
+    marks = _MarkIndex(word)
     parts: list[str] = []
     position = 0
     while position < len(word):
-        sign = marks.sign(position, len(word))
-        parameter = marks.first(_PARAMETER, position, len(word))
+        sign = marks.find_sign(position, len(word))
+        parameter = marks.find_first(_PARAMETER, position, len(word))
         if parameter < (sign.start() if sign else len(word)):
-            parts.append(word[position:parameter] + _tail(word))
+            parts.append(word[position:parameter] + _trailing_punctuation(word))
             break
         if sign is None:
             parts.append(word[position:])
             break
-        end = _end(word, position, sign)
+        end = _find_uri_end(word, position, sign)
         parts += [word[position : sign.end()], _clean_body(marks, sign, end, depth)]
         position = end
     return "".join(parts)
 
 
-class _Marks:
+class _MarkIndex:
     """Index of separators in a word. Queries go from left to right, and each separator is searched once, so the time is
     linear."""
 
@@ -128,18 +128,18 @@ class _Marks:
         self._next: dict[re.Pattern[str], tuple[int, re.Match[str] | None]] = {}
         self._last: dict[int, int] = {}
 
-    def first(self, mark: re.Pattern[str], start: int, end: int) -> int:
+    def find_first(self, mark: re.Pattern[str], start: int, end: int) -> int:
         """Return the start of the first match in [start, end); `end` if there is none."""
         match = self._search(mark, start)
         return match.start() if match is not None and match.end() <= end else end
 
-    def last_at(self, start: int, end: int) -> int:
+    def find_last_at(self, start: int, end: int) -> int:
         """Return the position of the last @ in [start, end); -1 if there is none."""
         if end not in self._last:
             self._last[end] = self.text.rfind("@", 0, end)
         return self._last[end] if self._last[end] >= start else -1
 
-    def sign(self, start: int, end: int) -> re.Match[str] | None:
+    def find_sign(self, start: int, end: int) -> re.Match[str] | None:
         """Return the next URI separator, ignoring code such as `partition("://")`."""
         match = self._search(_SIGN, start)
         while match is not None and match.end() <= end:
@@ -157,7 +157,7 @@ class _Marks:
         return match
 
 
-def _end(word: str, start: int, sign: re.Match[str]) -> int:
+def _find_uri_end(word: str, start: int, sign: re.Match[str]) -> int:
     """Return the last possible end of a URI: the last closing mark of its wrapping, or the end of the word."""
     scheme = _SCHEME.search(word, max(start, sign.start() - 32), sign.start())
     opener = (scheme.start() if scheme else sign.start()) - 1
@@ -168,16 +168,16 @@ def _end(word: str, start: int, sign: re.Match[str]) -> int:
     return end - 1 if word[end - 1] == "\\" and end > sign.end() else end
 
 
-def _clean_body(marks: _Marks, sign: re.Match[str], end: int, depth: int) -> str:
+def _clean_body(marks: _MarkIndex, sign: re.Match[str], end: int, depth: int) -> str:
     """Return the visible part of a URI after its separator, and of URIs nested in its path."""
     word, parts = marks.text, list[str]()
     while sign["raw"] is not None:
         scheme = _SCHEME.search(word, max(0, sign.start() - 32), sign.start())
-        shown, start = _place(scheme[0] if scheme else "", marks, sign.end(), end)
-        stop = marks.first(_PARAMETER, start, marks.first(_QUERY, start, end))
-        nested = marks.sign(start, stop)
+        shown, start = _find_host(scheme[0] if scheme else "", marks, sign.end(), end)
+        stop = marks.find_first(_PARAMETER, start, marks.find_first(_QUERY, start, end))
+        nested = marks.find_sign(start, stop)
         if nested is None:
-            return "".join([*parts, shown, word[start:stop], _tail(word) if stop < end == len(word) else ""])
+            return "".join([*parts, shown, word[start:stop], _trailing_punctuation(word) if stop < end == len(word) else ""])
         parts += [shown, word[start : nested.end()]]
         sign, end = nested, stop if nested["raw"] is None else end
     return "".join([*parts, _clean_coded(word[sign.end() : end], sign, depth)])
@@ -198,7 +198,7 @@ def _clean_rest(body: str, depth: int) -> str:
     return _clean_word(f"://{body}", depth - 1)[3:]
 
 
-def _place(scheme: str, marks: _Marks, start: int, end: int) -> tuple[str, int]:
+def _find_host(scheme: str, marks: _MarkIndex, start: int, end: int) -> tuple[str, int]:
     """Find where the host of a URI begins.
 
     Args:
@@ -211,11 +211,11 @@ def _place(scheme: str, marks: _Marks, start: int, end: int) -> tuple[str, int]:
         The text to show before the host (a container, or a mark if the host is uncertain), and where the host begins.
     """
     text = marks.text
-    path_end = marks.first(_QUERY, start, end)
-    slash = marks.first(_SLASH, start, path_end)
-    last = marks.last_at(start, path_end)
+    path_end = marks.find_first(_QUERY, start, end)
+    slash = marks.find_first(_SLASH, start, path_end)
+    last = marks.find_last_at(start, path_end)
     if last < 0:
-        return _place_without_at(marks, start, slash, path_end, end)
+        return _find_host_without_at(marks, start, slash, path_end, end)
     user_end = text.rfind("@", start, slash)
     if user_end < 0:
         is_path = slash == start and scheme.lower() == "file"
@@ -225,51 +225,57 @@ def _place(scheme: str, marks: _Marks, start: int, end: int) -> tuple[str, int]:
     container = f"{container}@" if _CONTAINER.fullmatch(container) else ""
     if not _HOST.fullmatch(text, user_end + 1, slash):
         return container, last + 1
-    sign = marks.sign(slash, path_end)
+    sign = marks.find_sign(slash, path_end)
     later = text.rfind("@", slash, sign.start() if sign else path_end)
-    if later < 0 or f"{user}@" == container or not _HOST.fullmatch(text, later + 1, marks.first(_SLASH, later, path_end)):
+    if later < 0 or f"{user}@" == container or not _HOST.fullmatch(text, later + 1, marks.find_first(_SLASH, later, path_end)):
         return container, user_end + 1
     return container, later + 1  # a password with @ and /, or a path with an @: show nothing before it
 
 
-def _place_without_at(marks: _Marks, start: int, slash: int, path_end: int, end: int) -> tuple[str, int]:
+def _find_host_without_at(marks: _MarkIndex, start: int, slash: int, path_end: int, end: int) -> tuple[str, int]:
     """Find the host if no raw @ precedes the query: the @ may be quoted, or the password may contain the ? or #."""
     text = marks.text
     quoted = text.rfind("%40", start, slash)
     if quoted >= 0:
         return "", quoted + 3
-    if ":" not in text[start:slash] or marks.first(_AT, path_end, end) == end or _HOST.fullmatch(text, start, slash):
+    if ":" not in text[start:slash] or marks.find_first(_AT, path_end, end) == end or _HOST.fullmatch(text, start, slash):
         return "", start
-    at, stop = marks.first(_AT, path_end, end), marks.first(_SEPARATOR, path_end, end)
-    if at < stop and text.find("@", at + 1, stop) < 0 and _HOST.fullmatch(text, at + 1, marks.first(_BEHIND_HOST, at, end)):
+    at, stop = marks.find_first(_AT, path_end, end), marks.find_first(_SEPARATOR, path_end, end)
+    if (
+        at < stop
+        and text.find("@", at + 1, stop) < 0
+        and _HOST.fullmatch(text, at + 1, marks.find_first(_BEHIND_HOST, at, end))
+    ):
         return "", at + 1
     return HIDDEN, end
 
 
-def _tail(word: str) -> str:
+def _trailing_punctuation(word: str) -> str:
     """Return the punctuation after a removed query."""
     return word[-1] if word[-1] in ".,;:" else ""
 
 
-def _without_headers(text: str) -> str:
+def _hide_headers(text: str) -> str:
     """Return a text without the values of headers that contain credentials."""
-    marks = _Marks(text)
+    marks = _MarkIndex(text)
     parts: list[str] = []
     position = 0
     for name in _HEADER.finditer(text):
-        end = _end_of_value(marks, name) if name.start() >= position else position
+        end = _find_value_end(marks, name) if name.start() >= position else position
         if end > name.end():
             parts += [text[position : name.end()], HIDDEN]
             position = end
     cleaned = "".join([*parts, text[position:]])
-    return _TOKEN.sub(lambda match: match[0] if _PLAIN_WORD.fullmatch(match["token"]) else f"{match['scheme']} {HIDDEN}", cleaned)
+    return _TOKEN.sub(
+        lambda match: match[0] if _PLAIN_WORD.fullmatch(match["token"]) else f"{match['scheme']} {HIDDEN}", cleaned
+    )
 
 
-def _end_of_value(marks: _Marks, name: re.Match[str]) -> int:
+def _find_value_end(marks: _MarkIndex, name: re.Match[str]) -> int:
     """Return where a header's value ends: at its closing quote, after its token, or at the line end if it may have several
     tokens."""
     text, start = marks.text, name.end()
-    line = marks.first(_LINE_END, start, len(text))
+    line = marks.find_first(_LINE_END, start, len(text))
     if name["open"] is not None:
         end = text.find(name["open"], start, line)
         return line if end < 0 else end

@@ -7,11 +7,11 @@ import pyarrow as pa
 
 from ragassay.schemas.columns import Status
 
-Addition = Mapping[str, Any]
+RowUpdate = Mapping[str, Any]
 """Result of a stage for one row: column -> value; see `attach`."""
 
 
-def attach(table: pa.Table, columns: pa.Schema, additions: Mapping[int, Addition]) -> pa.Table:
+def attach(table: pa.Table, columns: pa.Schema, additions: Mapping[int, RowUpdate]) -> pa.Table:
     """Attach a stage's results to rows.
 
     `members` and `usage` are extended and `error` texts are joined; `context_windows` keeps the larger number; any other value
@@ -26,16 +26,16 @@ def attach(table: pa.Table, columns: pa.Schema, additions: Mapping[int, Addition
     values: dict[str, list[Any]] = {name: table[name].to_pylist() for name in columns.names}
     for row, addition in additions.items():
         for name in columns.names:
-            values[name][row] = _merged(name, values[name][row], addition)
-    return with_columns(table, columns, values)
+            values[name][row] = _merge_value(name, values[name][row], addition)
+    return set_columns(table, columns, values)
 
 
-def not_scored(status: Status, error: str | None) -> dict[str, Any]:
+def mark_unscored(status: Status, error: str | None) -> dict[str, Any]:
     """Return the result for a row that can't be scored: it has no members."""
     return {"members": None, "context_windows": None, "status": status.value, "error": error}
 
 
-def with_columns(table: pa.Table, columns: pa.Schema, values: Mapping[str, Sequence[Any]]) -> pa.Table:
+def set_columns(table: pa.Table, columns: pa.Schema, values: Mapping[str, Sequence[Any]]) -> pa.Table:
     """Return the table with some columns replaced, or appended if they are new."""
     for field in columns:
         column, index = pa.array(values[field.name], field.type), table.schema.get_field_index(field.name)
@@ -43,7 +43,7 @@ def with_columns(table: pa.Table, columns: pa.Schema, values: Mapping[str, Seque
     return table
 
 
-def _merged(name: str, old: Any, addition: Addition) -> Any:
+def _merge_value(name: str, old: Any, addition: RowUpdate) -> Any:
     new = addition.get(name)
     if "status" in addition:
         return new if name in addition else old

@@ -12,7 +12,7 @@ from ragassay.schemas.columns import Status
 
 ROOT = Path(__file__).parent.parent
 
-FAULTS_OF_THE_RUN = (RagassayError, OSError, ImportError)
+RUN_FAULTS = (RagassayError, OSError, ImportError)
 """Faults of the run, not of a row: a model, the job file, a full disk, a missing library."""
 
 Piece = TypeVar("Piece")
@@ -40,7 +40,7 @@ def contain(rows: int, step: Callable[[slice], Piece], fail: Callable[[int, Exce
         nonlocal memory_errors
         try:
             return [step(slice(start, stop))]
-        except FAULTS_OF_THE_RUN:
+        except RUN_FAULTS:
             raise
         except Exception as error:
             if stop - start <= 1:
@@ -54,17 +54,17 @@ def contain(rows: int, step: Callable[[slice], Piece], fail: Callable[[int, Exce
     return run_range(0, rows)
 
 
-def contain_one(step: Callable[[Item], Piece], item: Item, fail: Callable[[Exception], Piece]) -> Piece:
+def contain_item(step: Callable[[Item], Piece], item: Item, fail: Callable[[Exception], Piece]) -> Piece:
     """Run a step over one item; `fail` returns the result if the step raises. See `contain`."""
     try:
         return step(item)
-    except FAULTS_OF_THE_RUN:
+    except RUN_FAULTS:
         raise
     except Exception as error:
         return fail(error)
 
 
-def with_status(rows: pa.Table, status: Status, error: str) -> pa.Table:
+def set_status(rows: pa.Table, status: Status, error: str) -> pa.Table:
     """Mark rows of the plan as not scorable: remove members and evidence, and set status and error."""
     values = {"status": status.value, "error": error}
     for name in ("members", "evidence", *values):
@@ -74,7 +74,7 @@ def with_status(rows: pa.Table, status: Status, error: str) -> pa.Table:
     return rows
 
 
-def fault_of(error: Exception) -> str:
+def describe_fault(error: Exception) -> str:
     """Describe an exception of a step without its message, which may quote the log: its class and where it was raised."""
     frames = [(Path(frame.f_code.co_filename), frame.f_code.co_name, line) for frame, line in walk_tb(error.__traceback__)]
     own_frames = [(path.relative_to(ROOT), name, line) for path, name, line in frames if ROOT in path.parents]

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from numbers import Number
 from typing import Any
 
-from ragassay.pipeline.address import without_secrets
+from ragassay.pipeline.address import hide_secrets
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class RagassayError(Exception):
         """
         self.message = message
         self.fields: dict[str, Any] = {name: _clean(value) for name, value in fields.items()}
-        super().__init__(without_secrets(message.text.format(**self.fields)))
+        super().__init__(hide_secrets(message.text.format(**self.fields)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the message and its fields."""
@@ -75,7 +75,7 @@ def _remake(kind: type[RagassayError], message: Message, fields: dict[str, Any])
 def _clean(value: Any) -> Any:
     """Return a value that can be pickled, without secrets."""
     if isinstance(value, str):
-        return without_secrets(value)
+        return hide_secrets(value)
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Number):  # of numpy
@@ -84,7 +84,7 @@ def _clean(value: Any) -> Any:
         return {str(key): _clean(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_clean(item) for item in value]
-    return without_secrets(str(value))
+    return hide_secrets(str(value))
 
 
 class ConfigError(RagassayError):

@@ -8,11 +8,11 @@ class Listener(Protocol):
     """Receiver of progress reports, called on the working thread, so it must be quick. Warm-up calls of a model are reported
     too."""
 
-    def loaded(self) -> None:
+    def on_loaded(self) -> None:
         """Handle that the model is loaded and its warm-up begins."""
         ...
 
-    def answered(self, prompts: int, tokens: int) -> None:
+    def on_answered(self, prompts: int, tokens: int) -> None:
         """Handle that a number of further prompts have answers.
 
         Args:
@@ -21,7 +21,7 @@ class Listener(Protocol):
         """
         ...
 
-    def called(self, computed: int, reused: int, seconds: float, idle_seconds: float) -> None:
+    def on_call(self, computed: int, reused: int, seconds: float, idle_seconds: float) -> None:
         """Handle the end of a local engine's call.
 
         Args:
@@ -36,27 +36,27 @@ class Listener(Protocol):
 _listener: list[Listener] = []
 
 
-def listen(listener: Listener) -> None:
+def set_listener(listener: Listener) -> None:
     """Replace the listener of this process. One is enough: a process with a model works for one stage."""
     _listener[:] = [listener]
 
 
-def loaded() -> None:
-    """See `Listener.loaded`."""
-    _tell("loaded")
+def report_loaded() -> None:
+    """See `Listener.on_loaded`."""
+    _notify("on_loaded")
 
 
-def answered(prompts: int, tokens: int) -> None:
-    """See `Listener.answered`."""
-    _tell("answered", prompts, tokens)
+def report_answered(prompts: int, tokens: int) -> None:
+    """See `Listener.on_answered`."""
+    _notify("on_answered", prompts, tokens)
 
 
-def called(computed: int, reused: int, seconds: float, idle_seconds: float) -> None:
-    """See `Listener.called`."""
-    _tell("called", computed, reused, seconds, idle_seconds)
+def report_call(computed: int, reused: int, seconds: float, idle_seconds: float) -> None:
+    """See `Listener.on_call`."""
+    _notify("on_call", computed, reused, seconds, idle_seconds)
 
 
-def _tell(method: str, *values: float) -> None:
+def _notify(method: str, *values: float) -> None:
     for listener in _listener:
         with suppress(Exception):  # a listener's fault must not affect a score
             getattr(listener, method)(*values)

@@ -21,7 +21,7 @@ from ragassay.schemas.columns import MEMBER, Status
 from ragassay.schemas.stats import Moments
 
 
-class Value(StrEnum):
+class ValueKind(StrEnum):
     """Kind of a member's value: computed from an SLM's log P(yes) and log P(no), or the member's own score."""
 
     P_YES = "p_yes"
@@ -30,11 +30,11 @@ class Value(StrEnum):
     SCORE = "score"
 
     @property
-    def of_logprobs(self) -> bool:
+    def is_from_logprobs(self) -> bool:
         """Whether the value is computed from log P(yes) and log P(no)."""
-        return self is not Value.SCORE
+        return self is not ValueKind.SCORE
 
-    def of_sentences(self, name: str, member: pa.StructArray) -> Floats:
+    def sentence_values(self, name: str, member: pa.StructArray) -> Floats:
         """Return a member's value for every sentence, NaN if it has none.
 
         Args:
@@ -45,33 +45,33 @@ class Value(StrEnum):
             OutputError: The member has another kind in these rows.
         """
         yes = member.field("log_p_yes")
-        if yes.null_count if self.of_logprobs else len(yes) - yes.null_count:
-            kind, expected = ("a detector", "an SLM") if self.of_logprobs else ("an SLM", "a detector")
+        if yes.null_count if self.is_from_logprobs else len(yes) - yes.null_count:
+            kind, expected = ("a detector", "an SLM") if self.is_from_logprobs else ("an SLM", "a detector")
             raise OutputError(errors.MEMBER_KIND, member=name, kind=kind, expected=expected)
-        if not self.of_logprobs:
+        if not self.is_from_logprobs:
             return np.asarray(member.field("sentence_scores").flatten().to_numpy(zero_copy_only=False), dtype=np.float64)
-        return member_values(self, *logprobs_of(member))
+        return convert_logprobs(self, *read_logprobs(member))
 
-    def of_response(self, member: Mapping[str, Any]) -> float | None:
+    def response_value(self, member: Mapping[str, Any]) -> float | None:
         """Return the value by which a member alone decides a response: the lowest sentence value of an SLM, else its response
         value.
 
         Args:
             member: Output of the member in a row of `scored/`.
         """
-        if not self.of_logprobs:
+        if not self.is_from_logprobs:
             number = member["response_score"]
             return None if number is None else float(number)
         return min((float(score) for score in member["sentence_scores"]), default=None)
 
-    def of_responses(self, member: pa.StructArray) -> Floats:
+    def response_values(self, member: pa.StructArray) -> Floats:
         """Return `response_value` of many rows, NaN without evidence.
 
         Args:
             member: Output of the member, one struct per row; of `schemas.columns.MEMBER` it needs sentence_scores and
                 response_score.
         """
-        if not self.of_logprobs:
+        if not self.is_from_logprobs:
             return np.asarray(member.field("response_score").to_numpy(zero_copy_only=False), dtype=np.float64)
         scores = member.field("sentence_scores")
         counts = pc.fill_null(pc.list_value_length(scores), 0).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -87,38 +87,38 @@ class Value(StrEnum):
         Raises:
             FitError: An SLM has no value, or all of its values are equal.
         """
-        return fit_member(name, moments) if self.of_logprobs else fit_detector(moments)
+        return fit_member(name, moments) if self.is_from_logprobs else fit_detector(moments)
 
 
-def member_values(value: Value, log_p_yes: npt.ArrayLike, log_p_no: npt.ArrayLike) -> Floats:
+def convert_logprobs(value: ValueKind, log_p_yes: npt.ArrayLike, log_p_no: npt.ArrayLike) -> Floats:
     """Compute member values from log P(yes) and log P(no): p_yes, p_yes_share = P(yes) / (P(yes) + P(no)), or
     log_odds = log P(yes) - log P(no)."""
     yes, no = np.asarray(log_p_yes, dtype=np.float64), np.asarray(log_p_no, dtype=np.float64)
     match value:
-        case Value.P_YES:
+        case ValueKind.P_YES:
             return np.asarray(np.exp(yes))
-        case Value.P_YES_SHARE:
+        case ValueKind.P_YES_SHARE:
             return np.asarray(np.exp(yes - np.logaddexp(yes, no)))
-        case Value.LOG_ODDS:
+        case ValueKind.LOG_ODDS:
             return yes - no
-        case Value.SCORE:
+        case ValueKind.SCORE:
             raise ValueError("a score is not made of log-probabilities")
 
 
-def logprobs_of(member: pa.StructArray) -> tuple[Floats, Floats]:
+def read_logprobs(member: pa.StructArray) -> tuple[Floats, Floats]:
     """Return an SLM's log P(yes) and log P(no) of every sentence."""
     yes, no = (member.field(field).flatten().to_numpy().astype(np.float64) for field in ("log_p_yes", "log_p_no"))
     return yes, no
 
 
-def readable_scores(batch: pa.RecordBatch, values: Mapping[str, str]) -> list[tuple[dict[str, Floats], Ints]]:
+def read_scores_contained(batch: pa.RecordBatch, values: Mapping[str, str]) -> list[tuple[dict[str, Floats], Ints]]:
     """Read the scores of a batch in ranges, without the rows for which `read_scores` raises; `finalize` gives those the status
     `error`."""
-    ranges = contain(batch.num_rows, lambda some: scores_of(batch[some], values), lambda _, __: None)
+    ranges = contain(batch.num_rows, lambda some: read_scores(batch[some], values), lambda _, __: None)
     return [scores for scores in ranges if scores is not None]
 
 
-def scores_of(batch: pa.RecordBatch, values: Mapping[str, str]) -> tuple[dict[str, Floats], Ints]:
+def read_scores(batch: pa.RecordBatch, values: Mapping[str, str]) -> tuple[dict[str, Floats], Ints]:
     """Read the members' values from a batch of rows of `raw/` or `scored/`.
 
     Args:
@@ -132,21 +132,21 @@ def scores_of(batch: pa.RecordBatch, values: Mapping[str, str]) -> tuple[dict[st
     Raises:
         OutputError: The rows lack a member, or the member has another kind.
     """
-    structs = member_structs(batch, list(values))
+    structs = read_members(batch, list(values))
     counts = np.array([], dtype=np.int64)
     for member in structs.values():
         counts = pc.list_value_length(member.field("sentence_scores")).to_numpy().astype(np.int64)
-    all_numbers = {name: Value(values[name]).of_sentences(name, member) for name, member in structs.items()}
+    all_numbers = {name: ValueKind(values[name]).sentence_values(name, member) for name, member in structs.items()}
     sentences = batch["sentences"].filter(pc.equal(batch["status"], Status.OK.value)).flatten()
     repeats = pc.fill_null(sentences.field("repeats"), False).to_numpy(zero_copy_only=False).astype(bool)
     return {name: np.where(repeats, np.nan, numbers) for name, numbers in all_numbers.items()}, counts
 
 
-NUMBERS = ["members", "status", "sentences.list.element.repeats"]
+SCORE_COLUMNS = ["members", "status", "sentences.list.element.repeats"]
 """Columns of a Parquet file that `read_scores` needs, without texts."""
 
 
-def member_structs(batch: pa.RecordBatch, names: Sequence[str]) -> dict[str, pa.StructArray]:
+def read_members(batch: pa.RecordBatch, names: Sequence[str]) -> dict[str, pa.StructArray]:
     """Return the output of each member in rows with status ok: member -> one struct per row (`schemas.columns.MEMBER`).
 
     Raises:

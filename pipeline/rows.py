@@ -25,10 +25,10 @@ class Row:
     context: list[str]
     response: str
     sentences: list[str]
-    keep: int | None = None
+    keep_best: int | None = None
 
 
-def good_rows(table: pa.Table, keep: int | None = None) -> tuple[list[int], list[Row]]:
+def select_ok_rows(table: pa.Table, keep_best: int | None = None) -> tuple[list[int], list[Row]]:
     """Select the rows of a table with status ok, as models judge them.
 
     Args:
@@ -44,14 +44,14 @@ def good_rows(table: pa.Table, keep: int | None = None) -> tuple[list[int], list
     return indices, [
         Row(
             row["question"] or "",
-            [passage for passage in _in_order(row["context"], row["passage_order"]) if passage],
+            [passage for passage in _order_passages(row["context"], row["passage_order"]) if passage],
             row["response"],
             [as_judged(sentence["text"]) for sentence in row["sentences"]],
-            None if row["passage_order"] is None else keep,
+            None if row["passage_order"] is None else keep_best,
         )
         for row in selected
     ]
 
 
-def _in_order(context: Sequence[str | None], order: Sequence[int] | None) -> Sequence[str | None]:
+def _order_passages(context: Sequence[str | None], order: Sequence[int] | None) -> Sequence[str | None]:
     return context if order is None else [context[i] for i in order]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from ragassay.schemas.versioned import RECORD, Record
+from ragassay.schemas.versioned import RECORD_CONFIG, Record
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class CalibratedMember:
         weight: Weight in the ensemble, >= 0; all weights sum to 1.
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
     value: str
     mu: float
@@ -42,7 +42,7 @@ class ProbabilityMap:
         y: Probabilities at `x`, ascending, 0 to 1.
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
     kind: str
     slope: float = 0.0
@@ -63,7 +63,7 @@ class Certificate:
         bound: Lower Clopper-Pearson bound of the precision, at level `delta`.
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
     precision: float
     delta: float
@@ -96,7 +96,7 @@ class Calibration(Record):
         languages: ISO 639-1 codes of the languages in which it was measured, sorted; null if they are not recorded.
     """
 
-    WHAT = "a calibration"
+    DESCRIPTION = "a calibration"
 
     calibration_id: str
     created: str

@@ -119,7 +119,7 @@ SCORED_FIELDS = [  # probability: P(supported), null without a calibration; judg
     pa.field("run_id", pa.string(), nullable=False),
 ]
 
-OUR_NAMES = frozenset(LOGS.names) | {f.name for f in RAW_FIELDS} | {f.name for f in SCORED_FIELDS}
+RESERVED_NAMES = frozenset(LOGS.names) | {f.name for f in RAW_FIELDS} | {f.name for f in SCORED_FIELDS}
 
 SUPPORTED = "supported"
 HALLUCINATED = "hallucinated"
@@ -130,7 +130,7 @@ ENSEMBLE = "ensemble"
 
 def passthrough_name(name: str) -> str:
     """Return the name under which a user's column passes through: `input_` is prefixed to a reserved name."""
-    return f"input_{name}" if name in OUR_NAMES else name
+    return f"input_{name}" if name in RESERVED_NAMES else name
 
 
 def logs_schema(passthrough: pa.Schema) -> pa.Schema:
@@ -156,7 +156,7 @@ def scored_schema(passthrough: pa.Schema) -> pa.Schema:
     return pa.schema([*texts, *passthrough, *SCORED_FIELDS])
 
 
-def passthrough_of_raw(raw: pa.Schema) -> pa.Schema:
+def passthrough_schema(raw: pa.Schema) -> pa.Schema:
     """Return the user's other columns of a raw dataset."""
     reserved = set(raw_schema(pa.schema([])).names)
     return pa.schema([field for field in raw if field.name not in reserved])

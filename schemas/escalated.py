@@ -23,15 +23,15 @@ ESCALATED_FIELDS = [
 and then `status` and `error`, as in `raw/`, state why."""
 
 
-def escalated_key(key: str) -> str:
+def escalated_partition_key(key: str) -> str:
     """Return the name of a partition key in `escalated/`: `input_` is prefixed to a name of its own columns."""
     return f"input_{key}" if key in {field.name for field in ESCALATED_FIELDS} else key
 
 
-def escalated_place(place: str) -> str:
+def escalated_partition_path(path: str) -> str:
     """Return the hive path in `escalated/` of a partition of `scored/`."""
-    parts = (part.partition("=") for part in place.split("/"))
-    return "/".join(f"{escalated_key(key)}={value}" if sign else key for key, sign, value in parts)
+    parts = (part.partition("=") for part in path.split("/"))
+    return "/".join(f"{escalated_partition_key(key)}={value}" if sign else key for key, sign, value in parts)
 
 
 def escalated_schema(partition_keys: Iterable[str]) -> pa.Schema:

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from ragassay.schemas.versioned import RECORD, Record
+from ragassay.schemas.versioned import RECORD_CONFIG, Record
 
 
 @dataclass(frozen=True)
 class ShareRecord:
     """A share with its 95 % confidence interval, all 0 to 1."""
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
     value: float
     low: float
@@ -33,14 +33,14 @@ class RateRecord:
         population: Approximate number of rows that the scored rows are a sample of; null if all rows are scored.
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
-    part: str
+    subset: str
     rows: int
     labels: int
-    wrong: int
+    hallucinated: int
     flagged: float
-    labelled_flagged: float | None
+    labeled_flagged: float | None
     powered: ShareRecord | None
     classical: ShareRecord | None
     more_labels: int | None
@@ -70,18 +70,18 @@ class Estimate(Record):
         notes: Missing parts, in words.
     """
 
-    WHAT = "an estimate"
+    DESCRIPTION = "an estimate"
 
     created: str
     source: str
     level: float
     where: dict[str, str]
-    elsewhere: int
+    excluded: int
     unscored: int
     weighted: bool
     strata: list[str]
     undecided: int
-    labelled_unscored: int
+    labeled_unscored: int
     unmatched: int
     repeated: int
     overall: RateRecord

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from ragassay.schemas.versioned import RECORD
+from ragassay.schemas.versioned import RECORD_CONFIG
 
 
 @dataclass
-class Explained:
+class ExplainRun:
     """One run of `explain`.
 
     Attributes:
@@ -29,7 +29,7 @@ class Explained:
         seconds: Wall time.
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
     run_id: str
     started: str
@@ -42,7 +42,7 @@ class Explained:
     agreed: dict[str, int] = field(default_factory=dict)
     categories: dict[str, int] = field(default_factory=dict)
     with_evidence: int = 0
-    asked: int = 0
+    questions: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     dollars: float | None = None

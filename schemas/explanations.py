@@ -6,7 +6,7 @@ from enum import StrEnum
 import pyarrow as pa
 
 
-class Outcome(StrEnum):
+class AnswerStatus(StrEnum):
     """Outcome of a request to a text engine, such as the question why a sentence was flagged.
 
     `ok`: a readable answer. `unreadable`: an answer that can't be parsed. `too_long`: the prompt exceeds the model's window.
@@ -23,14 +23,14 @@ class Outcome(StrEnum):
     ERROR = "error"
 
 
-ASKED_AGAIN = frozenset({Outcome.TOO_LONG, Outcome.OVER_BUDGET, Outcome.ERROR})
+RETRIED_STATUSES = frozenset({AnswerStatus.TOO_LONG, AnswerStatus.OVER_BUDGET, AnswerStatus.ERROR})
 """Statuses that a later run retries: another window, budget or time may give an answer."""
 
 EXPLANATIONS = "explanations"
 """Folder of the dataset in the output folder."""
 
 
-def part_of(strategy: str) -> str:
+def strategy_folder(strategy: str) -> str:
     """Return the folder of a strategy's explanations in the dataset: `strategy` is their first hive key."""
     return f"strategy={strategy}"
 
@@ -69,7 +69,7 @@ EXPLANATION_FIELDS = [
 ]
 
 
-def key_name(key: str) -> str:
+def explanations_partition_key(key: str) -> str:
     """Return the name of a partition key in `explanations/`: `input_` is prefixed to a name of its own columns."""
     return f"input_{key}" if key in {"strategy", *(field.name for field in EXPLANATION_FIELDS)} else key
 

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from ragassay.schemas.versioned import RECORD
+from ragassay.schemas.versioned import RECORD_CONFIG
 
 PENDING = "pending"
 SCORED = "scored"
 UNREADABLE = "unreadable"
-LEFT = "left"
+DEFERRED = "deferred"
 """State of a file that exceeds the run's budget: its committed rows are in the checkpoint, and a later run resumes it."""
 
 
@@ -30,7 +30,7 @@ class InputFile:
         sampled_out: Rows that were not selected when it was last scored; the output does not contain them.
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
     path: str
     uri: str
@@ -40,24 +40,24 @@ class InputFile:
     state: str = PENDING
     error: str | None = None
     digest: str | None = None
-    judged: bool = False
+    finalized: bool = False
     mtime: int | None = None
     share: float = 1.0
     sampled_out: int = 0
 
     @property
-    def rows_out(self) -> int:
+    def scored_rows(self) -> int:
         """Number of its rows in the output; 0 unless it is scored."""
         return (self.rows or 0) - self.sampled_out if self.state == SCORED else 0
 
     @property
-    def share_out(self) -> float:
+    def scored_share(self) -> float:
         """Share of its rows in `scored/`; while it is scored again with a larger share, the earlier share."""
         return self.share if self.state == SCORED or not self.rows else 1 - self.sampled_out / self.rows
 
 
 @dataclass(frozen=True)
-class Left:
+class DeferredInput:
     """Input that a run with a budget deferred to later runs.
 
     Attributes:
@@ -68,10 +68,10 @@ class Left:
         runs: Further runs needed at the speed of this run; None if it scored nothing.
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
     rows: int
     files: int
     partitions: int
     committed: int
-    nights: int | None
+    runs: int | None

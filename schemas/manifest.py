@@ -11,31 +11,31 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from ragassay.schemas.explained import Explained
-from ragassay.schemas.input_file import LEFT, PENDING, SCORED, UNREADABLE, InputFile, Left
+from ragassay.schemas.explained import ExplainRun
+from ragassay.schemas.input_file import DEFERRED, PENDING, SCORED, UNREADABLE, DeferredInput, InputFile
 from ragassay.schemas.origins import Origins
-from ragassay.schemas.sealed import Sealed
-from ragassay.schemas.source import Source
-from ragassay.schemas.versioned import RECORD, Record
+from ragassay.schemas.sealed import SealedSummary
+from ragassay.schemas.source import SourceTable
+from ragassay.schemas.versioned import RECORD_CONFIG, Record
 
 __all__ = [
-    "LEFT",
+    "DEFERRED",
     "PENDING",
     "SCORED",
     "UNREADABLE",
+    "DeferredInput",
     "DriftCheck",
     "Escalation",
-    "Explained",
+    "ExplainRun",
     "FitRecord",
     "InputFile",
     "JudgeRecord",
-    "Left",
     "Manifest",
     "MemberFit",
+    "PartitionVerdicts",
     "Run",
     "Shift",
     "ThresholdRecord",
-    "Verdicts",
 ]
 
 
@@ -52,7 +52,7 @@ class MemberFit:
         suspicious_below: Response value below which the member alone finds a response suspicious; None without this limit.
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
     mu: float
     sigma: float
@@ -77,7 +77,7 @@ class FitRecord:
         sentence: Sentence threshold as a fraction of the response threshold; None if the mean alone decides.
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
     source: str
     members: dict[str, MemberFit]
@@ -99,7 +99,7 @@ class ThresholdRecord:
         calibration: Id of the calibration that provided tau; None without one.
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
     value: float | None
     source: str
@@ -120,11 +120,11 @@ class Shift:
         drifted: Whether the distance exceeds the limit.
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
-    what: str
+    metric: str
     member: str | None
-    tonight: float | None
+    latest: float | None
     history: float | None
     distance: float
     limit: float
@@ -143,9 +143,9 @@ class DriftCheck:
         note: Why some or all comparisons are missing; null otherwise.
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
-    tonight: list[str]
+    latest: list[str]
     history: list[str]
     sentences: tuple[int, int]
     shifts: list[Shift]
@@ -168,11 +168,11 @@ class JudgeRecord:
         identity: Everything that its values depend on: weights, prompt, settings.
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
     name: str
     value: str
-    below: float
+    flags_below: float
     identity: dict[str, Any]
 
 
@@ -197,7 +197,7 @@ class Escalation:
         seconds: Wall time.
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
     judge: str
     when: str
@@ -209,7 +209,7 @@ class Escalation:
     decided: int = 0
     changed: int = 0
     failed: dict[str, int] = field(default_factory=dict)
-    asked: int = 0
+    sent: int = 0
     usage: dict[str, int | float] = field(default_factory=dict)
     dollars: float | None = None
     seconds: float = 0.0
@@ -250,7 +250,7 @@ class Run:
         deferred: Input that its budget deferred; None if nothing is deferred.
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
     run_id: str
     started: str
@@ -272,15 +272,15 @@ class Run:
     partitions: list[str] = field(default_factory=list)
     files_skipped: dict[str, str] = field(default_factory=dict)
     files_touched: list[str] = field(default_factory=list)
-    source: Source | None = None
+    source: SourceTable | None = None
     traces: dict[str, int] = field(default_factory=dict)
     skips: dict[str, int] = field(default_factory=dict)
     share: float = 1.0
-    left: Left | None = None
+    deferred: DeferredInput | None = None
 
 
 @dataclass(frozen=True)
-class Verdicts:
+class PartitionVerdicts:
     """Verdicts of a partition.
 
     Attributes:
@@ -289,14 +289,14 @@ class Verdicts:
         flagged: Scored rows with the verdict `hallucinated`.
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
     run_id: str
     scored: int
     flagged: int
 
 
-def _by_number(files: Any) -> dict[int, Any]:
+def _index_by_number(files: Any) -> dict[int, Any]:
     """Convert the JSON's list of files to a mapping from file number to file."""
     if not (isinstance(files, list) and all(isinstance(file, dict) and "number" in file for file in files)):
         raise ValueError("files must be a list of objects with a number")
@@ -320,34 +320,34 @@ class Manifest(Record):
         verdict_files: Partition -> id of its readable verdicts in `scored/` (`jobs.output.snapshot`).
     """
 
-    WHAT = "a manifest"
+    DESCRIPTION = "a manifest"
 
     fingerprint: dict[str, Any] = field(default_factory=dict)
-    files: Annotated[dict[int, InputFile], BeforeValidator(_by_number)] = field(default_factory=dict)
-    finalized: dict[str, Verdicts] = field(default_factory=dict)
+    files: Annotated[dict[int, InputFile], BeforeValidator(_index_by_number)] = field(default_factory=dict)
+    finalized: dict[str, PartitionVerdicts] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
-    explained: list[Explained] = field(default_factory=list)
+    explained: list[ExplainRun] = field(default_factory=list)
     reasoners: dict[str, dict[str, Any]] = field(default_factory=dict)
     judge: JudgeRecord | None = None
     escalated: dict[str, str] = field(default_factory=dict)
-    sealed: Sealed = field(default_factory=Sealed)
+    sealed: SealedSummary = field(default_factory=SealedSummary)
     verdict_files: dict[str, str] = field(default_factory=dict)
 
     @property
-    def registered(self) -> int:
+    def registered_files(self) -> int:
         """Number of input files ever registered; also the number of the next file."""
         return self.sealed.files + len(self.files)
 
-    def scored_rows(self) -> Counter[str]:
+    def count_scored_rows(self) -> Counter[str]:
         """Count the rows of all scored input files per partition."""
         rows = Counter(self.sealed.rows)
         for file in self.files.values():
-            rows[file.partition] += file.rows_out
+            rows[file.partition] += file.scored_rows
         return rows
 
-    def shares_out(self) -> list[float]:
+    def scored_shares(self) -> list[float]:
         """Return the share of rows in `scored/` of every input file ever registered; 1 for sealed files."""
-        return [self.files[number].share_out if number in self.files else 1.0 for number in range(self.registered)]
+        return [self.files[number].scored_share if number in self.files else 1.0 for number in range(self.registered_files)]
 
     def with_unsealed(self, entries: Mapping[int, InputFile]) -> "Manifest":
         """Return the manifest with sealed entries restored; the summary no longer counts them."""

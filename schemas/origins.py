@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ragassay.schemas.versioned import RECORD
+from ragassay.schemas.versioned import RECORD_CONFIG
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Origins:
         note: Why there is no calibration, or no probability; None otherwise.
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
     moments: str
     aggregate: str

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from ragassay.schemas.versioned import RECORD, Record
+from ragassay.schemas.versioned import RECORD_CONFIG, Record
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedRows:
     """Rows that the tool rejected.
 
     Attributes:
@@ -15,7 +15,7 @@ class Refused:
         rows: Number of rejected rows.
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
     reason: str
     row_id: str | None
@@ -40,22 +40,22 @@ class PublishedPartition:
         refused: Rows that the tool rejected.
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
     verdicts: str
-    what: str
+    selection: str
     since: str
-    times: int = 0
+    resends: int = 0
     rows: int = 0
     done: bool = False
     sent: int = 0
-    left_out: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
     unknown: int = 0
-    refused: list[Refused] = field(default_factory=list)
+    refused: list[RefusedRows] = field(default_factory=list)
 
 
 @dataclass
-class Published(Record):
+class PublishRecord(Record):
     """Verdicts of an output that a tool received.
 
     Attributes:
@@ -65,7 +65,7 @@ class Published(Record):
         partitions: Hive path -> progress; the empty path if the output has no partitions.
     """
 
-    WHAT = "a record of published verdicts"
+    DESCRIPTION = "a record of published verdicts"
 
     target: str
     url: str

@@ -4,12 +4,12 @@ from enum import StrEnum
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-LEAST_PROBABILITY = 1e-12
+MIN_PROBABILITY = 1e-12
 """Lower limit of an inclusion probability: a row represents 1 / inclusion probability rows, and no log is larger than 10^12
 rows."""
 
 
-class Said(StrEnum):
+class ReviewLabel(StrEnum):
     """Label that a reviewer can give. `unsure` states only that the reviewer has looked."""
 
     SUPPORTED = "supported"
@@ -40,14 +40,14 @@ class ReviewLine(BaseModel):
     partition: str | None = None
     start: int | None = Field(default=None, ge=0)
     end: int | None = None
-    label: Said
+    label: ReviewLabel
     reviewer: str | None = None
     at: AwareDatetime | None = None
     stratum: str | None = None
-    inclusion_probability: float | None = Field(default=None, ge=LEAST_PROBABILITY, le=1, allow_inf_nan=False)
+    inclusion_probability: float | None = Field(default=None, ge=MIN_PROBABILITY, le=1, allow_inf_nan=False)
 
     @model_validator(mode="after")
-    def _places(self) -> "ReviewLine":
+    def _check_span(self) -> "ReviewLine":
         if (self.start is None) != (self.end is None):
             raise ValueError("start and end must both be set or both be null")
         if self.start is not None and self.end is not None and self.start >= self.end:

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from ragassay.schemas.versioned import RECORD
+from ragassay.schemas.versioned import RECORD_CONFIG
 
-SEALED_FILES = pa.schema(
+SEALED_FILES_SCHEMA = pa.schema(
     [
         pa.field("number", pa.int64(), nullable=False),
         pa.field("path", pa.string(), nullable=False),
@@ -22,7 +22,7 @@ SEALED_FILES = pa.schema(
 
 
 @dataclass(frozen=True)
-class Sealed:
+class SealedSummary:
     """Summary of the sealed input files.
 
     Attributes:
@@ -32,7 +32,7 @@ class Sealed:
         rows: Partition -> rows of these files.
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
     shards: list[str] = field(default_factory=list)
     files: int = 0

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from ragassay.schemas.versioned import RECORD
+from ragassay.schemas.versioned import RECORD_CONFIG
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceTable:
     """Table that a run read.
 
     Attributes:
@@ -17,7 +17,7 @@ class Source:
         partitioned_by: Partition columns, in order.
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
     kind: str
     table: str

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from ragassay.schemas.versioned import RECORD, Record
+from ragassay.schemas.versioned import RECORD_CONFIG, Record
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Moments:
         buckets: Log-spaced histogram, bucket -> count (see `pipeline.verdict.moments`).
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
     count: int = 0
     mean: float = 0.0
@@ -47,7 +47,7 @@ class PartitionStats(Record):
         raw_files: Raw files behind these statistics; a change of this list makes them outdated.
     """
 
-    WHAT = "statistics"
+    DESCRIPTION = "statistics"
 
     partition: str
     members: dict[str, Moments]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from ragassay.schemas.versioned import RECORD, Record
+from ragassay.schemas.versioned import RECORD_CONFIG, Record
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class ExportFile:
         digest: Digest of the footer of a Parquet file, or of all bytes of any other file.
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
 
     size: int
     mtime: int | None
@@ -37,13 +37,13 @@ class TracesRecord(Record):
         counts: Counts of the last run that read new spans; see docs/how-to/inputs.md.
     """
 
-    WHAT = "a record of traces"
+    DESCRIPTION = "a record of traces"
 
     preset: str
     files: dict[str, ExportFile] = field(default_factory=dict)
     staged: dict[str, int] = field(default_factory=dict)
     part: int = 0
-    waiting: str | None = None
-    open: int = 0
+    pending_file: str | None = None
+    pending: int = 0
     newest: int = 0
     counts: dict[str, int] = field(default_factory=dict)

@@ -6,15 +6,15 @@ from typing import Any, ClassVar, Self
 
 from pydantic import ConfigDict, TypeAdapter
 
-RECORD = ConfigDict(extra="forbid")
+RECORD_CONFIG = ConfigDict(extra="forbid")
 """Pydantic settings of all records: an unknown field belongs to another version and must not be dropped silently."""
 
 
-class NotARecordError(ValueError):
+class InvalidRecordError(ValueError):
     """A text is not the JSON of the expected record."""
 
 
-class OtherVersionError(ValueError):
+class RecordVersionError(ValueError):
     """Another version of RAGAssay wrote the record."""
 
 
@@ -26,9 +26,9 @@ class Record:
         DESCRIPTION: Name of the record in messages, such as "a calibration".
     """
 
-    __pydantic_config__ = RECORD
+    __pydantic_config__ = RECORD_CONFIG
     VERSION: ClassVar[int] = 1
-    WHAT: ClassVar[str]
+    DESCRIPTION: ClassVar[str]
 
     def to_json(self) -> str:
         """Return the record as JSON; floats read back bit for bit."""
@@ -39,24 +39,24 @@ class Record:
         """Read the text that `to_json` wrote.
 
         Raises:
-            NotARecordError: The text is not this kind of record.
-            OtherVersionError: The record has another version.
+            InvalidRecordError: The text is not this kind of record.
+            RecordVersionError: The record has another version.
         """
         try:
             data = json.loads(text)
         except ValueError as error:
-            raise NotARecordError(str(error)) from error
+            raise InvalidRecordError(str(error)) from error
         if not isinstance(data, dict) or "version" not in data:
-            raise NotARecordError(f"expected {cls.WHAT}: a JSON object with a version")
+            raise InvalidRecordError(f"expected {cls.DESCRIPTION}: a JSON object with a version")
         version = data.pop("version")
         if version != cls.VERSION:
-            raise OtherVersionError(f"it is {cls.WHAT} of version {version}; this RAGAssay reads version {cls.VERSION}")
-        if cls not in _READERS:
-            _READERS[cls] = TypeAdapter(cls)
+            raise RecordVersionError(f"it is {cls.DESCRIPTION} of version {version}; this RAGAssay reads version {cls.VERSION}")
+        if cls not in _ADAPTERS:
+            _ADAPTERS[cls] = TypeAdapter(cls)
         try:
-            record: Self = _READERS[cls].validate_python(data)
+            record: Self = _ADAPTERS[cls].validate_python(data)
         except ValueError as error:
-            raise NotARecordError(str(error)) from error
+            raise InvalidRecordError(str(error)) from error
         return record
 
     def _to_data(self) -> dict[str, Any]:
@@ -64,5 +64,5 @@ class Record:
         return asdict(record)
 
 
-_READERS: dict[type[Record], TypeAdapter[Any]] = {}
+_ADAPTERS: dict[type[Record], TypeAdapter[Any]] = {}
 """One adapter per class: hundreds of partitions have a record each."""

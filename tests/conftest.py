@@ -51,9 +51,9 @@ def one_ray() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def embedded() -> str:
     """Folder of the embedded SLM, dequantised (once a machine)."""
-    from ragassay.pipeline.engines.weights import prepare
+    from ragassay.pipeline.engines.weights import prepare_weights
 
-    return prepare("embedded")
+    return prepare_weights("embedded")
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from ragassay.jobs.cli.main import app
 from ragassay.jobs.config.job import Job, load_job
-from ragassay.pipeline.engines.vllm_engine import Vllm
+from ragassay.pipeline.engines.vllm_engine import VllmSettings
 from ragassay.pipeline.slm.config import Replicas, Slm
 from tests import cli_page, error_codes, rooms
 from tests.benchmarks.results import plot_members
@@ -71,7 +71,7 @@ def test_the_documented_slm_is_complete_and_the_default() -> None:
     written = yaml.safe_load((REPO / "docs" / "reference" / "slm.yaml").read_text())
     assert Slm.model_validate(written) == Slm(name=written["name"])
     assert written.keys() == Slm.model_fields.keys() and written["replicas"].keys() == Replicas.model_fields.keys()
-    assert written["engine"].keys() == Vllm.model_fields.keys()
+    assert written["engine"].keys() == VllmSettings.model_fields.keys()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

@@ -13,7 +13,7 @@ from typing import get_args
 
 import yaml
 
-from ragassay.pipeline.engines.vllm_engine import Vllm, engine_args, sampling_args
+from ragassay.pipeline.engines.vllm_engine import VllmSettings, engine_args, sampling_args
 from ragassay.pipeline.slm.config import Slm
 
 REPO = Path(__file__).parent.parent
@@ -30,7 +30,7 @@ def fields(source: str, name: str) -> set[str]:
 
 
 def passed() -> tuple[set[str], set[str]]:
-    slm, engine = Slm(name="m"), Vllm(block_size=32, kv_cache_gib=2)
+    slm, engine = Slm(name="m"), VllmSettings(block_size=32, kv_cache_gib=2)
     return (
         {name for cpu in (True, False) for name in engine_args(slm, engine, "m", cpu=cpu, window=8192, labels=6, gpus=1)},
         set(sampling_args([1, 2])),
@@ -58,7 +58,7 @@ def test_arguments_exist_in_the_installed_vllm() -> None:
 def test_quantizations_exist_in_the_installed_vllm() -> None:
     from vllm.model_executor.layers.quantization import QUANTIZATION_METHODS
 
-    named = [name for choice in get_args(Vllm.model_fields["quantization"].annotation) for name in get_args(choice)]
+    named = [name for choice in get_args(VllmSettings.model_fields["quantization"].annotation) for name in get_args(choice)]
     assert named and set(named) <= set(QUANTIZATION_METHODS)
 
 

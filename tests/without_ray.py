@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from ragassay.jobs.runtime.dataflow import Sink
 from ragassay.jobs.runtime.stage_actor import StageActor
-from ragassay.pipeline.listener import listen
+from ragassay.pipeline.listener import set_listener
 from ragassay.pipeline.stages.stage import Stage, check_columns
 
 SESSIONS = ("run.commands", "second_pass.explain.run", "forecast.trial")
@@ -78,7 +78,7 @@ def _run_dataflow(
         for part, table in enumerate(task()):
             block = table
             for actor in actors:
-                listen(actor)
+                set_listener(actor)
                 block = actor(block)
             if block.num_rows:
                 _commit(block.select(sink.schema.names).cast(sink.schema), sink, f"{write}_{number:06d}_{part:06d}")

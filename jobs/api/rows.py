@@ -8,7 +8,7 @@ from ragassay.jobs.input import LogFile, Logs, check_logs
 from ragassay.jobs.input.read import to_logs
 from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows
 from ragassay.pipeline.text.redact import Redaction, redacted
-from ragassay.schemas.columns import logs_schema, passthrough_of_raw, scored_schema
+from ragassay.schemas.columns import logs_schema, passthrough_schema, scored_schema
 
 NAME = "table"
 """What stands for the file in messages, and in ids that are made."""
@@ -46,7 +46,7 @@ def with_verdicts(table: pa.Table, settings: VerdictSettings) -> pa.Table:
         table: Rows of all columns of `raw/`, in any order.
         settings: How scores become verdicts.
     """
-    schema = scored_schema(passthrough_of_raw(table.schema))
+    schema = scored_schema(passthrough_schema(table.schema))
     batches = [finalize_rows(batch, schema, settings) for batch in table.combine_chunks().to_batches()]
     return pa.Table.from_batches(batches, schema)
 

@@ -13,7 +13,7 @@ from ragassay.jobs.scoring.frequencies import count_context_frequencies
 from ragassay.jobs.scoring.stages import make_stages
 from ragassay.jobs.verdicts.languages import set_languages
 from ragassay.pipeline.detectors.frequencies import Frequencies
-from ragassay.pipeline.stages.detect import Detect
+from ragassay.pipeline.stages.detect import DetectStage
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.pipeline.text.language import row_languages
 from ragassay.pipeline.text.redact import redaction_of
@@ -61,17 +61,17 @@ def scoring_stages(job: Job, frequencies: Frequencies | None) -> list[Stage]:
     to_logs = partial(log_rows, columns=job.input.columns, redaction=redaction_of(job.input.redact))
     scoring = make_stages(job, None if frequencies is None else lambda: frequencies)
     if frequencies is None:
-        scoring = [_alone(stage) if isinstance(stage, Detect) else stage for stage in scoring]
+        scoring = [_alone(stage) if isinstance(stage, DetectStage) else stage for stage in scoring]
     return [FunctionStage("read", to_logs, (), LOGS), *scoring]
 
 
-def _alone(detect: Detect) -> FunctionStage:
+def _alone(detect: DetectStage) -> FunctionStage:
     """The detectors, each row by the word frequencies of its own context: as a run over that row alone has them."""
     call = partial(_detect_alone, detect)
     return FunctionStage(detect.name, call, detect.columns_in, detect.columns_out, detect.fault_prefix)
 
 
-def _detect_alone(detect: Detect, table: pa.Table) -> pa.Table:
+def _detect_alone(detect: DetectStage, table: pa.Table) -> pa.Table:
     contexts = zip(row_languages(table, detect.language, detect.language_column), table["context"].to_pylist(), strict=True)
     own = [partial(count_context_frequencies, [context], code) for code, context in contexts]
     found = [replace(detect, frequencies=counted)(table.slice(i, 1)) for i, counted in enumerate(own)]

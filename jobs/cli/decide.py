@@ -288,7 +288,7 @@ def report(
                 print_uneven(evaluation.label, console)
         with writable(to):
             place.write(name, page)
-        console.print(f"report  {place.address_of(name)}", markup=False)
+        console.print(f"report  {place.strip_credentials(name)}", markup=False)
 
 
 @app.command()

@@ -40,7 +40,7 @@ def estimate(
                 return run_estimate(folder, source, slices or [])
 
         found = read_output(output, measure, console)
-        print_estimate(found, existing_output(output).address_of(ESTIMATE), console)
+        print_estimate(found, existing_output(output).strip_credentials(ESTIMATE), console)
 
 
 @app.command()

@@ -9,11 +9,11 @@ from rich.table import Table
 from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.evaluation.explanation_quality import PAPER, Measured, Told
 from ragassay.jobs.export.explanation_feedback import Rejected
-from ragassay.schemas.explained import Explained
-from ragassay.schemas.explanations import EXPLANATIONS, part_of
+from ragassay.schemas.explained import ExplainRun
+from ragassay.schemas.explanations import EXPLANATIONS, strategy_folder
 
 
-def print_explained(run: Explained, rejected: Sequence[Rejected], output: str, console: Console) -> None:
+def print_explained(run: ExplainRun, rejected: Sequence[Rejected], output: str, console: Console) -> None:
     """Print what a run did: sentences, outcomes, agreement, categories, tokens and cost."""
     print_lines(_lines(run, output), console)
     if rejected:
@@ -66,7 +66,7 @@ def _number(value: float | None) -> str:
     return "none" if value is None else f"{value:.3f}"
 
 
-def _lines(run: Explained, output: str) -> list[tuple[str, str]]:
+def _lines(run: ExplainRun, output: str) -> list[tuple[str, str]]:
     flagged, chosen = run.flagged, run.chosen
     of = f" of {flagged['sentences']:,} flagged" if chosen != flagged else ""
     lines = [
@@ -86,10 +86,10 @@ def _lines(run: Explained, output: str) -> list[tuple[str, str]]:
     lines.append(
         (
             "asked",
-            f"{run.asked:,} questions, {run.prompt_tokens:,} + {run.completion_tokens:,} tokens{cost}, {run.seconds:.1f} s",
+            f"{run.questions:,} questions, {run.prompt_tokens:,} + {run.completion_tokens:,} tokens{cost}, {run.seconds:.1f} s",
         )
     )
-    return [*lines, ("output", f"{output} ({EXPLANATIONS}/{part_of(run.strategy)}/)")]
+    return [*lines, ("output", f"{output} ({EXPLANATIONS}/{strategy_folder(run.strategy)}/)")]
 
 
 def _counts(counts: Mapping[str, int]) -> str:

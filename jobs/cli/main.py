@@ -185,14 +185,14 @@ def escalate(
 def prepare(config: Config = None, log_format: Log = LogFormat.TEXT) -> None:
     """Make the models of a job ready on this machine (a GGUF file is dequantised once)."""
     with our_errors() as console:
-        from ragassay.pipeline.engines.prepare import prepare_slm
+        from ragassay.pipeline.engines.prepare import prepare_model
         from ragassay.pipeline.slm.config import Slm
 
         job = load_job(config)
         for model in (*job.scoring_slms, *job.members.reading_models):
-            served = isinstance(model, Slm) and model.engine.SERVED
+            served = isinstance(model, Slm) and model.engine.IS_SERVED
             with doing("preparing", model.name):
-                made = "at its server" if served else prepare_slm(model)
+                made = "at its server" if served else prepare_model(model)
             console.print(f"{model.name}: {made}", markup=False)
 
 

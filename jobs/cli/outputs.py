@@ -49,7 +49,7 @@ def writable(to: str | None) -> Iterator[None]:
 
 def rows_of(manifest: Manifest) -> int:
     """Rows of the output."""
-    return manifest.scored_rows().total()
+    return manifest.count_scored_rows().total()
 
 
 def page_file(output: Folder, to: str | None, kind: str) -> tuple[Folder, str]:
@@ -64,7 +64,7 @@ def page_file(output: Folder, to: str | None, kind: str) -> tuple[Folder, str]:
         OutputError: Something else stands there, or it can't be written.
     """
     place, name = open_file(to) if to else (output, f"{kind}.html")
-    page, uri = file_of(place, name), place.address_of(name)
+    page, uri = file_of(place, name), place.strip_credentials(name)
     refuse_inside(output, page, uri)
     check_writable(page, uri)
     info = page.fs.get_file_info(page.root)

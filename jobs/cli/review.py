@@ -71,4 +71,4 @@ def review(
                 "id, and a label could be of any of them",
                 markup=False,
             )
-        console.print(f"review  {place.address_of(name)}", markup=False)
+        console.print(f"review  {place.strip_credentials(name)}", markup=False)

@@ -8,7 +8,7 @@ from rich.table import Table
 from ragassay.jobs.display.lines import print_lines
 from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.manifest import DriftCheck, Escalation, Run, Shift
-from ragassay.schemas.source import Source
+from ragassay.schemas.source import SourceTable
 
 _NAMED = 5  # files that a line names
 
@@ -37,10 +37,8 @@ def drift_text(check: DriftCheck) -> str:
 
 
 def _shift_text(shift: Shift) -> str:
-    name = shift.what + (f" of {shift.member}" if shift.member else "")
-    values = (
-        f" ({shift.tonight:.3g}, was {shift.history:.3g})" if shift.tonight is not None and shift.history is not None else ""
-    )
+    name = shift.metric + (f" of {shift.member}" if shift.member else "")
+    values = f" ({shift.latest:.3g}, was {shift.history:.3g})" if shift.latest is not None and shift.history is not None else ""
     return f"{name} {shift.distance:.3g} > {shift.limit:g}{values}"
 
 
@@ -52,7 +50,7 @@ def _touched_text(uris: Sequence[str]) -> str:
     )
 
 
-def _source_text(source: Source) -> str:
+def _source_text(source: SourceTable) -> str:
     what = "snapshot" if source.kind == "iceberg" else "version"
     since = f", what came in since {what} {source.since}" if source.since is not None else ""
     keys = f", partitioned by {', '.join(source.partitioned_by)}" if source.partitioned_by else ""
@@ -78,7 +76,7 @@ def _escalation_lines(done: Escalation | None) -> list[tuple[str, str]]:
     lines.append(
         (
             f"tokens {done.judge}",
-            f"{computed:,.0f} computed, {reused:,.0f} reused, {done.usage.get('prompts', 0):,.0f} prompts for {done.asked:,} "
+            f"{computed:,.0f} computed, {reused:,.0f} reused, {done.usage.get('prompts', 0):,.0f} prompts for {done.sent:,} "
             f"responses{cost}, {done.seconds:.1f} s",
         )
     )
@@ -107,11 +105,11 @@ def _backfill_lines(run: Run) -> list[tuple[str, str]]:
         lines.append(("sample", f"a share of {run.share:g} of the rows, by a hash of their ids{left_out}"))
     if skips.get("outside"):
         lines.append(("outside", f"{skips['outside']:,} rows in partitions that --partitions leaves out"))
-    if run.left:
-        left = run.left
+    if run.deferred:
+        left = run.deferred
         begun = f", beside {left.committed:,} of these files that are scored already" if left.committed else ""
-        some = f"about {left.nights:,} more nights like this one"
-        nights = "this run scored none: a larger budget" if left.nights is None else some
+        some = f"about {left.runs:,} more nights like this one"
+        nights = "this run scored none: a larger budget" if left.runs is None else some
         where = f"{left.rows:,} rows in {left.files:,} files of {left.partitions:,} partitions"
         lines.append(("left", f"{where}{begun}; {nights}. The same command goes on"))
     return lines

@@ -68,7 +68,7 @@ class EscalationConfig(Section):
                 "config.order-of-share",
                 "order goes with threshold: dynamic; a share escalates the most doubtful responses in any order: remove order",
             )
-        if self.price is not None and not self.judge.engine.SERVED:
+        if self.price is not None and not self.judge.engine.IS_SERVED:
             raise PydanticCustomError("config.price-unserved", "price is what a served judge costs: remove it")
         return self
 

@@ -163,4 +163,4 @@ def with_dtypes(job: Job) -> Job:
 
 
 def _with_dtype(member: _Local) -> _Local:
-    return member.model_copy(update={"engine": member.engine.settled(member.replicas.num_gpus)})
+    return member.model_copy(update={"engine": member.engine.resolve(member.replicas.num_gpus)})

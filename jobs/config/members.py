@@ -156,6 +156,6 @@ class MembersConfig(Section):
     @property
     def local_pools(self) -> dict[str, Replicas]:
         """Stage with a model in our own processes -> its actor pool."""
-        slms = {slm.name: slm.replicas for slm in self.slms if not slm.engine.SERVED}
+        slms = {slm.name: slm.replicas for slm in self.slms if not slm.engine.IS_SERVED}
         readings = {group[0].name: group[0].replicas for group in self.reading_groups}
         return {**({self.rerank.name: self.rerank.replicas} if self.rerank else {}), **slms, **readings}

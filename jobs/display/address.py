@@ -4,9 +4,9 @@ from urllib.parse import urlsplit
 
 from pydantic_core import PydanticCustomError
 
-from ragassay.pipeline.address import address_of, is_ambiguous, path_in_uri, without_secrets
+from ragassay.pipeline.address import hide_secrets, is_ambiguous_uri, quote_path, strip_credentials
 
-__all__ = ["address_of", "format_server", "is_ambiguous", "path_in_uri", "without_secrets"]
+__all__ = ["format_server", "hide_secrets", "is_ambiguous_uri", "quote_path", "strip_credentials"]
 
 
 def format_server(url: str) -> str:
@@ -23,7 +23,7 @@ def format_server(url: str) -> str:
         host, port = parts.hostname, parts.port
     except ValueError:
         host, port = None, None
-    if not host or parts.scheme not in {"http", "https"} or is_ambiguous(url.strip()):
+    if not host or parts.scheme not in {"http", "https"} or is_ambiguous_uri(url.strip()):
         raise PydanticCustomError(
             "config.server-address", "is not the address of a server: set it to one such as http://localhost:5000"
         )

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ragassay.jobs.display.address import without_secrets
+from ragassay.jobs.display.address import hide_secrets
 
 
 def print_lines(lines: Iterable[tuple[str, str]], console: Console) -> None:
@@ -15,5 +15,5 @@ def print_lines(lines: Iterable[tuple[str, str]], console: Console) -> None:
     table.add_column(style="bold")
     table.add_column()
     for name, text in lines:
-        table.add_row(name, escape(without_secrets(text)))
+        table.add_row(name, escape(hide_secrets(text)))
     console.print(table)

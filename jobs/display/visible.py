@@ -7,7 +7,7 @@ from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook
 from rich.segment import Segment
 from rich.text import Text
 
-from ragassay.jobs.display.address import without_secrets
+from ragassay.jobs.display.address import hide_secrets
 
 DIRECTION_MARKS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """Characters that change the direction of writing. They can make a text read as something else."""
@@ -51,7 +51,7 @@ class _Visible:
 
 
 def _clean(text: Text) -> Text:
-    plain = without_secrets(text.plain)
+    plain = hide_secrets(text.plain)
     if plain == text.plain:
         return text
     clean = text.copy()

@@ -13,7 +13,7 @@ from ragassay.jobs.output.scored_dataset import open_scored
 from ragassay.jobs.storage.folder import Folder, writing
 from ragassay.pipeline.calibration.kappa import Agreement, agreement_of
 from ragassay.pipeline.errors import ConfigError, InputError
-from ragassay.schemas.review import Said
+from ragassay.schemas.review import ReviewLabel
 
 Item = tuple[str | None, str, int | None, int | None]
 """What is spoken of: partition, row id, and the characters [start, end) of a sentence; both None for the response."""
@@ -74,7 +74,9 @@ def agreement(reviewers: Mapping[str, Words]) -> list[Agreed]:
                 for item in reviewers[first].keys() & reviewers[second].keys()
                 if (item[2] is None) == (what == "responses")
             ]
-            sure = [(a == Said.SUPPORTED, b == Said.SUPPORTED) for a, b in shared if Said.UNSURE not in (a, b)]
+            sure = [
+                (a == ReviewLabel.SUPPORTED, b == ReviewLabel.SUPPORTED) for a, b in shared if ReviewLabel.UNSURE not in (a, b)
+            ]
             found.append(Agreed(first, second, what, len(shared), len(shared) - len(sure), agreement_of(sure)))
     return found
 

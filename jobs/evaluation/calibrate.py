@@ -21,7 +21,7 @@ from ragassay.pipeline.calibration.certify import certify, rows_needed
 from ragassay.pipeline.calibration.probability import calibration_error, fit_probability, probabilities
 from ragassay.pipeline.calibration.target import Target, best_precision, find_threshold, reached
 from ragassay.pipeline.errors import ConfigError, FitError, InputError
-from ragassay.pipeline.members import NUMBERS, scores_of
+from ragassay.pipeline.members import SCORE_COLUMNS, read_scores
 from ragassay.pipeline.stages.finalize import VerdictSettings
 from ragassay.pipeline.verdict.exact_quantile import share_cut
 from ragassay.pipeline.verdict.moments import merge
@@ -184,8 +184,8 @@ def _of_all_scores(output: Folder, values: dict[str, str], rule: Rule, target: T
         assert cut is not None
         return cut.value, {"responses": float(cut.count), "flagged_of_all": cut.flagged / cut.count}
     flagged = 0
-    for rows in scored.batches(NUMBERS):
-        flagged += int((apply_rule(rule, *scores_of(rows.batch, values)).response <= moments.mean).sum())
+    for rows in scored.batches(SCORE_COLUMNS):
+        flagged += int((apply_rule(rule, *read_scores(rows.batch, values)).response <= moments.mean).sum())
     return moments.mean, {"responses": float(moments.count), "flagged_of_all": flagged / moments.count}
 
 

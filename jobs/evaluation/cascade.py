@@ -12,7 +12,7 @@ from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import Measure, aurocs, interval, of_both, resampling_weights
 from ragassay.pipeline.cascade.choose import round_down
 from ragassay.pipeline.cascade.config import UNCERTAINTY
-from ragassay.pipeline.members import Value
+from ragassay.pipeline.members import ValueKind
 from ragassay.schemas.manifest import Manifest
 
 SHARES = tuple(step / 20 for step in range(21))
@@ -87,7 +87,7 @@ def cascade_curve(output: Folder, manifest: Manifest, rows: Labelled, resamples:
     good = rows.good[there]
     if manifest.judge is None or done is None or not good.any() or good.all():
         return None
-    contest = _Contest(rows, there, manifest.judge.below)
+    contest = _Contest(rows, there, manifest.judge.flags_below)
     weights = _weights(rows.groups[there], good, resamples)
     orders = _orders(rows, there, manifest)
     when = done.when if done.when in orders else UNCERTAINTY
@@ -155,7 +155,7 @@ def _responses(rows: Labelled, manifest: Manifest) -> Iterator[tuple[str, Floats
     starts = np.cumsum(rows.counts) - rows.counts
     members = manifest.last_fit.members if manifest.last_fit else {}
     for name, member in members.items():
-        of_sentences = Value(member.value).of_logprobs
+        of_sentences = ValueKind(member.value).is_from_logprobs
         yield name, np.minimum.reduceat(rows.values[name], starts) if of_sentences else rows.whole[name]
 
 

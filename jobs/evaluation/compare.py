@@ -12,7 +12,7 @@ from ragassay.jobs.evaluation.labelled import member_values_of
 from ragassay.jobs.evaluation.labels import Label, LabelSource, to_labels
 from ragassay.jobs.output.scored_dataset import Position, ScoredDataset, open_scored
 from ragassay.jobs.storage.folder import Folder
-from ragassay.pipeline.members import Value
+from ragassay.pipeline.members import ValueKind
 from ragassay.schemas.columns import HALLUCINATED
 from ragassay.schemas.manifest import Manifest
 
@@ -130,7 +130,7 @@ def _means(rows: Sequence[Mapping[str, Any]], values: Mapping[str, str]) -> dict
     Needed"."""
     found = {}
     for name, value in values.items():
-        said = (Value(value).of_response(m) for row in rows for m in row["members"] or [] if m["name"] == name)
+        said = (ValueKind(value).response_value(m) for row in rows for m in row["members"] or [] if m["name"] == name)
         if numbers := [number for number in said if number is not None]:
             found[name] = sum(numbers) / len(numbers)
     return found
@@ -166,7 +166,7 @@ def _suspicion(row: dict[str, Any], values: Mapping[str, str], limits: Mapping[s
     members = {member["name"]: member for member in row["members"] or []}
     flags: dict[str, bool | None] = {}
     for name, value in values.items():
-        number = Value(value).of_response(members[name]) if name in members else None
+        number = ValueKind(value).response_value(members[name]) if name in members else None
         flags[name] = None if number is None else number < limits[name]  # whoever has a number has a mean
     flags["verdict"] = None if row["verdict"] is None else row["verdict"] == HALLUCINATED
     missing = [f"{m['kind']}: {m['text'] or '(no text)'}" for at in row["evidence"] or [] for m in at["missing"]]

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragassay.jobs.display.address import address_of
+from ragassay.jobs.display.address import strip_credentials
 from ragassay.jobs.evaluation import errors
 from ragassay.jobs.evaluation.label_table import DRAWN, ITEM, KEY, label_of_rows, load_labels, name_item, weak_annotators
 from ragassay.jobs.evaluation.labels import Label, LabelSource
@@ -122,15 +122,15 @@ def estimate(output: Folder, source: LabelSource, slices: Sequence[str] = ()) ->
     nights = by_part.pop(PARTITION)
     found = Estimate(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        source=address_of(source.file) if source.file else source.column,
+        source=strip_credentials(source.file) if source.file else source.column,
         level=LEVEL,
         where=dict(source.where),
-        elsewhere=rows.elsewhere,
+        excluded=rows.elsewhere,
         unscored=rows.unscored,
         weighted=weighted,
         strata=strata,
         undecided=len(rows.silent),
-        labelled_unscored=rows.labelled_unscored,
+        labeled_unscored=rows.labelled_unscored,
         unmatched=labels.filter(pl.col("row_key").is_null()).n_unique(KEY),
         repeated=int((labels.unique([*ITEM, "times"])["times"] - 1).sum()),
         overall=overall,
@@ -145,7 +145,7 @@ def estimate(output: Folder, source: LabelSource, slices: Sequence[str] = ()) ->
 def _read(output: Folder, scored: ScoredDataset, source: LabelSource, labels: pl.DataFrame, slices: Sequence[str]) -> _Rows:
     """Verdicts of all scored rows, and the labels of some."""
     rows = _Rows(parts={name: [] for name in (PARTITION, *slices)}, values={name: {} for name in (PARTITION, *slices)})
-    rows.shares = np.array(read_manifest(output).shares_out())
+    rows.shares = np.array(read_manifest(output).scored_shares())
     wanted = ["row_key", "status", "score", "verdict", *slices, *source.where]
     scored.require_columns(wanted)
     spoken, label_of = set(labels["row_key"].drop_nulls()), label_of_rows(labels)
@@ -259,12 +259,12 @@ class _Rates:
         flagged = self.flagged[mine]
         found = powered(flagged, self.scores[mine], here, stands) if labels else None
         return RateRecord(
-            part=part,
+            subset=part,
             rows=size,
             labels=labels,
-            wrong=int(here.wrong.sum()),
+            hallucinated=int(here.wrong.sum()),
             flagged=float(np.average(flagged, weights=stands)),
-            labelled_flagged=float(flagged[here.rows].mean()) if labels else None,
+            labeled_flagged=float(flagged[here.rows].mean()) if labels else None,
             powered=_record(share_of(found)) if found else None,
             classical=_record(share_of(classical(size, here, stands))) if labels else None,
             more_labels=labels_to_halve(found, labels, size) if found else None,
@@ -337,7 +337,7 @@ def estimate_notes(
         yield from _stands_for(spoken, overall)
     yield from _unlike(overall, sample, flagged, weighted=spoken is not None)
     for verdict, share in (("flagged", overall.flagged), ("passed", 1 - overall.flagged)):
-        labelled = overall.labelled_flagged if verdict == "flagged" else 1 - (overall.labelled_flagged or 0)
+        labelled = overall.labeled_flagged if verdict == "flagged" else 1 - (overall.labeled_flagged or 0)
         if share and not labelled:
             yield f"none of the {verdict} responses ({share:.1%} of all) has a label: the next ones should be of these"
     if len(sample.rows) < FEW:

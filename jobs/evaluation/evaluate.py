@@ -24,7 +24,7 @@ from ragassay.jobs.verdicts.fit import fit_members
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import Measure, auroc, aurocs, interval, measure, of_both, resample_parts
 from ragassay.pipeline.errors import FitError, InputError, OutputError
-from ragassay.pipeline.members import Value
+from ragassay.pipeline.members import ValueKind
 from ragassay.pipeline.slm.judge import Judge, judge_rows
 from ragassay.pipeline.verdict.aggregate import Mean, Positive, legal_pairs
 from ragassay.pipeline.verdict.moments import moments_of
@@ -185,7 +185,7 @@ class Evaluation(Record):
             sentences.
     """
 
-    WHAT = "an evaluation"
+    DESCRIPTION = "an evaluation"
 
     created: str
     label: str
@@ -242,7 +242,7 @@ def evaluate(
     rule = stored_rule(manifest, fits)
     scores = response_lines(rows, rule)
     if manifest.judge is not None and not np.isnan(rows.judge).all():
-        scores[AS_CASCADE] = cascade_margins(rows, manifest.judge.below)
+        scores[AS_CASCADE] = cascade_margins(rows, manifest.judge.flags_below)
     if judge is not None:
         needs_text(manifest, output.uri, "a judge")
         scores[f"{JUDGE}{judge.name}, whole response"] = ask_judge(judge, rows, output)
@@ -387,7 +387,7 @@ def _slices(rows: Labelled, column: str, resamples: int) -> list[Slice]:
 
 def _fit(name: str, value: str, values: Floats) -> Fit:
     moments = moments_of(values[~np.isnan(values)])
-    return Value(value).fit(name, moments)
+    return ValueKind(value).fit(name, moments)
 
 
 def _halves(output: Folder, manifest: Manifest, values: dict[str, str], rows: Labelled) -> Halves:
@@ -517,7 +517,7 @@ def _write(output: Folder, path: str, known: dict[str, dict[str, Any]]) -> None:
     except OSError as error:
         if is_disk_full(error):
             raise
-        raise OutputError(errors.ANSWERS_NOT_WRITABLE, path=output.address_of(path), reason=error) from error
+        raise OutputError(errors.ANSWERS_NOT_WRITABLE, path=output.strip_credentials(path), reason=error) from error
 
 
 def _key(judge: Judge, texts: tuple[str | None, list[str], str]) -> str:

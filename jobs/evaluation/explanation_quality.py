@@ -15,7 +15,7 @@ from ragassay.jobs.second_pass.explain.written import explained_rows
 from ragassay.jobs.storage.folder import Folder, read_named
 from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.reasoning.strategy import Strategy
-from ragassay.schemas.explanations import Outcome
+from ragassay.schemas.explanations import AnswerStatus
 
 EVALUATION = "evaluation_explanations.json"
 
@@ -183,7 +183,7 @@ def _sentences(
             ]
             yield _Sentence(
                 data=row.data,
-                read=entry["status"] == Outcome.OK,
+                read=entry["status"] == AnswerStatus.OK,
                 consistent=entry["consistent"],
                 supported=row.truth.get(entry["sentence"]),
                 judged_inconsistent=next((judged[key] for key in keys if key in judged), None),

@@ -23,7 +23,7 @@ from ragassay.jobs.evaluation.labels import (
 from ragassay.jobs.output.scored_dataset import Rows, ScoredDataset
 from ragassay.jobs.storage.folder import open_file, read_named
 from ragassay.pipeline.errors import InputError
-from ragassay.schemas.review import LEAST_PROBABILITY, ReviewLine, Said
+from ragassay.schemas.review import MIN_PROBABILITY, ReviewLabel, ReviewLine
 
 KEY = ["partition", "row_id"]
 ITEM = [*KEY, "start", "end"]
@@ -131,7 +131,7 @@ def read_labels(source: LabelSource) -> pl.DataFrame:
     uri = source.file or ""
     lines = (read_lines(uri) if is_lines(uri) else _read_parquet(uri, source)).with_columns(times=pl.len().over(ITEM))
     words = last_words(lines) if is_lines(uri) else lines
-    sure = words.filter(pl.col("label") != Said.UNSURE.value)
+    sure = words.filter(pl.col("label") != ReviewLabel.UNSURE.value)
     differ = sure.unique([*ITEM, "label"], keep="first", maintain_order=True).filter(pl.len().over(ITEM) > 1)
     if len(differ):
         one, other = differ.join(differ[:1], on=ITEM, how="semi", nulls_equal=True, maintain_order="left").head(2).to_dicts()
@@ -254,9 +254,9 @@ def _read_parquet(uri: str, source: LabelSource) -> pl.DataFrame:
     columns |= {name: table[name].cast(pa.string()).to_pylist() for name in ("stratum", "partition") if name in names}
     columns |= {name: table[name].to_pylist() for name in ("start", "end") if has_spans}
     for row_id, probability in zip(columns["row_id"], columns.get("inclusion_probability", ()), strict=False):
-        if probability is not None and not (isinstance(probability, int | float) and LEAST_PROBABILITY <= probability <= 1):
+        if probability is not None and not (isinstance(probability, int | float) and MIN_PROBABILITY <= probability <= 1):
             row = name_item({"row_id": row_id, "partition": None, "start": None})
-            of = {"column": "inclusion_probability", "row": row, "value": quote_value(probability), "least": LEAST_PROBABILITY}
+            of = {"column": "inclusion_probability", "row": row, "value": quote_value(probability), "least": MIN_PROBABILITY}
             raise InputError(errors.PROBABILITY_OUT_OF_RANGE, file=uri, **of)
     if "partition" in names:
         columns["partition"] = [place or "" for place in columns["partition"]]

@@ -24,7 +24,7 @@ from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.baselines import share_in_context, words, words_of
 from ragassay.pipeline.calibration.metrics import group_numbers
 from ragassay.pipeline.errors import InputError, OutputError
-from ragassay.pipeline.members import Value, logprobs_of, member_structs, member_values, scores_of
+from ragassay.pipeline.members import ValueKind, convert_logprobs, read_logprobs, read_members, read_scores
 from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.columns import SUPPORTED, Status
 from ragassay.schemas.manifest import Manifest
@@ -257,7 +257,7 @@ def _gather(
     parts: _Parts, table: pa.Table, values: dict[str, str], group: str | None, slices: Sequence[str], texts: bool
 ) -> None:
     batch = as_batch(table)
-    found, counts = scores_of(batch, values)
+    found, counts = read_scores(batch, values)
     for name, array in found.items():
         parts.add_array(f"value {name}", array)
     parts.add_array("count", counts)
@@ -295,10 +295,10 @@ def _groups(table: pa.Table, group: str | None, contexts: Sequence[Sequence[str 
 def _gather_members(parts: _Parts, batch: pa.RecordBatch, values: dict[str, str], counts: Ints) -> None:
     """Values of whole responses, and the SLMs' own P(supported)."""
     shares = []
-    for name, member in member_structs(batch, list(values)).items():
+    for name, member in read_members(batch, list(values)).items():
         parts.add_array(f"whole {name}", member.field("response_score").to_numpy(zero_copy_only=False))
-        if Value(values[name]).of_logprobs:
-            share = member_values(Value.P_YES_SHARE, *logprobs_of(member))
+        if ValueKind(values[name]).is_from_logprobs:
+            share = convert_logprobs(ValueKind.P_YES_SHARE, *read_logprobs(member))
             shares.append(np.add.reduceat(share, np.cumsum(counts) - counts) / counts)
     parts.add_array("share", np.mean(shares, axis=0) if shares else np.full(len(counts), np.nan))
 

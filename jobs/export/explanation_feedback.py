@@ -20,9 +20,9 @@ from ragassay.jobs.second_pass.explain.written import explained_rows
 from ragassay.jobs.storage.folder import Folder, open_folder, refuse_inside
 from ragassay.jobs.storage.writable import check_writable
 from ragassay.pipeline.errors import ConfigError
-from ragassay.pipeline.members import Value, member_values
+from ragassay.pipeline.members import ValueKind, convert_logprobs
 from ragassay.pipeline.reasoning.strategy import Strategy
-from ragassay.schemas.explanations import Outcome
+from ragassay.schemas.explanations import AnswerStatus
 from ragassay.schemas.manifest import Manifest
 
 FEEDBACK = pa.schema(
@@ -72,7 +72,7 @@ def rejected_flags(output: Folder, manifest: Manifest, strategy: str) -> list[Re
     flags = dict.fromkeys([*values, "verdict"], 0)
     rejected = dict.fromkeys(flags, 0)
     for row, entries in _explained(output, strategy, ["members"]):
-        numbers = {m["name"]: _numbers(Value(values[m["name"]]), m) for m in row["members"] if m["name"] in values}
+        numbers = {m["name"]: _numbers(ValueKind(values[m["name"]]), m) for m in row["members"] if m["name"] in values}
         for entry in entries:
             if entry["consistent"] is None:
                 continue
@@ -135,7 +135,7 @@ def write_review(output: Folder, strategy: str, dest: str) -> int:
     def explanations() -> Iterator[dict[str, Any]]:
         for row, entries in _explained(output, strategy, ["sentences", "context"]):
             for entry in entries:
-                if entry["status"] == Outcome.OK:
+                if entry["status"] == AnswerStatus.OK:
                     text = row["sentences"][entry["sentence"]]["text"]
                     yield {**row, **entry, "strategy": strategy, "text": text, "inconsistent": None}
 
@@ -157,8 +157,8 @@ def _explained(output: Folder, strategy: str, columns: list[str]) -> Iterator[tu
             yield row, entries
 
 
-def _numbers(value: Value, member: dict[str, Any]) -> list[float | None]:
-    if value.of_logprobs:
-        numbers: list[float | None] = member_values(value, member["log_p_yes"], member["log_p_no"]).tolist()
+def _numbers(value: ValueKind, member: dict[str, Any]) -> list[float | None]:
+    if value.is_from_logprobs:
+        numbers: list[float | None] = convert_logprobs(value, member["log_p_yes"], member["log_p_no"]).tolist()
         return numbers
     return list(member["sentence_scores"])

@@ -5,7 +5,7 @@ from typing import Any
 
 from ragassay.jobs.export.rows import NO_FLAGGED_SENTENCE, NOT_SCORED, SCALARS, TEXTS, Options, Read, Row, Tally, finite
 from ragassay.schemas.columns import SUPPORTED
-from ragassay.schemas.review import Said
+from ragassay.schemas.review import ReviewLabel
 
 SPANS = "sentences"
 """Name of what people label: the Labels tag of Label Studio, the span question of Argilla."""
@@ -56,7 +56,7 @@ def _with_flags(read: Read, tally: Tally) -> Iterator[Row]:
 
 
 def _opinion(sentence: Mapping[str, Any]) -> str:
-    return (Said.UNSUPPORTED if sentence["flagged"] else Said.SUPPORTED).value
+    return (ReviewLabel.UNSUPPORTED if sentence["flagged"] else ReviewLabel.SUPPORTED).value
 
 
 def _place(sentence: Mapping[str, Any]) -> dict[str, int]:

@@ -13,14 +13,14 @@ from ragassay.pipeline.engines.text import Messages
 from ragassay.pipeline.reasoning.config import Reasoner
 from ragassay.pipeline.reasoning.prompt import chat_of
 from ragassay.pipeline.reasoning.purse import about_tokens
-from ragassay.pipeline.rows import Row, good_rows
+from ragassay.pipeline.rows import Row, select_ok_rows
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prefix_tree import PrefixTree
 from ragassay.pipeline.slm.prompt import PromptBuilder, PromptEncoder
-from ragassay.pipeline.slm.row_prompts import prompt_order
-from ragassay.pipeline.slm.score import calls, in_token_order, row_digest
-from ragassay.pipeline.slm.served import prompt_of
-from ragassay.pipeline.stages.rerank import found_of
+from ragassay.pipeline.slm.row_prompts import prefix_sort_key
+from ragassay.pipeline.slm.score import group_calls, hash_row, sort_prompts
+from ragassay.pipeline.slm.served import render_prompt
+from ragassay.pipeline.stages.rerank import select_rerank_rows
 from ragassay.pipeline.text.split import load_splitter, split
 from ragassay.pipeline.token_tree.tree import size
 from ragassay.pipeline.uncertainty.config import Uncertainty
@@ -110,16 +110,16 @@ def count_stretches(job: Job, stretches: Sequence[pa.Table]) -> list[Counted]:
     """
     nlp = load_splitter(job.splitting.pipeline, job.splitting.language)
     slms = job.scoring_slms
-    counts = {slm.name: _count_served(slm) if slm.engine.SERVED else _count_local(slm, nlp) for slm in slms}
+    counts = {slm.name: _count_served(slm) if slm.engine.IS_SERVED else _count_local(slm, nlp) for slm in slms}
     counts |= {members[0].name: _count_read(members[0]) for members in job.members.reading_groups}
     encoder = answer_encoder(job.members.rerank, load_tokenizer(job.members.rerank)) if job.members.rerank else None
     seen: set[bytes] = set()
     result = []
     for table in stretches:
-        _, rows = good_rows(table)
+        _, rows = select_ok_rows(table)
         new: dict[bytes, Row] = {}
         for row in rows:
-            new.setdefault(row_digest(row), row)
+            new.setdefault(hash_row(row), row)
         different = [row for digest, row in new.items() if digest not in seen]
         seen.update(new)
         asked = {name: count(different) for name, count in counts.items()}
@@ -142,19 +142,19 @@ def count_stretches(job: Job, stretches: Sequence[pa.Table]) -> list[Counted]:
 
 def _reranked_tokens(table: pa.Table, encoder: PromptEncoder) -> int:
     """Tokens of every different passage with its question behind it, of the rows whose passages are put in order."""
-    pairs = {(found.question, passage) for found in found_of(table)[1] if found.has_order for passage in found.worded}
+    pairs = {(found.question, passage) for found in select_rerank_rows(table)[1] if found.has_order for passage in found.worded}
     encoded = encoder.encode([("", [passage], [question]) for question, passage in sorted(pairs)])
     return sum(len(one.head) + len(one.tails[0]) for one in encoded)
 
 
 def _count_local(slm: Slm, nlp: Any) -> Count:
     """An SLM's prompts, in the tree of all that it was asked."""
-    builder, tree = PromptBuilder(slm, load_tokenizer(slm)), PrefixTree(slm.cache_block)
+    builder, tree = PromptBuilder(slm, load_tokenizer(slm)), PrefixTree(slm.cache_block_size)
 
     def count(rows: Sequence[Row]) -> Asked:
-        ordered, parts = sorted(rows, key=prompt_order), []
-        for call in calls(ordered, slm, builder, slm.window() - 1, lambda text: split(nlp, [text])[0]):
-            prompts = in_token_order(call)
+        ordered, parts = sorted(rows, key=prefix_sort_key), []
+        for call in group_calls(ordered, slm, builder, slm.get_window() - 1, lambda text: split(nlp, [text])[0]):
+            prompts = sort_prompts(call)
             parts.append(
                 Asked(
                     prompts=len(prompts),
@@ -190,7 +190,7 @@ def _count_served(slm: Slm) -> Count:
     """The requests to a server, whose answers are one token each."""
 
     def count(rows: Sequence[Row]) -> Asked:
-        prompts = (prompt_of(slm, row, text) for row in rows for text in slm.texts(row))
+        prompts = (render_prompt(slm, row, text) for row in rows for text in slm.texts_to_judge(row))
         return _asked_by_text(([{"role": "user", "content": prompt}] for prompt in prompts), 1, 1)
 
     return count

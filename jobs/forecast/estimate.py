@@ -239,7 +239,7 @@ def forecast_lines(job: Job, forecasts: Sequence[Forecast]) -> list[tuple[str, s
         eager = [
             slm.name
             for slm in job.members.slms
-            if not slm.engine.SERVED and slm.local.gains_by_compiling(slm.replicas.num_gpus)
+            if not slm.engine.IS_SERVED and slm.local_engine.can_gain_from_compiling(slm.replicas.num_gpus)
         ]
         if eager and whole.seconds > LONG_RUN:
             text = f"a run this long may gain by it: plan again with enforce_eager: false for {', '.join(eager)}"

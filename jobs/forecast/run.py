@@ -24,7 +24,7 @@ from ragassay.jobs.scoring.register import check_input, check_models
 from ragassay.jobs.scoring.stages import make_detect_stage, make_split_stage
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.jobs.verdicts.languages import settle_languages
-from ragassay.pipeline.engines.prepare import prepare_slm
+from ragassay.pipeline.engines.prepare import prepare_model
 from ragassay.pipeline.stages.stage import run_contained
 from ragassay.pipeline.text.redact import redacted, redaction_of
 from ragassay.schemas.columns import passthrough_name
@@ -75,8 +75,8 @@ def plan(
             planned = make_plan(job, logs, open_folder(output_uri or new), RunOptions())
         job, before = planned.job, time.perf_counter() - began
         if seconds:
-            for member in (*(slm for slm in job.members.slms if not slm.engine.SERVED), *job.members.reading_models):
-                prepare_slm(member)  # what is made only once takes no time of the run's
+            for member in (*(slm for slm in job.members.slms if not slm.engine.IS_SERVED), *job.members.reading_models):
+                prepare_model(member)  # what is made only once takes no time of the run's
             started = time.perf_counter()
             check_models(job)
             before += time.perf_counter() - started

@@ -14,7 +14,7 @@ from ragassay.jobs.input.text import can_be_ids
 from ragassay.jobs.input.types import always_fits, is_text, merge_schemas
 from ragassay.jobs.storage.folder import is_hidden
 from ragassay.pipeline.errors import InputError
-from ragassay.schemas.columns import OUR_NAMES, passthrough_name
+from ragassay.schemas.columns import RESERVED_NAMES, passthrough_name
 
 _SHAPES = {
     "context": (can_be_context, "a string or a list of strings, or of structs with a text (text, page_content, content …)"),
@@ -39,7 +39,7 @@ def check_logs(logs: Logs, columns: Columns, question_needed: bool) -> None:
         faults.append(("", InputError(errors.SEVERAL_KEYS, keys=sorted(map(list, keys)))))
     logs.partition_keys = list(min(keys, default=()))
     for key, count in Counter(logs.partition_keys).items():
-        if key in OUR_NAMES:
+        if key in RESERVED_NAMES:
             faults.append(("", InputError(errors.KEY_IS_OURS, key=key)))
         if is_hidden(key):
             faults.append(("", InputError(errors.HIDDEN_KEY, key=key)))

@@ -10,10 +10,10 @@ from typing import Protocol
 import pyarrow as pa
 from pyarrow import fs as pafs
 
-from ragassay.jobs.display.address import address_of, without_secrets
+from ragassay.jobs.display.address import hide_secrets, strip_credentials
 from ragassay.jobs.input import errors
 from ragassay.pipeline.errors import InputError
-from ragassay.schemas.source import Source
+from ragassay.schemas.source import SourceTable
 
 FAULT = "\0fault"
 """Column that a reader adds, where it has rows that can't be read: why a row can't, null where it can."""
@@ -55,7 +55,7 @@ class LogFile:
     def __post_init__(self) -> None:
         """The error is a library's, and goes into the manifest: it may quote a URI whole."""
         if self.error is not None:
-            object.__setattr__(self, "error", without_secrets(self.error))
+            object.__setattr__(self, "error", hide_secrets(self.error))
 
     @property
     def partition_path(self) -> str:
@@ -143,7 +143,7 @@ class Logs:
     any_name: re.Pattern[str] | None = None
     passthrough: pa.Schema = field(default_factory=lambda: pa.schema([]))
     partition_keys: list[str] = field(default_factory=list)
-    source: Source | None = None
+    source: SourceTable | None = None
 
     @property
     def size(self) -> int:
@@ -163,7 +163,7 @@ def by_schema(files: Iterable[LogFile]) -> dict[pa.Schema, list[LogFile]]:
 def same_place(uri: str) -> str:
     """What is the same for one file, however it was named: by `..`, through links, as `file:///`, or with a key or a query."""
     path = uri.removeprefix("file://")
-    return address_of(path) if "://" in path else os.path.realpath(path)
+    return strip_credentials(path) if "://" in path else os.path.realpath(path)
 
 
 def unreadable_error(uris: Sequence[str], reason: str) -> InputError:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from pyarrow import fs as pafs
 
 from ragassay.jobs.config.input import InputConfig
-from ragassay.jobs.display.address import address_of, path_in_uri
+from ragassay.jobs.display.address import quote_path, strip_credentials
 from ragassay.jobs.input import errors
 from ragassay.jobs.input.arrow import SPLITS, without_caches
 from ragassay.jobs.input.files import LogFile, Logs
@@ -109,7 +109,7 @@ def _find(uri: str, suffixes: tuple[str, ...], advice: str) -> Logs:
     roots = [base, real_path(fs, base)]
     rows = set(without_caches(fs, [info.path for info in found], beside)) if beside else {info.path for info in found}
     files = [_log_file(info, roots, uri, beside) for info in found if info.path in rows]
-    return Logs(address_of(uri), fs, files, [], folders, pattern, any_name)
+    return Logs(strip_credentials(uri), fs, files, [], folders, pattern, any_name)
 
 
 def _patterns(base: str, glob: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
@@ -174,7 +174,7 @@ def _log_file(info: pafs.FileInfo, roots: Sequence[str], uri: str, beside: Mappi
     above, _, folder = info.path.rpartition("/")[0].rpartition("/")
     if SPLITS in beside.get(above, ()):
         partition = (*partition, ("split", folder))
-    address = scheme + path_in_uri(info.path) if scheme else info.path
+    address = scheme + quote_path(info.path) if scheme else info.path
     return LogFile(path, address, info.path, size, partition, mtime=info.mtime_ns)
 
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from pyarrow import fs as pafs
 
 from ragassay.jobs.config.input import Columns
-from ragassay.jobs.display.address import without_secrets
+from ragassay.jobs.display.address import hide_secrets
 from ragassay.jobs.input.files import FAULT, LogFile, unreadable_error
 from ragassay.jobs.input.formats import open_log
 from ragassay.jobs.input.messages import talks
@@ -157,7 +157,7 @@ def _unreadable(file: LogFile, number: int, rows: range, error: str, passthrough
     data["row_key"] = pa.array([number << 32 | row for row in rows], type=pa.int64())
     data["row_id"] = pa.array([f"{file.path}#{row}" for row in rows])
     data["status"] = pa.array([Status.UNREADABLE.value] * size)
-    data["error"] = pa.array([without_secrets(f"data page can't be read: {error.splitlines()[0]}")] * size)
+    data["error"] = pa.array([hide_secrets(f"data page can't be read: {error.splitlines()[0]}")] * size)
     for key, value in values.items():
         data[key] = pa.array([value] * size, type=pa.string())
     return pa.table(data, schema=logs_schema(passthrough))

@@ -5,7 +5,7 @@ from typing import Any
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.config.splitting import ANY, SplittingConfig
-from ragassay.jobs.display.address import without_secrets
+from ragassay.jobs.display.address import hide_secrets
 from ragassay.jobs.output import errors
 from ragassay.pipeline.errors import OutputError
 from ragassay.pipeline.slm.config import Slm
@@ -58,7 +58,7 @@ def _columns(columns: Columns) -> dict[str, Any]:
 
 
 def _model(model: Slm | ReadingModel) -> dict[str, Any]:
-    return {**model.engine.weights(model), **model.identity()}
+    return {**model.engine.identify_weights(model), **model.identity()}
 
 
 def check_fingerprint(then: dict[str, Any], now: dict[str, Any], output: str) -> None:
@@ -126,5 +126,5 @@ def differences(then: Any, now: Any, where: str = "") -> list[tuple[str, Any, An
 
 def short(value: Any) -> str:
     """A part of a fingerprint as a message shows it."""
-    text = without_secrets(repr(value))
+    text = hide_secrets(repr(value))
     return text if len(text) <= 80 else text[:77] + "…"

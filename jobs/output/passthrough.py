@@ -8,12 +8,12 @@ from ragassay.jobs.input.types import merge_schemas
 from ragassay.jobs.output import errors
 from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset
 from ragassay.pipeline.errors import OutputError
-from ragassay.schemas.columns import passthrough_of_raw
+from ragassay.schemas.columns import passthrough_schema
 
 
 def raw_schemas(raw: ScoredDataset) -> dict[DataFile, pa.Schema]:
     """The user's columns in each file of `raw/`."""
-    return {file: passthrough_of_raw(raw.schema_of(file)) for file in raw.files}
+    return {file: passthrough_schema(raw.schema_of(file)) for file in raw.files}
 
 
 def merged_passthrough(schemas: Iterable[pa.Schema]) -> pa.Schema:

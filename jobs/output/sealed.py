@@ -15,7 +15,7 @@ from ragassay.jobs.output import errors
 from ragassay.jobs.storage.folder import Folder, read_table, writing
 from ragassay.pipeline.errors import OutputError
 from ragassay.schemas.manifest import SCORED, InputFile, Manifest
-from ragassay.schemas.sealed import SEALED_FILES, Sealed
+from ragassay.schemas.sealed import SEALED_FILES_SCHEMA, SealedSummary
 
 FILES = "_files"
 SEAL_AT = 4096
@@ -40,7 +40,9 @@ def seal(output: Folder, manifest: Manifest, run_id: str) -> Manifest:
     Returns:
         The manifest to be written afterwards.
     """
-    done = {number: file for number, file in manifest.files.items() if file.state == SCORED and file.judged and file.share == 1}
+    done = {
+        number: file for number, file in manifest.files.items() if file.state == SCORED and file.finalized and file.share == 1
+    }
     if len(done) < SEAL_AT:
         return manifest
     _delete_unnamed(output, manifest)
@@ -48,14 +50,14 @@ def seal(output: Folder, manifest: Manifest, run_id: str) -> Manifest:
     for part, start in enumerate(range(0, len(numbers), SHARD_FILES)):
         name = f"{run_id}-{part}.parquet"
         rows = [{"number": number, **vars(done[number])} for number in numbers[start : start + SHARD_FILES]]
-        columns = {field.name: pa.array([row[field.name] for row in rows], field.type) for field in SEALED_FILES}
+        columns = {field.name: pa.array([row[field.name] for row in rows], field.type) for field in SEALED_FILES_SCHEMA}
         with writing(output.fs, output.path(f"{FILES}/{name}")) as stream:
-            pq.write_table(pa.table(columns, schema=SEALED_FILES), stream, compression="zstd")
+            pq.write_table(pa.table(columns, schema=SEALED_FILES_SCHEMA), stream, compression="zstd")
         shards.append(name)
     for file in done.values():
         sums[file.partition] += file.rows or 0
     kept = {number: file for number, file in manifest.files.items() if number not in done}
-    return replace(manifest, files=kept, sealed=Sealed(shards, manifest.sealed.files + len(done), dict(sums)))
+    return replace(manifest, files=kept, sealed=SealedSummary(shards, manifest.sealed.files + len(done), dict(sums)))
 
 
 def sealed_among(output: Folder, manifest: Manifest, files: Sequence[LogFile]) -> dict[int, InputFile]:
@@ -93,7 +95,7 @@ def _shards(output: Folder, manifest: Manifest) -> Iterator[pa.Table]:
     for name in reversed(manifest.sealed.shards):
         path = output.path(f"{FILES}/{name}")
         try:
-            table = read_table(output.fs, path, schema=SEALED_FILES)
+            table = read_table(output.fs, path, schema=SEALED_FILES_SCHEMA)
         except OSError as error:
             raise OutputError(errors.UNREADABLE_SHARD, path=f"{output.uri}/{FILES}/{name}", reason=error) from error
         numbers = table["number"].to_numpy()
@@ -104,7 +106,7 @@ def _shards(output: Folder, manifest: Manifest) -> Iterator[pa.Table]:
 
 def _entries(table: pa.Table) -> dict[int, InputFile]:
     rows: list[dict[str, Any]] = table.to_pylist()
-    return {row.pop("number"): InputFile(**row, state=SCORED, judged=True) for row in rows}
+    return {row.pop("number"): InputFile(**row, state=SCORED, finalized=True) for row in rows}
 
 
 def _delete_unnamed(output: Folder, manifest: Manifest) -> None:

@@ -22,7 +22,7 @@ from ragassay.jobs.storage.folder import Folder, writing
 from ragassay.pipeline.arrays import Bools, Ints
 from ragassay.pipeline.errors import BalanceError, OutputError
 from ragassay.schemas.escalated import ESCALATED
-from ragassay.schemas.explanations import EXPLANATIONS, part_of
+from ragassay.schemas.explanations import EXPLANATIONS, strategy_folder
 
 ROWS = 1024
 """Rows in memory at a time."""
@@ -144,7 +144,7 @@ class SidecarDataset:
 
 def explanations(output: Folder, strategy: str) -> SidecarDataset:
     """Why sentences are flagged, by one strategy of the reasoner."""
-    return SidecarDataset(output, EXPLANATIONS, "_explaining", part_of(strategy))
+    return SidecarDataset(output, EXPLANATIONS, "_explaining", strategy_folder(strategy))
 
 
 def escalations(output: Folder) -> SidecarDataset:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from rich.progress import Progress, TaskID
 
-from ragassay.jobs.display.address import without_secrets
+from ragassay.jobs.display.address import hide_secrets
 
 WINDOW_SECONDS = 300.0
 """Time over which speeds are measured: a batch of a slow model may take a minute."""
@@ -42,7 +42,7 @@ class Bar:
     def __post_init__(self) -> None:
         """Remove the secrets of URIs from the texts."""
         for name in ("phase", "stage"):
-            setattr(self, name, without_secrets(getattr(self, name)))
+            setattr(self, name, hide_secrets(getattr(self, name)))
 
     @property
     def title(self) -> str:

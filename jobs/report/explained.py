@@ -14,7 +14,7 @@ from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset, read_ro
 from ragassay.jobs.output.sidecar import explanations
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.reasoning.strategy import Strategy
-from ragassay.schemas.explanations import Outcome, key_name
+from ragassay.schemas.explanations import AnswerStatus, explanations_partition_key
 
 MOST_TELLING = (Strategy.CATEGORIZED, Strategy.FALLBACK, Strategy.VANILLA)
 """The first of these that has explained anything is shown."""
@@ -120,14 +120,14 @@ def explanations_of(
         for row in _rows(output, files, wanted.get(_key(place), set())):
             for entry in row["explanations"]:
                 disagrees = entry["consistent"] is False
-                if entry["status"] == Outcome.OK and (explained.all_shown or not disagrees):
+                if entry["status"] == AnswerStatus.OK and (explained.all_shown or not disagrees):
                     found.setdefault(row["row_key"], {})[entry["sentence"]] = _explanation(entry, disagrees)
     return found
 
 
 def _key(place: str) -> Key:
     """A partition as both datasets have it: explanations have every key, a null for one that the row's partition lacks."""
-    return tuple((key_name(key), value) for key, value in hive_keys(place).items() if value != NULL)
+    return tuple((explanations_partition_key(key), value) for key, value in hive_keys(place).items() if value != NULL)
 
 
 def _flagged(scored: ScoredDataset) -> pl.DataFrame:
@@ -142,7 +142,7 @@ def _flagged(scored: ScoredDataset) -> pl.DataFrame:
 
 def _count(found: Explanations, night: str, batch: pa.RecordBatch, flagged: pl.DataFrame) -> None:
     rows = _frame(batch).explode("explanations").unnest("explanations").join(flagged, on=["row_key", "sentence"], how="semi")
-    ok = pl.col("status") == Outcome.OK.value
+    ok = pl.col("status") == AnswerStatus.OK.value
     answers = rows.filter(ok)
     agreeing = answers.filter(pl.col("consistent").fill_null(True))
     found.models |= set(rows["model"].unique())

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from ragassay.jobs.display.address import address_of
+from ragassay.jobs.display.address import strip_credentials
 from ragassay.jobs.display.text_table import TextTable
 from ragassay.jobs.display.visible import make_visible
 from ragassay.jobs.evaluation.cascade import Cascade, shares_of
@@ -66,7 +66,7 @@ def render(
     return fill_page(
         HERE,
         {"visible": make_visible, "shortened": shortened, "figure": _figure, "short": _short, "level": _level},
-        output=address_of(output),
+        output=strip_credentials(output),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         run=run,
         calibration=run.threshold.calibration if run.threshold else None,

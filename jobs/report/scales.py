@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ragassay.jobs.evaluation.compare import limits_of
-from ragassay.pipeline.members import Value, member_values
+from ragassay.pipeline.members import ValueKind, convert_logprobs
 from ragassay.schemas.manifest import Manifest, MemberFit
 
 
@@ -91,7 +91,7 @@ def _member_score(
 
 def _value(member: Mapping[str, Any], sentence: int, fit: MemberFit | None) -> float | None:
     """The number that the verdict went by: an SLM's scores stand there as the run that scored it had them."""
-    if fit and Value(fit.value).of_logprobs and member["log_p_yes"]:
-        return float(member_values(Value(fit.value), member["log_p_yes"][sentence], member["log_p_no"][sentence]))
+    if fit and ValueKind(fit.value).is_from_logprobs and member["log_p_yes"]:
+        return float(convert_logprobs(ValueKind(fit.value), member["log_p_yes"][sentence], member["log_p_no"][sentence]))
     scores = member["sentence_scores"]
     return scores[sentence] if scores else None

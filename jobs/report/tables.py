@@ -264,13 +264,13 @@ def _calibration_lines(found: Calibration) -> Iterator[tuple[str, str]]:
 def print_drift(check: DriftCheck, console: Console) -> None:
     """Print every comparison of tonight with history."""
     against = f"{len(check.history)} partition(s) before" + (f", from {check.history[0]}" if check.history else "")
-    console.print(escape(f"{', '.join(check.tonight) or 'the only partition'} against {against}"))
+    console.print(escape(f"{', '.join(check.latest) or 'the only partition'} against {against}"))
     if check.note:
         console.print(escape(f"not checked: {check.note}"))
         return
     rows = [
         [
-            *(shift.what, shift.member or "", format_number(shift.tonight, ".4g"), format_number(shift.history, ".4g")),
+            *(shift.metric, shift.member or "", format_number(shift.latest, ".4g"), format_number(shift.history, ".4g")),
             *(format_number(shift.distance, ".4g"), format_number(shift.limit, "g"), "drifted" if shift.drifted else ""),
         ]
         for shift in check.shifts
@@ -461,7 +461,7 @@ def print_estimate(found: Estimate, path: str, console: Console) -> None:
         if rates:
             header = ["", "rows", "labels", "hallucinated", "flagged", "from the labels alone"]
             rows = [
-                [r.part, f"{r.rows:,}", f"{r.labels:,}", _share(r.powered), f"{r.flagged:.1%}", _share(r.classical)]
+                [r.subset, f"{r.rows:,}", f"{r.labels:,}", _share(r.powered), f"{r.flagged:.1%}", _share(r.classical)]
                 for r in rates
             ]
             print_table(TextTable(f"by {name}", header, rows), console)
@@ -477,7 +477,10 @@ def _lines(found: Estimate) -> Iterator[tuple[str, str]]:
         whom = f"about {rate.population:,.0f} responses, of which {rate.rows:,} were scored, a random sample"
     yield "hallucinated", f"{_share(rate.powered)} of {whom}, by {rate.labels:,} labels and all verdicts"
     yield "flagged", f"{rate.flagged:.1%}, the share that the verdicts alone would tell"
-    yield "labels alone", f"{_share(rate.classical)}: {rate.wrong:,} of {rate.labels:,} labelled responses are hallucinated"
+    yield (
+        "labels alone",
+        f"{_share(rate.classical)}: {rate.hallucinated:,} of {rate.labels:,} labelled responses are hallucinated",
+    )
     yield "in brackets", f"{found.level:.0%} intervals, for these responses and not for those of other nights"
     if rate.more_labels is not None:
         yield "half as wide", _more(rate)
@@ -486,11 +489,11 @@ def _lines(found: Estimate) -> Iterator[tuple[str, str]]:
         yield "weights", f"1 / inclusion_probability of each labelled response{strata}"
     left = {
         "responses looked at without getting a label": found.undecided,
-        "labels of rows without a score": found.labelled_unscored,
+        "labels of rows without a score": found.labeled_unscored,
         "labels of rows that this output does not have": found.unmatched,
         "lines said again": found.repeated,
         "rows without a score": found.unscored,
-        "rows left out by --where": found.elsewhere,
+        "rows left out by --where": found.excluded,
     }
     text = "; ".join(f"{count:,} {what}" for what, count in left.items() if count)
     if text:

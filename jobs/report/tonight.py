@@ -125,14 +125,14 @@ def _points(last: Share, before: Share) -> str:
 def _drift(check: DriftCheck, night: str) -> str:
     if check.note:
         return f"not checked: {check.note}"
-    if any(night not in hive_keys(place).values() for place in check.tonight if night):
-        return f"{', '.join(check.tonight)}: {_shifts(check)}"  # rows without a night count as the last one there
+    if any(night not in hive_keys(place).values() for place in check.latest if night):
+        return f"{', '.join(check.latest)}: {_shifts(check)}"  # rows without a night count as the last one there
     return _shifts(check)
 
 
 def _shifts(check: DriftCheck) -> str:
     shifts = [
-        f"{shift.what}{f' of {shift.member}' if shift.member else ''} {shift.distance:.3g} (limit {shift.limit:g})"
+        f"{shift.metric}{f' of {shift.member}' if shift.member else ''} {shift.distance:.3g} (limit {shift.limit:g})"
         for shift in check.drifted
     ]
     against = f"against {len(check.history):,} partition{'s' if len(check.history) != 1 else ''} before"

@@ -24,7 +24,7 @@ from ragassay.jobs.verdicts.fit import update_stats
 from ragassay.jobs.verdicts.write import count_written_rows
 from ragassay.pipeline.errors import BalanceError
 from ragassay.schemas.columns import Status
-from ragassay.schemas.manifest import LEFT, PENDING, SCORED, DriftCheck, InputFile, Manifest, Run, Verdicts
+from ragassay.schemas.manifest import DEFERRED, PENDING, SCORED, DriftCheck, InputFile, Manifest, PartitionVerdicts, Run
 
 Value = TypeVar("Value")
 
@@ -95,11 +95,11 @@ def fold_score(manifest: Manifest, plan: RunPlan, scored: ScoreResult) -> Manife
         BalanceError: The rows of the run do not add up.
     """
     assert plan.selection is not None
-    files = {n: replace(file, state=LEFT) if file.state == PENDING else file for n, file in manifest.files.items()}
+    files = {n: replace(file, state=DEFERRED) if file.state == PENDING else file for n, file in manifest.files.items()}
     for number, file in scored.whole_files.items():
         rows_out = scored.counts.statuses.get(number, Counter()).total()
         # Earlier verdicts, of a smaller sample, do not cover all rows of the file.
-        files[number] = replace(files[number], state=SCORED, judged=False, sampled_out=(file.rows or 0) - rows_out)
+        files[number] = replace(files[number], state=SCORED, finalized=False, sampled_out=(file.rows or 0) - rows_out)
     scored_partitions = {files[number].partition for number in scored.whole_files}
     statuses = scored.counts.sum_statuses()
     sampled_out = sum(files[number].sampled_out for number in scored.whole_files)
@@ -107,7 +107,7 @@ def fold_score(manifest: Manifest, plan: RunPlan, scored: ScoreResult) -> Manife
     skips = {
         "sampled_out": sampled_out,
         "outside": sum(file.rows or 0 for file in plan.selection.outside),
-        "left": sum(file.rows or 0 for file in scored.deferred),
+        "deferred": sum(file.rows or 0 for file in scored.deferred),
     }
     share = plan.options.backfill.share
     scored_rows = sum(scored.committed_rows.values()) + statuses.total() - scored.resumed
@@ -160,7 +160,9 @@ def fold_verdicts(manifest: Manifest, scored: ScoreResult | None, fitted: FitRes
         sentences += sum(scored.counts.sentences[number] for number in without_verdicts)
         skipped = run.rows["skipped"]
     ok, total = statuses[Status.OK.value], statuses.total()
-    finalized_files = {number: replace(manifest.files[number], judged=True) for number in counts.files & manifest.files.keys()}
+    finalized_files = {
+        number: replace(manifest.files[number], finalized=True) for number in counts.files & manifest.files.keys()
+    }
     partitions = {hive_path(path): part for path, part in written.partitions.items()}
     manifest = replace(
         manifest,
@@ -201,7 +203,7 @@ def fold_escalation(manifest: Manifest, scored: ScoreResult | None, escalated: E
     escalated_partitions = dict.fromkeys(map(hive_path, escalated.partitions), run.run_id)
     changes: dict[str, Any] = {}
     if scored is None:
-        rows = manifest.scored_rows().total()
+        rows = manifest.count_scored_rows().total()
         changes["rows"] = {"in": rows, "scored": 0, "failed": 0, "skipped": rows}
     if run.flagged is not None:
         rise = sum(change for number, change in escalated.rise.items() if scored is None or number in scored.whole_files)
@@ -232,7 +234,7 @@ def end_run(manifest: Manifest, drift: DriftCheck | None, finished: str) -> Mani
 
 def find_open_files(files: Mapping[int, InputFile]) -> list[int]:
     """Find the numbers of the files that are not completely scored: the checkpoint may contain rows of them."""
-    return [number for number, file in files.items() if file.state in (PENDING, LEFT)]
+    return [number for number, file in files.items() if file.state in (PENDING, DEFERRED)]
 
 
 def _balance_rows(plan: RunPlan, scored: ScoreResult, statuses: Counter[str], sampled_out: int) -> dict[str, int]:
@@ -250,11 +252,11 @@ def _balance_rows(plan: RunPlan, scored: ScoreResult, statuses: Counter[str], sa
 def _find_dtypes(job: Job) -> dict[str, str]:
     members = job.members
     engines = {slm.name: slm.engine for slm in members.slms} | {model.name: model.engine for model in members.reading_models}
-    return {name: engine.computes_in for name, engine in engines.items()}
+    return {name: engine.compute_dtype for name, engine in engines.items()}
 
 
-def _make_verdicts(run_id: str, statuses: Mapping[int, Counter[str]], flagged: Counter[int]) -> Verdicts:
-    return Verdicts(run_id, sum(counts[Status.OK.value] for counts in statuses.values()), flagged.total())
+def _make_verdicts(run_id: str, statuses: Mapping[int, Counter[str]], flagged: Counter[int]) -> PartitionVerdicts:
+    return PartitionVerdicts(run_id, sum(counts[Status.OK.value] for counts in statuses.values()), flagged.total())
 
 
 def _without(values: Mapping[str, Value], names: Collection[str]) -> dict[str, Value]:

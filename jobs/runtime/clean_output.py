@@ -14,7 +14,7 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, ParamSpec, TextIO, TypeVar
 
-from ragassay.pipeline.address import without_secrets
+from ragassay.pipeline.address import hide_secrets
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -35,7 +35,7 @@ class RayDataFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record with its traceback."""
-        return without_secrets(super().format(record))
+        return hide_secrets(super().format(record))
 
 
 def clean_process_output() -> None:
@@ -48,7 +48,7 @@ def clean_process_output() -> None:
         logging.setLogRecordFactory(_marked(lambda *args, **kwargs: clean_record(make_record(*args, **kwargs))))
     format_warning = warnings.formatwarning
     if not hasattr(format_warning, _MARK):
-        warnings.formatwarning = _marked(lambda *args, **kwargs: without_secrets(format_warning(*args, **kwargs)))
+        warnings.formatwarning = _marked(lambda *args, **kwargs: hide_secrets(format_warning(*args, **kwargs)))
     if not hasattr(sys.excepthook, _MARK):
         sys.excepthook = _marked(lambda _, error, __: print_traceback(error))
     if not hasattr(threading.excepthook, _MARK):
@@ -68,13 +68,13 @@ def clean_record(record: logging.LogRecord) -> logging.LogRecord:
         is_formatted = True
     except Exception:  # the arguments do not fit the format; logging would print both
         message, is_formatted = f"{record.msg} {record.args}", False
-    clean_message = without_secrets(message)
+    clean_message = hide_secrets(message)
     if clean_message != message or not is_formatted:
         record.msg, record.args = clean_message, None
     if record.exc_info and record.exc_info[1] is not None:
         record.exc_text = traceback_text(record.exc_info[1]).rstrip("\n")  # formatters use this text if it is set
     if record.stack_info:
-        record.stack_info = without_secrets(record.stack_info)
+        record.stack_info = hide_secrets(record.stack_info)
     return record
 
 
@@ -83,7 +83,7 @@ def traceback_text(error: BaseException) -> str:
 
     It never contains values of variables.
     """
-    return without_secrets("".join(traceback.format_exception(error)))
+    return hide_secrets("".join(traceback.format_exception(error)))
 
 
 def print_traceback(error: BaseException, file: TextIO | None = None) -> None:
@@ -156,7 +156,7 @@ def clean_items(items: Iterable[Item]) -> Iterator[Item]:
 
 def _clean_value(value: Any) -> Any:
     if isinstance(value, str):
-        return without_secrets(value)
+        return hide_secrets(value)
     if type(value) in (list, tuple):  # a subclass may have more than its items
         return type(value)(map(_clean_value, value))
     if type(value) is dict:

@@ -13,7 +13,7 @@ from ragassay.jobs.runtime.meter import Meter, task_meter
 from ragassay.jobs.runtime.metrics import add_to_counter
 from ragassay.jobs.runtime.watchdog import Watchdog
 from ragassay.pipeline.errors import RagassayError
-from ragassay.pipeline.listener import listen
+from ragassay.pipeline.listener import set_listener
 from ragassay.pipeline.stages.stage import Stage, run_contained
 
 
@@ -46,7 +46,7 @@ class StageActor:
             self._meter = Meter(board, number, _actor_id())
             self._meter.enter_phase(Phase.LOADING)
             self._watchdog = self._start_watchdog(stage.replicas.hang_minutes)
-            listen(self)
+            set_listener(self)
         with self._guarded():
             try:
                 stage.setup()
@@ -72,19 +72,19 @@ class StageActor:
             add_to_counter("ragassay_rows", result.num_rows, self._stage.name)
         return result
 
-    def loaded(self) -> None:
+    def on_loaded(self) -> None:
         """See `pipeline.listener.Listener`."""
         if self._watchdog is not None:
             self._watchdog.note_answer()
         self._meter.enter_phase(Phase.WARMING_UP)
 
-    def answered(self, prompts: int, tokens: int) -> None:
+    def on_answered(self, prompts: int, tokens: int) -> None:
         """See `pipeline.listener.Listener`."""
         if self._watchdog is not None:
             self._watchdog.note_answer()
         self._meter.answered(prompts, tokens)
 
-    def called(self, computed: int, reused: int, seconds: float, idle_seconds: float) -> None:
+    def on_call(self, computed: int, reused: int, seconds: float, idle_seconds: float) -> None:
         """See `pipeline.listener.Listener`."""
         if self._metrics:
             values = {"tokens_computed": computed, "tokens_reused": reused}

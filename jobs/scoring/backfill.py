@@ -13,7 +13,7 @@ from ragassay.jobs.scoring.checkpoint import read_committed_rows
 from ragassay.jobs.scoring.row_sample import find_sample_keys
 from ragassay.jobs.scoring.row_set import RowSet, make_row_set, slice_rows
 from ragassay.jobs.storage.folder import Folder
-from ragassay.schemas.manifest import SCORED, InputFile, Left
+from ragassay.schemas.manifest import SCORED, DeferredInput, InputFile
 
 
 class ScoringOrder(StrEnum):
@@ -170,7 +170,9 @@ def _open_rows(rows: int, scored: RowSet, chosen: RowSet | None) -> RowSet:
     return (to_score if chosen is None else to_score & chosen) - scored
 
 
-def count_deferred(files: Sequence[LogFile], committed: Mapping[str, int], share: float, scored_rows: int) -> Left | None:
+def count_deferred(
+    files: Sequence[LogFile], committed: Mapping[str, int], share: float, scored_rows: int
+) -> DeferredInput | None:
     """Count what a run defers to later runs.
 
     Args:
@@ -188,4 +190,4 @@ def count_deferred(files: Sequence[LogFile], committed: Mapping[str, int], share
     rows = max(0, round(share * sum(file.rows or 0 for file in files)) - done)
     partitions = {file.partition_path for file in files}
     more_runs = max(1, math.ceil(rows / scored_rows)) if scored_rows else None
-    return Left(rows, len(files), len(partitions), done, more_runs)
+    return DeferredInput(rows, len(files), len(partitions), done, more_runs)

@@ -20,7 +20,7 @@ from ragassay.jobs.input import LogFile, Logs, read_logs
 from ragassay.jobs.runtime.clean_output import clean_task
 from ragassay.jobs.runtime.resources import MIN_LIGHT_CPUS
 from ragassay.jobs.storage.folder import Folder, read_table, writing
-from ragassay.pipeline.contain import contain_one
+from ragassay.pipeline.contain import contain_item
 from ragassay.pipeline.detectors.frequencies import BUCKETS, Frequencies, count, merge
 from ragassay.pipeline.detectors.terms import content_terms
 from ragassay.pipeline.text.language import row_languages
@@ -135,4 +135,4 @@ def count_context_frequencies(contexts: Iterable[list[str | None] | None], langu
     passages = {passage for context in contexts for passage in context or [] if passage}
     find_terms = partial(content_terms, language=language)
     # A passage whose words cannot be determined counts as empty; the detectors report its rows.
-    return count(contain_one(find_terms, passage, lambda _: []) for passage in sorted(passages))
+    return count(contain_item(find_terms, passage, lambda _: []) for passage in sorted(passages))

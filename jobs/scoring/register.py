@@ -34,17 +34,17 @@ from ragassay.jobs.scoring.selection import Selection
 from ragassay.jobs.scoring.stages import select_passthrough
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.engines.checked import check_once
-from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm
-from ragassay.pipeline.engines.server_labels import ask
+from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_model
+from ragassay.pipeline.engines.server_labels import request_labels
 from ragassay.pipeline.errors import InputError, OutputError
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
-from ragassay.pipeline.slm.served import asker_of
+from ragassay.pipeline.slm.served import get_endpoint
 from ragassay.pipeline.text.split import load_splitter
 from ragassay.pipeline.uncertainty.config import ReadingModel, Uncertainty
 from ragassay.pipeline.uncertainty.prompt import answer_encoder
 from ragassay.schemas.columns import passthrough_name
-from ragassay.schemas.manifest import LEFT, PENDING, SCORED, UNREADABLE, InputFile, Manifest
+from ragassay.schemas.manifest import DEFERRED, PENDING, SCORED, UNREADABLE, InputFile, Manifest
 
 
 def check_input(job: Job, logs: Logs) -> None:
@@ -112,18 +112,18 @@ def check_models(job: Job) -> None:
         check_slm(slm)
     for model in job.members.reading_models:
         check_once(model, partial(_encode_answer, model))
-        prepare_slm(model)
+        prepare_model(model)
     for detector in job.members.detectors:
         detector.prepare()
 
 
 def check_slm(slm: Slm) -> None:
     """Find the model of one SLM and prepare its weights. See `check_models`."""
-    if slm.engine.SERVED:
-        ask(asker_of(slm), ["Answer Yes or No."])  # a wrong address, key or name fails here
+    if slm.engine.IS_SERVED:
+        request_labels(get_endpoint(slm), ["Answer Yes or No."])  # a wrong address, key or name fails here
         return
     check_once(slm, partial(_encode_question, slm))
-    prepare_slm(slm)
+    prepare_model(slm)
 
 
 def _encode_question(slm: Slm) -> None:
@@ -195,7 +195,7 @@ def match_input(job: Job, logs: Logs, output: Folder, manifest: Manifest, backfi
         _refuse_other_path(output, entries[numbers[file.path]], file)
     check_types(logs, taken.files, logs.passthrough)
     _refuse_other_types(output, logs, select_passthrough(job.output, logs), taken.files)
-    new_entries = _make_entries(logs, entries, known, manifest.registered, included, taken)
+    new_entries = _make_entries(logs, entries, known, manifest.registered_files, included, taken)
     numbers = numbers | {entry.path: number for number, entry in new_entries.items()}
     is_sealed = {number for number in new_entries if number in entries and number not in manifest.files}
     selection = Selection(
@@ -299,7 +299,7 @@ def _compare(logs: Logs, output: Folder, entries: Mapping[int, InputFile]) -> _K
             known.fresh.append(file)
             continue
         entry = entries[number]
-        if entry.state in (PENDING, LEFT):
+        if entry.state in (PENDING, DEFERRED):
             _refuse_other_path(output, entry, file)
         known.numbers[file.path] = number
         if entry.state == UNREADABLE:
@@ -350,7 +350,7 @@ def _find_rewritten(output: Folder, entries: Mapping[int, InputFile], files: Map
     modified = [
         (number, entry, file) for number, entry, file in pairs if entry.mtime and file.mtime and entry.mtime != file.mtime
     ]
-    unscored = [number for number, entry, _ in modified if entry.state in (PENDING, LEFT)]
+    unscored = [number for number, entry, _ in modified if entry.state in (PENDING, DEFERRED)]
     is_begun = bool(unscored) and CommittedRowCounter(output, unscored)() > 0
     return [file.uri for _, entry, file in modified if entry.state == SCORED or is_begun]
 
@@ -391,7 +391,7 @@ def find_waiting_partitions(manifest: Manifest, begun: Container[int], deferred:
         begun: Numbers of the files that have rows in the checkpoint.
         deferred: Files that are deferred to a later run.
     """
-    waiting = {entry.partition for n, entry in manifest.files.items() if entry.state in (PENDING, LEFT) and n in begun}
+    waiting = {entry.partition for n, entry in manifest.files.items() if entry.state in (PENDING, DEFERRED) and n in begun}
     return waiting | {file.partition_path for file in deferred}
 
 

@@ -15,14 +15,14 @@ from ragassay.jobs.scoring import errors
 from ragassay.pipeline.detectors.frequencies import Frequencies
 from ragassay.pipeline.errors import InputError
 from ragassay.pipeline.slm.config import Replicas, Slm
-from ragassay.pipeline.stages.detect import Detect
-from ragassay.pipeline.stages.drop_text import PASSAGE_IDS, DropText
-from ragassay.pipeline.stages.rerank import Reranker
-from ragassay.pipeline.stages.served import ServedScorer
-from ragassay.pipeline.stages.slm import SlmScorer
-from ragassay.pipeline.stages.split import Split
+from ragassay.pipeline.stages.detect import DetectStage
+from ragassay.pipeline.stages.drop_text import PASSAGE_IDS, DropTextStage
+from ragassay.pipeline.stages.rerank import RerankStage
+from ragassay.pipeline.stages.served import ServedSlmStage
+from ragassay.pipeline.stages.slm import SlmStage
+from ragassay.pipeline.stages.split import SplitStage
 from ragassay.pipeline.stages.stage import Stage
-from ragassay.pipeline.stages.uncertainty import UncertaintyScorer
+from ragassay.pipeline.stages.uncertainty import UncertaintyStage
 from ragassay.schemas.columns import passthrough_name
 
 
@@ -43,13 +43,13 @@ def make_stages(job: Job, frequencies: Callable[[], Frequencies] | None = None) 
     ]
 
 
-def make_split_stage(job: Job) -> Split:
+def make_split_stage(job: Job) -> SplitStage:
     """Make the stage that splits responses into sentences and finds the language of each row.
 
     `splitting.languages` of the job must be settled, see `verdicts.languages`.
     """
     languages = None if job.splitting.languages == ANY else job.splitting.languages
-    return Split(_splitter(job.splitting), job.members.need_question, _language_column(job.splitting), languages)
+    return SplitStage(_splitter(job.splitting), job.members.need_question, _language_column(job.splitting), languages)
 
 
 def make_rerank_stages(job: Job) -> list[Stage]:
@@ -57,7 +57,7 @@ def make_rerank_stages(job: Job) -> list[Stage]:
     rerank = job.members.rerank
     if rerank is None:
         return []
-    return [Reranker(rerank, _splitter(job.splitting), count_threads(rerank.engine, job.members.local_pools.values()))]
+    return [RerankStage(rerank, _splitter(job.splitting), count_threads(rerank.engine, job.members.local_pools.values()))]
 
 
 def make_slm_stages(job: Job) -> list[Stage]:
@@ -73,22 +73,22 @@ def make_slm_stage(job: Job, slm: Slm, pools: Iterable[Replicas]) -> Stage:
         slm: The SLM.
         pools: Pools of all models that run at the same time, see `count_threads`.
     """
-    if slm.engine.SERVED:
-        return ServedScorer(slm)
+    if slm.engine.IS_SERVED:
+        return ServedSlmStage(slm)
     rerank = job.members.rerank
-    return SlmScorer(slm, _splitter(job.splitting), count_threads(slm.local, pools), rerank.keep if rerank else None)
+    return SlmStage(slm, _splitter(job.splitting), count_threads(slm.local_engine, pools), rerank.keep if rerank else None)
 
 
 def make_uncertainty_stages(job: Job) -> list[Stage]:
     """Make one stage per group of uncertainty scores that share a model pass."""
     pools, splitter = job.members.local_pools.values(), _splitter(job.splitting)
     groups = job.members.reading_groups
-    return [UncertaintyScorer(group, splitter, count_threads(group[0].engine, pools)) for group in groups]
+    return [UncertaintyStage(group, splitter, count_threads(group[0].engine, pools)) for group in groups]
 
 
-def make_detect_stage(job: Job, frequencies: Callable[[], Frequencies] | None) -> Detect:
+def make_detect_stage(job: Job, frequencies: Callable[[], Frequencies] | None) -> DetectStage:
     """Make the stage of the detectors: values and evidence. Engines start and score while the frequencies are counted."""
-    return Detect(
+    return DetectStage(
         job.members.detectors, job.splitting.language, frequencies, os.cpu_count() or 1, _language_column(job.splitting)
     )
 
@@ -108,7 +108,7 @@ def make_drop_stages(output: OutputConfig, logs: Logs) -> list[Stage]:
         return []
     written = set(select_passthrough(output, logs).names)
     dropped = tuple(name for name in logs.passthrough.names if name not in written)
-    return [DropText(dropped, PASSAGE_IDS in output.drop_text.keep)]
+    return [DropTextStage(dropped, PASSAGE_IDS in output.drop_text.keep)]
 
 
 def select_passthrough(output: OutputConfig, logs: Logs) -> pa.Schema:

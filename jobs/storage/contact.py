@@ -10,7 +10,7 @@ from typing import Any
 from pyarrow import fs as pafs
 
 from ragassay.jobs import errors
-from ragassay.jobs.display.address import without_secrets
+from ragassay.jobs.display.address import hide_secrets
 from ragassay.jobs.progress.show import show_waits
 from ragassay.jobs.progress.waits import track_wait
 from ragassay.jobs.storage.object_store import CONNECT_SECONDS, server_of, settings_of
@@ -101,7 +101,7 @@ def _fault_of_contact(fs: pafs.FileSystem, bucket: str) -> str:
 def _reason(error: str) -> str:
     """The part of an error that says why."""
     details = error.partition("Details: ")[2] or error.partition("CURL error ")[2].partition("=")[2] or error
-    return without_secrets(" ".join(details.partition(" error_info=")[0].split()))[:200].rstrip(".")
+    return hide_secrets(" ".join(details.partition(" error_info=")[0].split()))[:200].rstrip(".")
 
 
 def _impatient(fs: Any) -> pafs.FileSystem:

@@ -14,7 +14,7 @@ from pyarrow import fs as pafs
 from pyarrow import parquet as pq
 
 from ragassay.jobs import errors
-from ragassay.jobs.display.address import address_of, is_ambiguous, path_in_uri
+from ragassay.jobs.display.address import is_ambiguous_uri, quote_path, strip_credentials
 from ragassay.jobs.storage.contact import reach
 from ragassay.jobs.storage.object_store import patient
 from ragassay.pipeline.errors import InputError, OutputError
@@ -54,11 +54,11 @@ class Folder:
     @property
     def address(self) -> str:
         """Where it is, as it may be shown and stored: without user, password and query. What is opened again goes by `uri`."""
-        return address_of(self.uri)
+        return strip_credentials(self.uri)
 
-    def address_of(self, name: str) -> str:
+    def strip_credentials(self, name: str) -> str:
         """Where a file below it is, as it may be shown and stored."""
-        return f"{self.address}/{path_in_uri(name) if '://' in self.uri else name}"
+        return f"{self.address}/{quote_path(name) if '://' in self.uri else name}"
 
     def uri_of(self, name: str) -> str:
         """URI of a file below it; a query stays behind the name."""
@@ -180,14 +180,14 @@ def open_folder(uri: str) -> Folder:
         absolute = Path(uri).expanduser().absolute()
         path = os.path.realpath(absolute) if ".." in absolute.parts else str(absolute)
         return Folder(pafs.LocalFileSystem(), path, path)
-    if is_ambiguous(uri):
+    if is_ambiguous_uri(uri):
         raise InputError(errors.AMBIGUOUS, uri=uri)
     try:
         fs, root = pafs.FileSystem.from_uri(uri)
         fs = patient(fs)
     except (ValueError, OSError) as error:
         raise InputError(errors.NOT_OPENABLE, uri=uri, reason=error) from None
-    reach(fs, root, address_of(uri))
+    reach(fs, root, strip_credentials(uri))
     return Folder(fs, root.rstrip("/"), uri.partition("#")[0].rstrip("/"))  # what is behind a # opened nothing
 
 

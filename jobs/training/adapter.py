@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ragassay.jobs.training.train import Look, Recipe
-from ragassay.pipeline.engines.adapter import SETTINGS, WEIGHTS, locate_adapter
-from ragassay.pipeline.engines.weights import identity
-from ragassay.pipeline.slm.config import TRAINED, Slm
+from ragassay.pipeline.engines.adapter import SETTINGS_FILE, WEIGHTS_FILE, find_adapter
+from ragassay.pipeline.engines.weights import identify_weights
+from ragassay.pipeline.slm.config import ADAPTER_SETTINGS, Slm
 
 TRAINING = "training.json"
 
@@ -38,9 +38,11 @@ def write_adapter(
     config.inference_mode = True
     config.save_pretrained(str(folder))
     weights = get_peft_model_state_dict(model)
-    save_file({name: value.detach().cpu().to(torch.bfloat16).contiguous() for name, value in weights.items()}, folder / WEIGHTS)
-    settings = slm.model_dump(mode="json", include=set(TRAINED)) | {"base": identity(slm.model)}
-    _write(folder / SETTINGS, settings)
+    save_file(
+        {name: value.detach().cpu().to(torch.bfloat16).contiguous() for name, value in weights.items()}, folder / WEIGHTS_FILE
+    )
+    settings = slm.model_dump(mode="json", include=set(ADAPTER_SETTINGS)) | {"base": identify_weights(slm.model)}
+    _write(folder / SETTINGS_FILE, settings)
     training = {"data": data, "recipe": asdict(recipe), "counts": counts, "looks": [asdict(look) for look in looks]}
     before = _trainings(slm.adapter) if slm.adapter else []
     _write(folder / TRAINING, training | ({"before": before} if before else {}))
@@ -49,7 +51,7 @@ def write_adapter(
 
 def _trainings(adapter: str) -> list[dict[str, Any]]:
     """The trainings that made an adapter, oldest first; empty where it does not tell."""
-    path = locate_adapter(adapter) / TRAINING
+    path = find_adapter(adapter) / TRAINING
     if not path.exists():
         return []
     last = json.loads(path.read_text(encoding="utf-8"))

@@ -16,11 +16,11 @@ from ragassay.jobs.training import errors
 from ragassay.jobs.training.adapter import write_adapter
 from ragassay.jobs.training.examples import Group, hold_out, parted, read_examples
 from ragassay.jobs.training.train import CHECKPOINT, Look, Recipe, train
-from ragassay.pipeline.engines.adapter import WEIGHTS
+from ragassay.pipeline.engines.adapter import WEIGHTS_FILE
 from ragassay.pipeline.engines.prepare import load_tokenizer
 from ragassay.pipeline.engines.weights import MAX_WINDOW
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
-from ragassay.pipeline.slm.config import TRAINED, VERIFIER_PROMPT, Slm
+from ragassay.pipeline.slm.config import ADAPTER_SETTINGS, VERIFIER_PROMPT, Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.text.split import load_splitter
 from ragassay.pipeline.training.lora import load_for_training
@@ -64,12 +64,12 @@ def tune(
         ModelError: The model can't be trained.
         OutputError: The folder has a finished adapter, or can't be written.
     """
-    check_writable(open_folder(str(out / WEIGHTS)), str(out))
-    if (out / WEIGHTS).exists():
+    check_writable(open_folder(str(out / WEIGHTS_FILE)), str(out))
+    if (out / WEIGHTS_FILE).exists():
         raise OutputError(errors.FINISHED_ALREADY, path=out)
     builder = PromptBuilder(slm, load_tokenizer(slm))
     nlp = load_splitter(job.splitting.pipeline, job.splitting.language)
-    window = min(slm.local.max_model_len or MAX_WINDOW, MAX_WINDOW)
+    window = min(slm.local_engine.max_model_len or MAX_WINDOW, MAX_WINDOW)
     with task(console, "reading", Path(data).name):
         examples = read_examples(data, source, job.input.columns, builder, nlp, window, corruptions=corruptions)
         own = replace(source, file=None)
@@ -128,7 +128,7 @@ def job_slm(slms: Sequence[Slm], name: str | None, base: str | None, adapter: st
     slm = found[0].model_copy(update={"model": base}) if base else found[0]
     if adapter is None:
         return slm
-    return Slm.model_validate({**slm.model_dump(exclude=set(TRAINED)), "adapter": adapter})
+    return Slm.model_validate({**slm.model_dump(exclude=set(ADAPTER_SETTINGS)), "adapter": adapter})
 
 
 def _short(paths: Sequence[str]) -> list[str]:

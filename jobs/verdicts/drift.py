@@ -7,7 +7,7 @@ from ragassay.jobs.output.partitions import history, hive_path, natural
 from ragassay.pipeline.verdict.drift import kolmogorov_smirnov, population_stability
 from ragassay.pipeline.verdict.moments import merge
 from ragassay.schemas.columns import Status
-from ragassay.schemas.manifest import DriftCheck, Manifest, Shift, Verdicts
+from ragassay.schemas.manifest import DriftCheck, Manifest, PartitionVerdicts, Shift
 from ragassay.schemas.stats import PartitionStats
 
 
@@ -100,7 +100,7 @@ def _compare(
     return Shift(metric, member, current, earlier, distance, limit, distance > limit)
 
 
-def _flagged_share(verdicts: Iterable[Verdicts]) -> float | None:
+def _flagged_share(verdicts: Iterable[PartitionVerdicts]) -> float | None:
     """Return the share of scored responses that are flagged; None without a scored response."""
     parts = list(verdicts)
     scored = sum(part.scored for part in parts)

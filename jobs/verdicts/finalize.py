@@ -20,7 +20,7 @@ from ragassay.jobs.verdicts.input_order import read_in_input_order
 from ragassay.jobs.verdicts.judge_files import NO_JUDGE_FILES, JudgeFiles
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.cascade.decide import Decisions, with_judge
-from ragassay.pipeline.members import NUMBERS, readable_scores
+from ragassay.pipeline.members import SCORE_COLUMNS, read_scores_contained
 from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows
 from ragassay.pipeline.verdict.exact_quantile import Cells, add_cells, cells_of
 from ragassay.pipeline.verdict.moments import merge, moments_of
@@ -73,7 +73,7 @@ def count_score_cells(rows: ScoredDataset, settings: VerdictSettings, low: int, 
 
 
 def _numbers(rows: ScoredDataset) -> Iterator[pa.RecordBatch]:
-    return (part.batch for part in rows.batches(NUMBERS))
+    return (part.batch for part in rows.batches(SCORE_COLUMNS))
 
 
 def compute_response_scores(rows: Iterable[pa.RecordBatch], settings: VerdictSettings) -> Iterator[Floats]:
@@ -84,7 +84,7 @@ def compute_response_scores(rows: Iterable[pa.RecordBatch], settings: VerdictSet
         settings: Settings of the verdicts.
     """
     for batch in rows:
-        for scores, counts in readable_scores(batch, settings.values):
+        for scores, counts in read_scores_contained(batch, settings.values):
             yield apply_rule(settings.rule, scores, counts).response
 
 

@@ -19,7 +19,7 @@ from ragassay.jobs.runtime.resources import MODEL_FREE_TASK_CPUS
 from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts import errors
 from ragassay.pipeline.errors import FitError, OutputError
-from ragassay.pipeline.members import NUMBERS, Value, logprobs_of, member_structs, readable_scores
+from ragassay.pipeline.members import SCORE_COLUMNS, ValueKind, read_logprobs, read_members, read_scores_contained
 from ragassay.pipeline.verdict.moments import merge, moments_of
 from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.stats import Moments, PartitionStats
@@ -89,12 +89,12 @@ def fit_members(
         return _read_frozen(settings.file or "", values)
     chosen = [*run, *(history(stats, run, last) if settings.source == "history" else [])]
     merged = {name: merge(stats[path].members.get(name, Moments()) for path in sorted(chosen)) for name in values}
-    return {name: Value(values[name]).fit(name, moments) for name, moments in merged.items()}
+    return {name: ValueKind(values[name]).fit(name, moments) for name, moments in merged.items()}
 
 
 def compute_partition_stats(raw: ScoredDataset, values: dict[str, str]) -> PartitionStats:
     """Compute the statistics of one partition. Only the score columns are read, in batches."""
-    stats = compute_stats((rows.batch for rows in raw.batches(NUMBERS)), values)
+    stats = compute_stats((rows.batch for rows in raw.batches(SCORE_COLUMNS)), values)
     return replace(stats, partition=raw.files[0].partition, raw_files=_file_names(raw))
 
 
@@ -111,12 +111,12 @@ def compute_stats(rows: Iterable[pa.RecordBatch], values: dict[str, str]) -> Par
     sentences = 0
     for batch in rows:
         statuses.update(batch["status"].to_pylist())
-        for scores, counts in readable_scores(batch, values):
+        for scores, counts in read_scores_contained(batch, values):
             sentences += int(counts.sum())
             for name, array in scores.items():
                 members[name].append(moments_of(array[~np.isnan(array)]))
-        slm_names = [name for name in values if Value(values[name]).of_logprobs]
-        for name, member in member_structs(batch, slm_names).items():
+        slm_names = [name for name in values if ValueKind(values[name]).is_from_logprobs]
+        for name, member in read_members(batch, slm_names).items():
             label_mass[name].append(_label_mass(member))
     return PartitionStats(
         partition="",
@@ -131,7 +131,7 @@ def compute_stats(rows: Iterable[pa.RecordBatch], values: dict[str, str]) -> Par
 
 def _label_mass(member: pa.StructArray) -> Moments:
     """Compute the moments of P(yes) + P(no) of every sentence, for an SLM."""
-    return moments_of(np.exp(np.logaddexp(*logprobs_of(member))))
+    return moments_of(np.exp(np.logaddexp(*read_logprobs(member))))
 
 
 def _read_frozen(path: str, values: Mapping[str, str]) -> dict[str, Fit]:

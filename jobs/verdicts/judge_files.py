@@ -10,7 +10,7 @@ from ragassay.jobs.output.partitions import hive_path, partitions
 from ragassay.jobs.output.scored_dataset import batches
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.cascade.decide import Decisions, decisions_of
-from ragassay.schemas.escalated import ESCALATED, escalated_place
+from ragassay.schemas.escalated import ESCALATED, escalated_partition_path
 from ragassay.schemas.manifest import Manifest
 
 COLUMNS = ["row_key", "judge.sentence_scores.list.element"]
@@ -55,5 +55,6 @@ def find_judge_files(output: Folder, manifest: Manifest, paths: Sequence[str]) -
     if record is None or not files:
         return dict.fromkeys(paths, NO_JUDGE_FILES)
     return {
-        path: JudgeFiles(record.name, record.below, tuple(files.get(hive_path(escalated_place(path)), ()))) for path in paths
+        path: JudgeFiles(record.name, record.flags_below, tuple(files.get(hive_path(escalated_partition_path(path)), ())))
+        for path in paths
     }

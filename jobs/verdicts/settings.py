@@ -7,7 +7,7 @@ from typing import Any
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.config.members import MembersConfig
 from ragassay.jobs.config.verdict import Threshold
-from ragassay.jobs.display.address import without_secrets
+from ragassay.jobs.display.address import hide_secrets
 from ragassay.jobs.verdicts import errors as codes
 from ragassay.jobs.verdicts.fit import fit_members
 from ragassay.jobs.verdicts.parts import VerdictParts, find_calibration, name_calibration, resolve_parts
@@ -146,7 +146,7 @@ def _make_threshold_record(threshold: Threshold, calibration: Calibration | None
             tau, f"{name_calibration(calibration)}, made for {calibration.target}", calibration.calibration_id
         )
     measured_on = threshold.measured_on or "an unnamed set"
-    return ThresholdRecord(tau, f"value in the job file, measured on {without_secrets(measured_on)}")
+    return ThresholdRecord(tau, f"value in the job file, measured on {hide_secrets(measured_on)}")
 
 
 def _resolve_without_scores(job: Job, run_id: str) -> ResolvedSettings:

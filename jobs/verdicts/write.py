@@ -61,7 +61,7 @@ def write_verdicts(
     targets = {path: output.path("/".join(filter(None, ["scored", path, "part-0.parquet"]))) for path in scores.chosen}
     judge_files = find_judge_files(output, manifest, scores.chosen)
     tasks = {path: remote.remote(scores.raw[path], targets[path], settings, judge_files[path]) for path in scores.chosen}
-    scored_rows = manifest.scored_rows()
+    scored_rows = manifest.count_scored_rows()
     results: dict[str, FinalizedPartition] = {}
     expect(len(tasks), "partitions")
     for path, task in tasks.items():
@@ -93,7 +93,7 @@ def count_written_rows(
     for partition in partitions:
         for number, counts in partition.statuses.items():
             written_rows.update(counts)
-            had_verdicts = number not in files or files[number].judged
+            had_verdicts = number not in files or files[number].finalized
             new_rows.update({} if had_verdicts or number in numbers else counts)
             numbers.add(number)
             if scored is None or number in scored:

@@ -33,4 +33,4 @@ class EscalationPolicy:
 
     def identity(self) -> dict[str, Any]:
         """Return what the judge's values depend on, including its weights."""
-        return {**self.judge.engine.weights(self.judge), **self.judge.identity()}
+        return {**self.judge.engine.identify_weights(self.judge), **self.judge.identity()}

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ragassay.pipeline.arrays import Floats
 from ragassay.pipeline.detectors.batch import Batch, Evidence
-from ragassay.pipeline.members import Value
+from ragassay.pipeline.members import ValueKind
 
 NOT_OF_VALUES = {"name", "in_ensemble", "flag_below"}
 """Settings that no value depends on."""
@@ -34,7 +34,7 @@ class BaseDetector(BaseModel):
     @property
     def value(self) -> str:
         """Which of its numbers is normalised (`pipeline.members.Value`): it has but one."""
-        return Value.SCORE.value
+        return ValueKind.SCORE.value
 
     @property
     def suspicious_below(self) -> float:

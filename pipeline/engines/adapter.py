@@ -10,13 +10,13 @@ from typing import Any
 from ragassay.pipeline.engines import errors
 from ragassay.pipeline.errors import ModelError
 
-BUNDLED = Path(__file__).parents[1] / "verifiers"
-WEIGHTS = "adapter_model.safetensors"
-CONFIG = "adapter_config.json"
-SETTINGS = "slm.json"
+BUNDLED_FOLDER = Path(__file__).parents[1] / "verifiers"
+WEIGHTS_FILE = "adapter_model.safetensors"
+CONFIG_FILE = "adapter_config.json"
+SETTINGS_FILE = "slm.json"
 
 
-def locate_adapter(adapter: str) -> Path:
+def find_adapter(adapter: str) -> Path:
     """Return the folder of an adapter.
 
     Args:
@@ -25,24 +25,28 @@ def locate_adapter(adapter: str) -> Path:
     Raises:
         ModelError: There is no such adapter.
     """
-    names = sorted(path.name for path in BUNDLED.iterdir() if (path / WEIGHTS).exists()) if BUNDLED.exists() else []
-    folder = BUNDLED / adapter if adapter in names else Path(adapter).expanduser()
-    if not (folder / WEIGHTS).exists():
-        raise ModelError(errors.UNKNOWN_ADAPTER, adapter=adapter, file=WEIGHTS, known=", ".join(names))
+    names = (
+        sorted(path.name for path in BUNDLED_FOLDER.iterdir() if (path / WEIGHTS_FILE).exists())
+        if BUNDLED_FOLDER.exists()
+        else []
+    )
+    folder = BUNDLED_FOLDER / adapter if adapter in names else Path(adapter).expanduser()
+    if not (folder / WEIGHTS_FILE).exists():
+        raise ModelError(errors.UNKNOWN_ADAPTER, adapter=adapter, file=WEIGHTS_FILE, known=", ".join(names))
     return folder
 
 
-def trained_with(adapter: str) -> dict[str, Any]:
+def read_adapter_settings(adapter: str) -> dict[str, Any]:
     """Read the SLM settings that an adapter was trained with, and `base`, the identity of its model; empty without a settings
     file.
 
     Raises:
         ModelError: There is no such adapter, or its settings can't be read.
     """
-    path = locate_adapter(adapter) / SETTINGS
+    path = find_adapter(adapter) / SETTINGS_FILE
     if not path.exists():
         return {}
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
-        raise ModelError(errors.UNREADABLE_ADAPTER, adapter=adapter, file=SETTINGS, reason=error) from error
+        raise ModelError(errors.UNREADABLE_ADAPTER, adapter=adapter, file=SETTINGS_FILE, reason=error) from error

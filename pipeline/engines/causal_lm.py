@@ -3,7 +3,7 @@
 from typing import Any
 
 from ragassay.pipeline.engines import errors
-from ragassay.pipeline.engines.dtype import Dtype, dtype_of
+from ragassay.pipeline.engines.dtype import Dtype, resolve_dtype
 from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.errors import ModelError
 
@@ -27,7 +27,7 @@ def load_causal_lm(model: Model, folder: str, dtype: Dtype, gpus: float, attenti
     try:
         loaded = AutoModelForCausalLM.from_pretrained(
             folder,
-            dtype=getattr(torch, dtype_of(dtype, gpus or torch.cuda.is_available())),
+            dtype=getattr(torch, resolve_dtype(dtype, gpus or torch.cuda.is_available())),
             attn_implementation=attention,
             revision=model.revision,
             trust_remote_code=model.trust_remote_code,

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ragassay.pipeline.engines.model import Model
-from ragassay.pipeline.engines.prepare import weights_identity
-from ragassay.pipeline.engines.weights import home, locate
+from ragassay.pipeline.engines.prepare import identify_model
+from ragassay.pipeline.engines.weights import cache_folder, find_model
 
 
 def check_once(model: Model, check: Callable[[], None]) -> None:
@@ -22,20 +22,20 @@ def check_once(model: Model, check: Callable[[], None]) -> None:
         model: The model, with all of its settings.
         check: Raises if something is wrong; only success is remembered.
     """
-    if isinstance(locate(model.model), str):
+    if isinstance(find_model(model.model), str):
         check()
     else:
-        once_a_machine([model.model_dump(mode="json"), weights_identity(model)], check)
+        run_once_per_machine([model.model_dump(mode="json"), identify_model(model)], check)
 
 
-def once_a_machine(what: Sequence[Any], check: Callable[[], None]) -> None:
+def run_once_per_machine(key: Sequence[Any], check: Callable[[], None]) -> None:
     """Run a check, unless it succeeded on this machine with the same packages.
 
     Args:
         key: Identifies the check; must be serializable as JSON.
         check: Raises if something is wrong; only success is remembered.
     """
-    marker = _mark(what)
+    marker = _marker_path(key)
     with suppress(OSError):
         if marker.exists():
             return
@@ -47,7 +47,7 @@ def once_a_machine(what: Sequence[Any], check: Callable[[], None]) -> None:
         temporary.replace(marker)
 
 
-def _mark(key: Sequence[Any]) -> Path:
+def _marker_path(key: Sequence[Any]) -> Path:
     packages = {name: version(name) for name in ("ragassay", "transformers", "tokenizers", "jinja2")}
     content = json.dumps([*key, packages], sort_keys=True)
-    return home() / "checked" / hashlib.sha256(content.encode()).hexdigest()
+    return cache_folder() / "checked" / hashlib.sha256(content.encode()).hexdigest()

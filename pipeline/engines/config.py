@@ -4,12 +4,12 @@ from typing import Annotated, get_args
 
 from pydantic import Field
 
-from ragassay.pipeline.engines.server import Server
+from ragassay.pipeline.engines.server import ServerSettings
 from ragassay.pipeline.engines.settings import EngineSettings
-from ragassay.pipeline.engines.transformers_engine import Transformers
-from ragassay.pipeline.engines.vllm_engine import Vllm
+from ragassay.pipeline.engines.transformers_engine import TransformersSettings
+from ragassay.pipeline.engines.vllm_engine import VllmSettings
 
-EngineConfig = Annotated[Vllm | Transformers | Server, Field(discriminator="kind")]
+EngineConfig = Annotated[VllmSettings | TransformersSettings | ServerSettings, Field(discriminator="kind")]
 """Settings of an SLM's engine."""
 
-KINDS: tuple[type[EngineSettings], ...] = get_args(get_args(EngineConfig)[0])
+ENGINE_CLASSES: tuple[type[EngineSettings], ...] = get_args(get_args(EngineConfig)[0])

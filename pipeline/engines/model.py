@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
-SETTINGS = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
+MODEL_CONFIG = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
 
 class Model(BaseModel):
@@ -16,7 +16,7 @@ class Model(BaseModel):
         trust_remote_code: Run code that comes with the model; some hub models need it. Off by default.
     """
 
-    model_config = SETTINGS
+    model_config = MODEL_CONFIG
 
     name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9._-]+$")
     model: str = "embedded"

@@ -13,11 +13,11 @@ from typing import Any
 from ragassay.pipeline.engines import errors
 from ragassay.pipeline.errors import ModelError
 
-Ids = list[int]
+TokenIds = list[int]
 Segment = int | str  # a control token, or text
 
 
-class PlainText:
+class PlainTextEncoder:
     """Encodes text for one tokenizer.
 
     Attributes:
@@ -34,60 +34,64 @@ class PlainText:
         Raises:
             ModelError: It has no fast backend.
         """
-        self.plain, self.control = plain_tokenizer(tokenizer)
+        self.tokenizer, self.control_tokens = make_plain_tokenizer(tokenizer)
         # The token for unknown characters is not a control token.
-        self._forbidden = set(self.control.values()) - {self.unknown}
+        self._forbidden = set(self.control_tokens.values()) - {self.unknown_id}
 
     @property
-    def unknown(self) -> int | None:
+    def unknown_id(self) -> int | None:
         """Token id for unknown text; None if the tokenizer has none."""
-        token: int | None = self.plain.token_to_id(getattr(self.plain.model, "unk_token", None) or "")
+        token: int | None = self.tokenizer.token_to_id(getattr(self.tokenizer.model, "unk_token", None) or "")
         return token
 
-    def encode(self, texts: Sequence[str]) -> dict[str, Ids]:
+    def encode(self, texts: Sequence[str]) -> dict[str, TokenIds]:
         """Return the token ids of texts, without control tokens, with one call of the tokenizer.
 
         Raises:
             ValueError: The tokenizer turns a text into control tokens, even if it is split.
         """
-        encoded = self.plain.encode_batch_fast(texts, add_special_tokens=False)
+        encoded = self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
         pairs = zip(texts, (encoding.ids for encoding in encoded), strict=True)
         return {text: ids if self._forbidden.isdisjoint(ids) else self._encode_by_parts(text) for text, ids in pairs}
 
-    def _encode_by_parts(self, text: str) -> Ids:
+    def _encode_by_parts(self, text: str) -> TokenIds:
         """Encode a text in which the spelling of a control token is a plain vocabulary entry: split inside each spelling."""
-        ids = [token for _, encoding in self._parts(text) for token in encoding.ids]
+        ids = [token for _, encoding in self._encode_parts(text) for token in encoding.ids]
         if not self._forbidden.isdisjoint(ids):
             raise ValueError("the tokenizer turns plain text into control tokens")  # a fault of the row
         return ids
 
     def token_ends(self, text: str) -> list[int]:
         """Return the character offset at which each token of a text ends, as encoded by `encode`."""
-        encoded = self.plain.encode(text, add_special_tokens=False)
-        parts = [(0, encoded)] if self._forbidden.isdisjoint(encoded.ids) else self._parts(text)
+        encoded = self.tokenizer.encode(text, add_special_tokens=False)
+        parts = [(0, encoded)] if self._forbidden.isdisjoint(encoded.ids) else self._encode_parts(text)
         return [start + end for start, encoding in parts for _, end in encoding.offsets]
 
-    def _parts(self, text: str) -> list[tuple[int, Any]]:
+    def _encode_parts(self, text: str) -> list[tuple[int, Any]]:
         """Split a text inside every spelling of a control token: the start of each part, and its encoding."""
-        pattern = "|".join(re.escape(token) for token in sorted(self.control, key=len, reverse=True))
+        pattern = "|".join(re.escape(token) for token in sorted(self.control_tokens, key=len, reverse=True))
         cuts = [0, *(match.start() + 1 for match in re.finditer(pattern, text)), len(text)]
         return list(
-            zip(cuts, self.plain.encode_batch([text[start:end] for start, end in pairwise(cuts)], add_special_tokens=False), strict=False)
+            zip(
+                cuts,
+                self.tokenizer.encode_batch([text[start:end] for start, end in pairwise(cuts)], add_special_tokens=False),
+                strict=False,
+            )
         )
 
-    def cut(self, text: str, marks: Mapping[str, int] | None = None) -> list[Segment]:
+    def cut_at_control_tokens(self, text: str, marks: Mapping[str, int] | None = None) -> list[Segment]:
         """Split a rendered template into control tokens, as ids, and the text between them.
 
         Args:
             text: The template, rendered without log text.
             marks: Further spelling -> id to insert instead.
         """
-        special = {**self.control, **(marks or {})}
+        special = {**self.control_tokens, **(marks or {})}
         pattern = "|".join(re.escape(token) for token in sorted(special, key=len, reverse=True))
         return [special.get(piece, piece) for piece in re.split(f"({pattern})", text) if piece]
 
 
-def plain_tokenizer(tokenizer: Any) -> tuple[Any, dict[str, int]]:
+def make_plain_tokenizer(tokenizer: Any) -> tuple[Any, dict[str, int]]:
     """Copy a tokenizer without its control tokens.
 
     Args:

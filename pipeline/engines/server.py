@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from ragassay.pipeline.address import without_secrets
+from ragassay.pipeline.address import hide_secrets
 from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.model import Model
 from ragassay.pipeline.engines.settings import EngineSettings
@@ -26,7 +26,7 @@ from ragassay.pipeline.errors import ModelError
 if TYPE_CHECKING:
     from openai import APIStatusError, OpenAI
 
-ROW_FAULTS = {400, 413, 422}
+PROMPT_FAULT_STATUSES = {400, 413, 422}
 """HTTP statuses for a faulty prompt (usually too long): it gets no answer, and the other prompts continue."""
 
 REQUEST_SETTINGS = {
@@ -34,13 +34,13 @@ REQUEST_SETTINGS = {
 }  # fmt: skip
 """Parameters with the same value in every request: a server that refuses one of them refuses every row."""
 
-SAID = "; server message: "
+QUOTE_START = "; server message: "
 """Start of a server's message in an error. The message may quote a prompt, so `drop_text` cuts errors here."""
 
-Answer = TypeVar("Answer")
+AnswerT = TypeVar("AnswerT")
 
 
-class Server(EngineSettings):
+class ServerSettings(EngineSettings):
     """Settings of a server.
 
     Attributes:
@@ -57,10 +57,10 @@ class Server(EngineSettings):
             least 1.
     """
 
-    NOT_OF_SCORES: ClassVar[frozenset[str]] = EngineSettings.NOT_OF_SCORES | {
+    EXCLUDED_FROM_IDENTITY: ClassVar[frozenset[str]] = EngineSettings.EXCLUDED_FROM_IDENTITY | {
         "api_key_env", "concurrency", "requests_per_minute", "timeout_seconds", "retries",
     }  # fmt: skip
-    SERVED: ClassVar[bool] = True
+    IS_SERVED: ClassVar[bool] = True
 
     kind: Literal["server"] = "server"
     base_url: str
@@ -73,7 +73,7 @@ class Server(EngineSettings):
 
     @field_validator("base_url")
     @classmethod
-    def _is_http(cls, url: str) -> str:
+    def _check_url(cls, url: str) -> str:
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise PydanticCustomError("config.base-url", "must be an http or https address such as http://host:8000/v1")
@@ -84,32 +84,33 @@ class Server(EngineSettings):
             )
         return url
 
-    def fault(self, gpus: float) -> PydanticCustomError | None:
+    def find_fault(self, gpus: float) -> PydanticCustomError | None:
         """See `EngineSettings.find_fault`."""
         if self.top_logprobs:
             return None
         return PydanticCustomError(
-            "config.no-logprobs", "a served member needs top_logprobs of at least 1: without logprobs its probabilities are 0 or 1"
+            "config.no-logprobs",
+            "a served member needs top_logprobs of at least 1: without logprobs its probabilities are 0 or 1",
         )
 
-    def weights(self, model: Model) -> dict[str, Any]:
+    def identify_weights(self, model: Model) -> dict[str, Any]:
         """See `EngineSettings.identify_weights`; of a served model only the name is known."""
         return {"model": model.model}
 
     @property
-    def computes_in(self) -> str:
+    def compute_dtype(self) -> str:
         """See `EngineSettings.compute_dtype`."""
         return "dtype of the server"
 
-    def load_text(self, model: Model, *, gpus: float, threads: int) -> TextEngine:
+    def load_text_engine(self, model: Model, *, gpus: float, threads: int) -> TextEngine:
         """See `EngineSettings.load_text_engine`."""
-        from ragassay.pipeline.engines.server_text import ServerText
+        from ragassay.pipeline.engines.server_text import ServerTextEngine
 
-        return ServerText(Caller(f"reasoner {model.name!r}", model.model, self))
+        return ServerTextEngine(ModelEndpoint(f"reasoner {model.name!r}", model.model, self))
 
 
 @dataclass(frozen=True)
-class Caller:
+class ModelEndpoint:
     """A model at a server.
 
     Attributes:
@@ -118,18 +119,18 @@ class Caller:
         server: Settings of the server.
     """
 
-    who: str
+    owner: str
     model: str
-    server: Server
+    server: ServerSettings
 
     @property
     def where(self) -> str:
         """Owner and URL of the server, for messages."""
-        return f"{self.who}: {self.server.base_url}"
+        return f"{self.owner}: {self.server.base_url}"
 
 
 @dataclass(frozen=True)
-class Form(Generic[Answer]):
+class ChatTask(Generic[AnswerT]):
     """Parameters of the requests, and how replies become answers.
 
     Attributes:
@@ -139,21 +140,21 @@ class Form(Generic[Answer]):
         on_failure: Converts a server failure that all tries had (a timeout, a 429 or a 5xx) to an answer.
     """
 
-    settings: Mapping[str, Any]
-    read: Callable[[Any], Answer]
-    refused: Callable[[str], Answer]
-    in_trouble: Callable[[str], Answer]
+    parameters: Mapping[str, Any]
+    parse: Callable[[Any], AnswerT]
+    on_refusal: Callable[[str], AnswerT]
+    on_failure: Callable[[str], AnswerT]
 
 
-class _TroubleError(Exception):
+class _ServerFailureError(Exception):
     """All tries of a request ended with a timeout, a 429 or a 5xx; the text describes it."""
 
 
-class _RefusedError(Exception):
+class _RefusalError(Exception):
     """The server refuses a prompt; the text states why."""
 
 
-class _Pace:
+class _RateLimiter:
     """Limits the number of requests started per minute."""
 
     def __init__(self, requests_per_minute: float | None) -> None:
@@ -169,13 +170,13 @@ class _Pace:
             time.sleep(max(0.0, start - now))
 
 
-def exchange(
-    caller: Caller,
+def send_chats(
+    endpoint: ModelEndpoint,
     chats: Sequence[Messages],
-    form: Form[Answer],
-    done: Callable[[int, Answer], None] = lambda _, __: None,
-    skip: Callable[[int], Answer | None] = lambda _: None,
-) -> list[Answer]:
+    task: ChatTask[AnswerT],
+    on_answer: Callable[[int, AnswerT], None] = lambda _, __: None,
+    find_answer: Callable[[int], AnswerT | None] = lambda _: None,
+) -> list[AnswerT]:
     """Send chats to a server.
 
     A chat that is refused, or has no usable answer, gets an answer that states why. A fault of the server or the settings
@@ -195,31 +196,31 @@ def exchange(
         ModelError: The server can't be reached, refuses the key, has no such model, does not accept the parameters, or fails
             (timeouts, 429, 5xx) for more than `concurrency` consecutive chats.
     """
-    key = api_key(caller)
+    key = read_api_key(endpoint)
     if not chats:
         return []
     from openai import DefaultHttpxClient, OpenAI
 
-    server = caller.server
-    answers: dict[int, Answer] = {}
+    server = endpoint.server
+    answers: dict[int, AnswerT] = {}
     streak, max_streak = 0, min(server.concurrency + 1, max(len(chats), 2))
-    rate_limiter, parameters = _Pace(server.requests_per_minute), dict(form.settings)
+    rate_limiter, parameters = _RateLimiter(server.requests_per_minute), dict(task.parameters)
 
-    def answer_chat(i: int) -> tuple[Answer, str | None]:
+    def answer_chat(i: int) -> tuple[AnswerT, str | None]:
         """Return an answer, and the failure of the server if there was one."""
-        answer, failure = skip(i), None
+        answer, failure = find_answer(i), None
         if answer is None:
             rate_limiter.wait()
             try:
-                answer = form.read(_send(client, caller, parameters, chats[i]))
-            except _RefusedError as refusal:
-                answer = form.refused(str(refusal))
-            except _TroubleError as error:
-                answer, failure = form.in_trouble(str(error)), str(error)
+                answer = task.parse(_send_request(client, endpoint, parameters, chats[i]))
+            except _RefusalError as refusal:
+                answer = task.on_refusal(str(refusal))
+            except _ServerFailureError as error:
+                answer, failure = task.on_failure(str(error)), str(error)
             except ModelError as error:
-                done(i, form.in_trouble(str(error)))  # a waiting caller must not wait forever
+                on_answer(i, task.on_failure(str(error)))  # a waiting caller must not wait forever
                 raise
-        done(i, answer)  # report now, because another request may end the call
+        on_answer(i, answer)  # report now, because another request may end the call
         return answer, failure
 
     with (
@@ -239,7 +240,7 @@ def exchange(
                 streak = streak + 1 if failure else 0
                 if streak >= max_streak:
                     raise ModelError(
-                        errors.IN_TROUBLE, where=caller.where, failure=failure, rows=streak, tries=server.retries + 1
+                        errors.IN_TROUBLE, where=endpoint.where, failure=failure, rows=streak, tries=server.retries + 1
                     )
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)  # cancel the chats that are not sent
@@ -247,22 +248,22 @@ def exchange(
     return [answers[i] for i in range(len(chats))]
 
 
-def api_key(caller: Caller) -> str:
+def read_api_key(endpoint: ModelEndpoint) -> str:
     """Return the key for an endpoint's server.
 
     Raises:
         ModelError: Its environment variable is not set.
     """
-    name = caller.server.api_key_env
+    name = endpoint.server.api_key_env
     if name is None:
         return "none"
     key = os.environ.get(name, "").strip()
     if not key:
-        raise ModelError(errors.NO_KEY_VARIABLE, member=caller.who, variable=name, url=caller.server.base_url)
+        raise ModelError(errors.NO_KEY_VARIABLE, member=endpoint.owner, variable=name, url=endpoint.server.base_url)
     return key
 
 
-def _send(client: "OpenAI", endpoint: Caller, parameters: dict[str, Any], chat: Messages) -> Any:
+def _send_request(client: "OpenAI", endpoint: ModelEndpoint, parameters: dict[str, Any], chat: Messages) -> Any:
     """Send one request. All requests share `parameters`: the first one that learns another name of max_tokens changes it for
     all."""
     from openai import APIConnectionError, APIStatusError, APITimeoutError, OpenAIError
@@ -273,15 +274,13 @@ def _send(client: "OpenAI", endpoint: Caller, parameters: dict[str, Any], chat: 
         completion = create(model=endpoint.model, temperature=0, messages=list(chat), **sent)
     except APIStatusError as error:
         if "max_tokens" in sent and error.param == "max_tokens" and error.code == "unsupported_parameter":
-            parameters["max_completion_tokens"] = sent[
-                "max_tokens"
-            ]  # first, so that a concurrent copy never lacks both
+            parameters["max_completion_tokens"] = sent["max_tokens"]  # first, so that a concurrent copy never lacks both
             parameters.pop("max_tokens", None)
-            return _send(client, endpoint, parameters, chat)
-        raise _fault_of(endpoint, error) from None
+            return _send_request(client, endpoint, parameters, chat)
+        raise _classify_error(endpoint, error) from None
     except APIConnectionError as error:
         if isinstance(error, APITimeoutError) and type(error.__cause__).__name__ != "ConnectTimeout":
-            raise _TroubleError(f"no answer within {endpoint.server.timeout_seconds:g} seconds") from None
+            raise _ServerFailureError(f"no answer within {endpoint.server.timeout_seconds:g} seconds") from None
         raise ModelError(errors.UNREACHABLE, where=endpoint.where, type=type(error.__cause__).__name__) from None
     except (OpenAIError, ValueError) as error:  # ValueError: the reply is not JSON
         raise ModelError(errors.NO_CHAT_API, where=endpoint.where, reason=type(error).__name__) from None
@@ -290,23 +289,25 @@ def _send(client: "OpenAI", endpoint: Caller, parameters: dict[str, Any], chat: 
     return completion
 
 
-def _fault_of(endpoint: Caller, error: "APIStatusError") -> Exception:
+def _classify_error(endpoint: ModelEndpoint, error: "APIStatusError") -> Exception:
     """Classify an HTTP error: a fault of the prompt, a server failure, or an error of all requests."""
     where, status = endpoint.where, error.status_code
-    if status in ROW_FAULTS:
+    if status in PROMPT_FAULT_STATUSES:
         message = error.body.get("message") if isinstance(error.body, dict) else error.message
-        reason = without_secrets(" ".join(str(message).split()))[:300]
+        reason = hide_secrets(" ".join(str(message).split()))[:300]
         if error.param in REQUEST_SETTINGS:
             advice = ". To turn off structured output, set structured: false" if error.param == "response_format" else ""
             return ModelError(
                 errors.REFUSES_PARAMETER, where=where, parameter=error.param, status=status, reason=reason, advice=advice
             )
-        return _RefusedError(f"the server refuses the row (HTTP {status}){SAID}{reason}")
+        return _RefusalError(f"the server refuses the row (HTTP {status}){QUOTE_START}{reason}")
     if status in {408, 409, 429} or status >= 500:
-        return _TroubleError(f"HTTP {status}{f' ({without_secrets(error.code)[:40]})' if error.code else ''}")
+        return _ServerFailureError(f"HTTP {status}{f' ({hide_secrets(error.code)[:40]})' if error.code else ''}")
     if status in {401, 403}:
         name = endpoint.server.api_key_env
-        advice = f"set a valid key in environment variable {name}" if name else "set api_key_env to the variable with a valid key"
+        advice = (
+            f"set a valid key in environment variable {name}" if name else "set api_key_env to the variable with a valid key"
+        )
         return ModelError(errors.REFUSES_KEY, where=where, status=status, advice=advice)
     if status == 404:
         return ModelError(errors.NO_MODEL, where=where, model=endpoint.model, url=endpoint.server.base_url)

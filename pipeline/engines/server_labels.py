@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ragassay.pipeline.address import without_secrets
+from ragassay.pipeline.address import hide_secrets
 from ragassay.pipeline.engines import errors
-from ragassay.pipeline.engines.server import SAID, Caller, Form, exchange
+from ragassay.pipeline.engines.server import QUOTE_START, ChatTask, ModelEndpoint, send_chats
 from ragassay.pipeline.errors import ModelError
-from ragassay.pipeline.listener import answered
+from ragassay.pipeline.listener import report_answered
 
 
 @dataclass(frozen=True)
-class Asker(Caller):
+class LabelEndpoint(ModelEndpoint):
     """A model at a server that answers with label words.
 
     Attributes:
@@ -29,11 +29,11 @@ class Asker(Caller):
 
     supported: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
-    is_member: bool = False
+    needs_logprobs: bool = False
 
 
 @dataclass(frozen=True)
-class Answer:
+class LabelAnswer:
     """A model's answer to one prompt.
 
     Attributes:
@@ -48,13 +48,13 @@ class Answer:
 
     log_p_yes: float | None
     log_p_no: float | None
-    unlisted: float
+    max_unlisted: float
     error: str | None
     tokens: int
-    trouble: bool = False
+    is_server_failure: bool = False
 
 
-def ask(asker: Asker, prompts: Sequence[str]) -> list[Answer]:
+def request_labels(endpoint: LabelEndpoint, prompts: Sequence[str]) -> list[LabelAnswer]:
     """Request the labels' logprobs for prompts from a server; see `engines.server.send_chats`.
 
     Args:
@@ -67,18 +67,18 @@ def ask(asker: Asker, prompts: Sequence[str]) -> list[Answer]:
     Raises:
         ModelError: The server can't be used.
     """
-    top_logprobs = asker.server.top_logprobs
-    task = Form(
-        settings={"max_tokens": 1, **({"logprobs": True, "top_logprobs": top_logprobs} if top_logprobs else {})},
-        read=partial(_read, asker),
-        refused=partial(_without, asker),
-        in_trouble=lambda failure: replace(_without(asker, f"server failure: {failure}"), trouble=True),
+    top_logprobs = endpoint.server.top_logprobs
+    task = ChatTask(
+        parameters={"max_tokens": 1, **({"logprobs": True, "top_logprobs": top_logprobs} if top_logprobs else {})},
+        parse=partial(_parse_answer, endpoint),
+        on_refusal=partial(_make_failed_answer, endpoint),
+        on_failure=lambda failure: replace(_make_failed_answer(endpoint, f"server failure: {failure}"), is_server_failure=True),
     )
     chats = [[{"role": "user", "content": prompt}] for prompt in prompts]
-    return exchange(asker, chats, task, done=lambda _, answer: answered(1, answer.tokens))
+    return send_chats(endpoint, chats, task, on_answer=lambda _, answer: report_answered(1, answer.tokens))
 
 
-def _read(endpoint: Asker, completion: Any) -> Answer:
+def _parse_answer(endpoint: LabelEndpoint, completion: Any) -> LabelAnswer:
     """Return P(supported) from a completion."""
     tokens = (completion.usage.total_tokens if completion.usage else 0) or 0
     choice = completion.choices[0] if completion.choices else None
@@ -87,19 +87,19 @@ def _read(endpoint: Asker, completion: Any) -> Answer:
     if endpoint.server.top_logprobs and word and first is None:
         advice = (
             "use the model as evaluation.reference, with top_logprobs: 0"
-            if endpoint.is_member
+            if endpoint.needs_logprobs
             else "set top_logprobs: 0, so that the word itself decides"
         )
         raise ModelError(errors.NO_LOGPROBS, where=endpoint.where, advice=advice)
     if endpoint.server.top_logprobs and first is not None:
-        return _by_chances(endpoint, first, tokens)
+        return _parse_alternatives(endpoint, first, tokens)
     if word:
-        return _by_word(endpoint, word, tokens)
+        return _parse_word(endpoint, word, tokens)
     reason = f"finish_reason {choice.finish_reason}" if choice else "no choices"
-    return _without(endpoint, f"the server returned no token ({reason})", tokens)
+    return _make_failed_answer(endpoint, f"the server returned no token ({reason})", tokens)
 
 
-def _by_chances(endpoint: Asker, first: Any, tokens: int) -> Answer:
+def _parse_alternatives(endpoint: LabelEndpoint, first: Any, tokens: int) -> LabelAnswer:
     """Read the answer from the first token's alternatives."""
     alternatives = [(alternative.token, alternative.logprob) for alternative in first.top_logprobs or ()]
     if first.token not in [token for token, _ in alternatives]:  # some servers list only the tokens that were not chosen
@@ -108,13 +108,13 @@ def _by_chances(endpoint: Asker, first: Any, tokens: int) -> Answer:
     no = [logprob for token, logprob in alternatives if token.strip() in endpoint.unsupported]
     if not yes and not no:
         reason = f"none of the {len(alternatives)} likeliest first tokens is a supported or unsupported word"
-        return _without(endpoint, f"{reason}{SAID}{first.token[:40]!r}", tokens)
+        return _make_failed_answer(endpoint, f"{reason}{QUOTE_START}{first.token[:40]!r}", tokens)
     if any(logprob is None or math.isnan(logprob) for logprob in [*yes, *no]):
-        return _without(endpoint, "the server's logprob is not a number", tokens)
+        return _make_failed_answer(endpoint, "the server's logprob is not a number", tokens)
     listed = [logprob for _, logprob in alternatives if logprob is not None and not math.isnan(logprob)]
     remaining = 1 - math.fsum(map(math.exp, listed))
     unlisted = min(*listed, math.log(remaining) if remaining > 0 else -math.inf)
-    return Answer(_log_sum(yes), _log_sum(no), unlisted, None, tokens)
+    return LabelAnswer(_log_sum(yes), _log_sum(no), unlisted, None, tokens)
 
 
 def _log_sum(logprobs: Sequence[float]) -> float:
@@ -122,14 +122,16 @@ def _log_sum(logprobs: Sequence[float]) -> float:
     return math.log(min(1.0, total)) if total else -math.inf
 
 
-def _by_word(endpoint: Asker, word: str, tokens: int) -> Answer:
+def _parse_word(endpoint: LabelEndpoint, word: str, tokens: int) -> LabelAnswer:
     """Read the answer from the word alone."""
     if word.strip() in endpoint.supported:
-        return Answer(0.0, -math.inf, -math.inf, None, tokens)
+        return LabelAnswer(0.0, -math.inf, -math.inf, None, tokens)
     if word.strip() in endpoint.unsupported:
-        return Answer(-math.inf, 0.0, -math.inf, None, tokens)
-    return _without(endpoint, f"the answer is neither a supported nor an unsupported word{SAID}{word[:40]!r}", tokens)
+        return LabelAnswer(-math.inf, 0.0, -math.inf, None, tokens)
+    return _make_failed_answer(
+        endpoint, f"the answer is neither a supported nor an unsupported word{QUOTE_START}{word[:40]!r}", tokens
+    )
 
 
-def _without(endpoint: Asker, error: str, tokens: int = 0) -> Answer:
-    return Answer(None, None, -math.inf, without_secrets(f"{endpoint.who}: {error}"), tokens)
+def _make_failed_answer(endpoint: LabelEndpoint, error: str, tokens: int = 0) -> LabelAnswer:
+    return LabelAnswer(None, None, -math.inf, hide_secrets(f"{endpoint.owner}: {error}"), tokens)

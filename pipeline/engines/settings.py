@@ -5,9 +5,9 @@ from typing import Any, ClassVar, Self
 from pydantic import BaseModel, Field
 from pydantic_core import PydanticCustomError
 
-from ragassay.pipeline.engines.dtype import Dtype, dtype_of
-from ragassay.pipeline.engines.model import SETTINGS, Model
-from ragassay.pipeline.engines.prepare import weights_identity
+from ragassay.pipeline.engines.dtype import Dtype, resolve_dtype
+from ragassay.pipeline.engines.model import MODEL_CONFIG, Model
+from ragassay.pipeline.engines.prepare import identify_model
 from ragassay.pipeline.engines.protocol import Engine
 from ragassay.pipeline.engines.text import TextEngine
 
@@ -20,34 +20,34 @@ class EngineSettings(BaseModel):
         IS_SERVED: Whether it receives text through a server, not token ids in this process.
     """
 
-    model_config = SETTINGS
-    NOT_OF_SCORES: ClassVar[frozenset[str]] = frozenset({"kind"})
-    SERVED: ClassVar[bool] = False
+    model_config = MODEL_CONFIG
+    EXCLUDED_FROM_IDENTITY: ClassVar[frozenset[str]] = frozenset({"kind"})
+    IS_SERVED: ClassVar[bool] = False
 
     kind: str
 
     def identity(self) -> dict[str, Any]:
         """Return the settings that scores depend on."""
-        return {"engine": self.kind, **self.model_dump(mode="json", exclude=set(self.NOT_OF_SCORES))}
+        return {"engine": self.kind, **self.model_dump(mode="json", exclude=set(self.EXCLUDED_FROM_IDENTITY))}
 
-    def fault(self, gpus: float) -> PydanticCustomError | None:
+    def find_fault(self, gpus: float) -> PydanticCustomError | None:
         """Return why the engine can't run on this share of a GPU per replica; None if it can."""
         return None
 
-    def settled(self, gpus: float) -> Self:
+    def resolve(self, gpus: float) -> Self:
         """Return the settings with machine-dependent values resolved for this machine, so that all replicas compute alike."""
         return self
 
-    def weights(self, model: Model) -> dict[str, Any]:
+    def identify_weights(self, model: Model) -> dict[str, Any]:
         """Return what identifies a model's weights."""
         raise NotImplementedError
 
     @property
-    def computes_in(self) -> str:
+    def compute_dtype(self) -> str:
         """Type that it computes in, in words."""
         raise NotImplementedError
 
-    def load_text(self, model: Model, *, gpus: float, threads: int) -> TextEngine:
+    def load_text_engine(self, model: Model, *, gpus: float, threads: int) -> TextEngine:
         """Load a model that answers with text, if this engine supports it.
 
         Args:
@@ -70,7 +70,7 @@ class LocalSettings(EngineSettings):
         threads: CPU threads of one replica; None shares the machine's cores among the replicas.
     """
 
-    NOT_OF_SCORES: ClassVar[frozenset[str]] = EngineSettings.NOT_OF_SCORES | {"threads"}
+    EXCLUDED_FROM_IDENTITY: ClassVar[frozenset[str]] = EngineSettings.EXCLUDED_FROM_IDENTITY | {"threads"}
 
     dtype: Dtype = "auto"
     max_model_len: int | None = Field(None, ge=64)
@@ -80,33 +80,33 @@ class LocalSettings(EngineSettings):
         """See `EngineSettings.identity`."""
         return {"quantization": None, **super().identity()}  # also in the identity of engines without quantization
 
-    def settled(self, gpus: float) -> Self:
+    def resolve(self, gpus: float) -> Self:
         """See `EngineSettings.resolve`."""
-        return self.model_copy(update={"dtype": dtype_of(self.dtype, gpus)})
+        return self.model_copy(update={"dtype": resolve_dtype(self.dtype, gpus)})
 
-    def weights(self, model: Model) -> dict[str, Any]:
+    def identify_weights(self, model: Model) -> dict[str, Any]:
         """See `EngineSettings.identify_weights`."""
-        return {"weights": weights_identity(model)}
+        return {"weights": identify_model(model)}
 
     @property
-    def computes_in(self) -> str:
+    def compute_dtype(self) -> str:
         """See `EngineSettings.compute_dtype`."""
         return self.dtype
 
     @property
-    def tokens_a_step(self) -> int:
+    def tokens_per_step(self) -> int:
         """Maximum number of prompt tokens per engine step."""
         raise NotImplementedError
 
-    def cache_block(self, gpus: float) -> int:
+    def cache_block_size(self, gpus: float) -> int:
         """Return the block size of its prefix cache in tokens; 0 without a prefix cache."""
         return 0
 
-    def gains_by_compiling(self, gpus: float) -> bool:
+    def can_gain_from_compiling(self, gpus: float) -> bool:
         """Return whether compilation is off but could make a long run faster."""
         return False
 
-    def load(self, model: Model, *, labels: int, gpus: float, threads: int) -> Engine:
+    def load_engine(self, model: Model, *, labels: int, gpus: float, threads: int) -> Engine:
         """Load a model.
 
         Args:

@@ -21,18 +21,18 @@ import jinja2
 from ragassay.pipeline.engines.template_trial import NO_MEMORY, TOO_LONG
 from ragassay.pipeline.engines.text import Messages
 
-SECONDS = 5
+TRIAL_SECONDS = 5
 """Processor time of the first rendering."""
 
-WALL_SECONDS = 120.0
+TRIAL_TIMEOUT_SECONDS = 120.0
 """Timeout of the process for the first rendering, sufficient for a busy machine."""
 
-MEMORY_BYTES = 512 << 20
+TRIAL_MEMORY_BYTES = 512 << 20
 
-MOST_CHARACTERS = 1_000_000
+MAX_CHARACTERS = 1_000_000
 """Maximum length of a rendered template, without the texts in it."""
 
-MOST_STEPS = 5_000_000
+MAX_STEPS = 5_000_000
 """Maximum number of compiled template lines per rendering; a prompt needs a few per passage."""
 
 _COMPILER = frozenset({"compiler", "environment", "ext", "idtracking", "lexer", "nodes", "optimizer", "parser", "visitor"})
@@ -43,7 +43,7 @@ class TemplateLimitError(ValueError):
     """A template needs too much time or memory, or its output is too long."""
 
 
-def try_prompt(template: str, variables: Mapping[str, Any]) -> None:
+def check_prompt_limits(template: str, variables: Mapping[str, Any]) -> None:
     """Render a prompt template in a separate process, once per machine.
 
     Args:
@@ -53,7 +53,7 @@ def try_prompt(template: str, variables: Mapping[str, Any]) -> None:
     Raises:
         TemplateLimitError: It exceeds a limit. Other errors of the template appear when it is rendered in this process.
     """
-    _try_once(json.dumps({"template": template, "variables": dict(variables)}))
+    _run_trial_once(json.dumps({"template": template, "variables": dict(variables)}))
 
 
 def render_chat(tokenizer: Any, chat: Messages) -> str:
@@ -69,8 +69,8 @@ def render_chat(tokenizer: Any, chat: Messages) -> str:
     if getattr(tokenizer, "chat_template", None):
         roles = [{"role": message["role"], "content": "text"} for message in chat]
         special = {name: str(token) for name, token in tokenizer.special_tokens_map.items()}
-        _try_once(json.dumps({"template": tokenizer.get_chat_template(), "messages": roles, "variables": special}))
-    with limited_steps():
+        _run_trial_once(json.dumps({"template": tokenizer.get_chat_template(), "messages": roles, "variables": special}))
+    with limit_steps():
         text = str(tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True))
     check_length(text, [message["content"] for message in chat])
     return text
@@ -86,12 +86,12 @@ def check_length(text: str, texts: Sequence[str]) -> None:
     Raises:
         TemplateLimitError: It is far longer than these texts.
     """
-    if len(text) > MOST_CHARACTERS + 2 * sum(map(len, texts)):
+    if len(text) > MAX_CHARACTERS + 2 * sum(map(len, texts)):
         raise TemplateLimitError(f"its output has {len(text):,} characters")
 
 
 @contextmanager
-def limited_steps(most: int = MOST_STEPS) -> Iterator[None]:
+def limit_steps(max_steps: int = MAX_STEPS) -> Iterator[None]:
     """Limit the number of template lines that run in a `with` block on this thread.
 
     Args:
@@ -105,8 +105,8 @@ def limited_steps(most: int = MOST_STEPS) -> Iterator[None]:
     def count_line(frame: FrameType, event: str, value: Any) -> Any:
         nonlocal steps
         steps += 1
-        if steps > most:
-            raise TemplateLimitError(f"it runs more than {most:,} steps: an endless or too long loop")
+        if steps > max_steps:
+            raise TemplateLimitError(f"it runs more than {max_steps:,} steps: an endless or too long loop")
         return count_line
 
     def trace_call(frame: FrameType, event: str, value: Any) -> Any:
@@ -128,14 +128,14 @@ def _is_template(filename: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _try_once(trial: str) -> None:
-    from ragassay.pipeline.engines.checked import once_a_machine
+def _run_trial_once(trial: str) -> None:
+    from ragassay.pipeline.engines.checked import run_once_per_machine
 
-    once_a_machine(["template", trial], lambda: _try(json.loads(trial)))
+    run_once_per_machine(["template", trial], lambda: _run_trial(json.loads(trial)))
 
 
-def _try(trial: dict[str, Any]) -> None:
-    limits = {"seconds": SECONDS, "bytes": MEMORY_BYTES, "characters": MOST_CHARACTERS}
+def _run_trial(trial: dict[str, Any]) -> None:
+    limits = {"seconds": TRIAL_SECONDS, "bytes": TRIAL_MEMORY_BYTES, "characters": MAX_CHARACTERS}
     # -P: module names in the file's folder must not shadow other modules.
     command = [sys.executable, "-P", str(Path(__file__).with_name("template_trial.py"))]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -145,18 +145,18 @@ def _try(trial: dict[str, Any]) -> None:
             input=json.dumps({**trial, **limits}).encode(),
             env=environment,
             capture_output=True,
-            timeout=WALL_SECONDS,
+            timeout=TRIAL_TIMEOUT_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise TemplateLimitError(f"it takes more than {WALL_SECONDS:.0f} s") from None
+        raise TemplateLimitError(f"it takes more than {TRIAL_TIMEOUT_SECONDS:.0f} s") from None
     code = process.returncode
     if code in (-signal.SIGXCPU, -signal.SIGKILL):
-        raise TemplateLimitError(f"it takes more than {SECONDS} s: an endless or too long loop")
+        raise TemplateLimitError(f"it takes more than {TRIAL_SECONDS} s: an endless or too long loop")
     if code == TOO_LONG:
-        raise TemplateLimitError(f"its output has more than {MOST_CHARACTERS:,} characters")
+        raise TemplateLimitError(f"its output has more than {MAX_CHARACTERS:,} characters")
     if code == NO_MEMORY:
-        raise TemplateLimitError(f"it takes more than {MEMORY_BYTES >> 20} MiB of memory")
+        raise TemplateLimitError(f"it takes more than {TRIAL_MEMORY_BYTES >> 20} MiB of memory")
     if code:
         last_line = process.stderr.decode(errors="replace").strip().splitlines()[-1:]
         raise TemplateLimitError(f"the trial process ended with exit code {code}: {''.join(last_line)[:300]}")

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ragassay.pipeline.address import without_secrets
-from ragassay.schemas.explanations import Outcome
+from ragassay.pipeline.address import hide_secrets
+from ragassay.schemas.explanations import AnswerStatus
 
 Messages = Sequence[Mapping[str, str]]
 """A chat: role and content of each message."""
@@ -23,7 +23,7 @@ class Completion:
         error: Why there is no text, or that it was cut off.
     """
 
-    outcome: Outcome
+    status: AnswerStatus
     text: str | None = None
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -32,16 +32,16 @@ class Completion:
     def __post_init__(self) -> None:
         """Remove secrets: the error is stored in rows, and a server's message may quote a URI."""
         if self.error is not None:
-            object.__setattr__(self, "error", without_secrets(self.error))
+            object.__setattr__(self, "error", hide_secrets(self.error))
 
 
-def legal(text: str) -> str:
+def encode_safely(text: str) -> str:
     """Return a text that UTF-8 can encode: a model may write half of a surrogate pair."""
     return text.encode("utf-8", "replace").decode()
 
 
 @dataclass(frozen=True)
-class Wanted:
+class CompletionOptions:
     """Options of all answers of a call.
 
     Attributes:
@@ -59,9 +59,9 @@ class TextEngine(Protocol):
     def complete(
         self,
         chats: Sequence[Messages],
-        wanted: Wanted,
-        done: Callable[[int, Completion], None],
-        allowed: Callable[[int], bool],
+        options: CompletionOptions,
+        on_completion: Callable[[int, Completion], None],
+        may_send: Callable[[int], bool],
     ) -> None:
         """Answer chats, greedily.
 

@@ -7,25 +7,25 @@ import numpy as np
 
 from ragassay.pipeline.engines.causal_lm import load_causal_lm
 from ragassay.pipeline.engines.model import Model
-from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm, window_of
+from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_model, resolve_window
 from ragassay.pipeline.engines.protocol import Engine, EngineOutput
 from ragassay.pipeline.engines.settings import LocalSettings
-from ragassay.pipeline.listener import answered
+from ragassay.pipeline.listener import report_answered
 
 TOKENS_PER_BATCH = 8192
 
 
-class Transformers(LocalSettings):
+class TransformersSettings(LocalSettings):
     """Settings of transformers: slow, the reference."""
 
     kind: Literal["transformers"] = "transformers"
 
     @property
-    def tokens_a_step(self) -> int:
+    def tokens_per_step(self) -> int:
         """See `LocalSettings.tokens_per_step`."""
         return TOKENS_PER_BATCH
 
-    def load(self, model: Model, *, labels: int, gpus: float, threads: int) -> Engine:
+    def load_engine(self, model: Model, *, labels: int, gpus: float, threads: int) -> Engine:
         """See `LocalSettings.load_engine`."""
         return TransformersEngine(model, self, gpus=gpus, threads=threads)
 
@@ -33,7 +33,7 @@ class Transformers(LocalSettings):
 class TransformersEngine:
     """A causal language model of transformers, on the GPU if there is one."""
 
-    def __init__(self, slm: Model, settings: Transformers, *, gpus: float, threads: int) -> None:
+    def __init__(self, slm: Model, settings: TransformersSettings, *, gpus: float, threads: int) -> None:
         """Load the model; see `LocalSettings.load_engine`.
 
         Raises:
@@ -43,15 +43,15 @@ class TransformersEngine:
 
         torch.set_num_threads(threads)
         self.tokenizer = load_tokenizer(slm)
-        self._model = load_causal_lm(slm, prepare_slm(slm), settings.dtype, gpus)
-        self.max_model_len = window_of(slm, settings.max_model_len)
+        self._model = load_causal_lm(slm, prepare_model(slm), settings.dtype, gpus)
+        self.max_model_len = resolve_window(slm, settings.max_model_len)
 
     def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
         """See `Engine.label_logprobs`."""
         import torch
 
         logprobs = np.empty((len(prompts), len(labels)), dtype=np.float64)
-        for batch in padded_batches([len(prompt) for prompt in prompts], TOKENS_PER_BATCH):
+        for batch in group_by_length([len(prompt) for prompt in prompts], TOKENS_PER_BATCH):
             width = max(len(prompts[i]) for i in batch)
             ids = torch.zeros((len(batch), width), dtype=torch.long, device=self._model.device)
             mask = torch.zeros_like(ids)
@@ -65,16 +65,16 @@ class TransformersEngine:
                 ).logits[:, -1]
                 label_logprobs = torch.log_softmax(logits.float(), dim=-1)[:, list(labels)]
             logprobs[batch] = label_logprobs.cpu().numpy()
-            answered(len(batch), sum(len(prompts[i]) for i in batch))
+            report_answered(len(batch), sum(len(prompts[i]) for i in batch))
         lengths = np.array([len(p) for p in prompts], dtype=np.int64)
         return EngineOutput(logprobs, tokens_computed=lengths, tokens_reused=np.zeros_like(lengths))
 
 
-def padded_batches(lengths: Sequence[int], tokens: int) -> list[list[int]]:
+def group_by_length(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
     """Group the indices of prompts of similar length into padded batches of at most `max_tokens` tokens."""
     batches: list[list[int]] = []
     for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
-        if not batches or (len(batches[-1]) + 1) * lengths[i] > tokens:
+        if not batches or (len(batches[-1]) + 1) * lengths[i] > max_tokens:
             batches.append([])
         batches[-1].append(i)
     return batches

@@ -13,27 +13,27 @@ from pydantic import Field
 from pydantic_core import PydanticCustomError
 
 from ragassay.pipeline.engines import errors
-from ragassay.pipeline.engines.dtype import dtype_of
+from ragassay.pipeline.engines.dtype import resolve_dtype
 from ragassay.pipeline.engines.model import Model
-from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm, window_of
+from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_model, resolve_window
 from ragassay.pipeline.engines.protocol import Engine, EngineOutput
 from ragassay.pipeline.engines.settings import LocalSettings
 from ragassay.pipeline.engines.text import TextEngine
-from ragassay.pipeline.engines.vllm_text import VllmText
+from ragassay.pipeline.engines.vllm_text import VllmTextEngine
 from ragassay.pipeline.errors import ModelError
-from ragassay.pipeline.listener import answered
+from ragassay.pipeline.listener import report_answered
 
 CPU_BLOCK_SIZE = 32  # vLLM's CPU attention needs multiples of 32; small blocks share more of a short context
 GPU_BLOCK_SIZE = 16  # vLLM's default on GPUs, unless an attention kernel needs another size
 
 
-def quantization_fault(quantization: str, advice: str) -> PydanticCustomError:
+def make_quantization_fault(quantization: str, advice: str) -> PydanticCustomError:
     """Return the fault of an unsupported quantization, with advice."""
     fields = {"quantization": quantization, "advice": advice}
     return PydanticCustomError("config.quantization", "quantization {quantization} is for vllm on GPUs: {advice}", fields)
 
 
-class Vllm(LocalSettings):
+class VllmSettings(LocalSettings):
     """Settings of vLLM.
 
     Attributes:
@@ -48,7 +48,7 @@ class Vllm(LocalSettings):
             vLLM measures free memory at startup, and other starting replicas would distort the measurement.
     """
 
-    NOT_OF_SCORES: ClassVar[frozenset[str]] = LocalSettings.NOT_OF_SCORES | {
+    EXCLUDED_FROM_IDENTITY: ClassVar[frozenset[str]] = LocalSettings.EXCLUDED_FROM_IDENTITY | {
         "max_num_batched_tokens", "max_num_seqs", "block_size", "enforce_eager", "gpu_memory_utilization", "kv_cache_gib",
     }  # fmt: skip
 
@@ -62,14 +62,14 @@ class Vllm(LocalSettings):
     kv_cache_gib: float | None = Field(None, gt=0)
 
     @property
-    def tokens_a_step(self) -> int:
+    def tokens_per_step(self) -> int:
         """See `LocalSettings.tokens_per_step`."""
         return self.max_num_batched_tokens
 
-    def fault(self, gpus: float) -> PydanticCustomError | None:
+    def find_fault(self, gpus: float) -> PydanticCustomError | None:
         """See `EngineSettings.find_fault`."""
         if self.quantization and not gpus:
-            return quantization_fault(self.quantization, "set replicas.num_gpus, or remove quantization")
+            return make_quantization_fault(self.quantization, "set replicas.num_gpus, or remove quantization")
         if 0 < gpus < 1 and self.kv_cache_gib is None:
             return PydanticCustomError(
                 "config.shared-gpu-cache",
@@ -77,30 +77,32 @@ class Vllm(LocalSettings):
             )
         return None
 
-    def cache_block(self, gpus: float) -> int:
+    def cache_block_size(self, gpus: float) -> int:
         """See `LocalSettings.cache_block_size`."""
         return self.block_size or (GPU_BLOCK_SIZE if gpus else CPU_BLOCK_SIZE)
 
-    def gains_by_compiling(self, gpus: float) -> bool:
+    def can_gain_from_compiling(self, gpus: float) -> bool:
         """See `LocalSettings.can_gain_from_compiling`."""
         return self.enforce_eager and not gpus
 
-    def load(self, model: Model, *, labels: int, gpus: float, threads: int) -> Engine:
+    def load_engine(self, model: Model, *, labels: int, gpus: float, threads: int) -> Engine:
         """See `LocalSettings.load_engine`."""
         return VllmEngine(model, self, labels=labels, gpus=gpus, threads=threads)
 
-    def load_text(self, model: Model, *, gpus: float, threads: int) -> TextEngine:
+    def load_text_engine(self, model: Model, *, gpus: float, threads: int) -> TextEngine:
         """See `EngineSettings.load_text_engine`."""
 
         def start() -> Any:
             llm = start_vllm(model, self, labels=0, gpus=gpus, threads=threads)
-            _tell_of_steps(llm.llm_engine)
+            _report_steps(llm.llm_engine)
             return llm
 
-        return VllmText(model, start)
+        return VllmTextEngine(model, start)
 
 
-def engine_args(slm: Model, settings: Vllm, model: str, *, cpu: bool, window: int, labels: int, gpus: float) -> dict[str, Any]:
+def engine_args(
+    slm: Model, settings: VllmSettings, model: str, *, cpu: bool, window: int, labels: int, gpus: float
+) -> dict[str, Any]:
     """Return the arguments of `vllm.LLM` for a model.
 
     Args:
@@ -120,7 +122,7 @@ def engine_args(slm: Model, settings: Vllm, model: str, *, cpu: bool, window: in
         "revision": slm.revision,
         "load_format": "safetensors",  # a pickle can run code
         "trust_remote_code": slm.trust_remote_code,
-        "dtype": dtype_of(settings.dtype, gpus),
+        "dtype": resolve_dtype(settings.dtype, gpus),
         "quantization": settings.quantization,
         "max_model_len": window,
         "max_num_batched_tokens": max(settings.max_num_batched_tokens, settings.max_num_seqs),
@@ -149,7 +151,7 @@ def sampling_args(labels: Sequence[int]) -> dict[str, Any]:
 class VllmEngine:
     """A vLLM engine inside this process (without an engine subprocess it starts in a fifth of the time)."""
 
-    def __init__(self, slm: Model, settings: Vllm, *, labels: int, gpus: float, threads: int) -> None:
+    def __init__(self, slm: Model, settings: VllmSettings, *, labels: int, gpus: float, threads: int) -> None:
         """Start vLLM; see `LocalSettings.load_engine`.
 
         Raises:
@@ -160,7 +162,7 @@ class VllmEngine:
         self.tokenizer = load_tokenizer(slm)
         self.max_model_len = int(self._llm.llm_engine.model_config.max_model_len)
         self._eager = settings.enforce_eager and not gpus
-        _tell_of_steps(self._llm.llm_engine)
+        _report_steps(self._llm.llm_engine)
 
     def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
         """See `Engine.label_logprobs`."""
@@ -181,20 +183,22 @@ class VllmEngine:
         )
 
 
-def _tell_of_steps(engine: Any) -> None:
+def _report_steps(engine: Any) -> None:
     """Make a vLLM engine report the prompts that each step finishes, because a call has the prompts of hundreds of rows."""
     step = engine.step
 
     def reporting_step() -> Any:
         outputs = step()
         finished = [output for output in outputs if output.finished]
-        answered(len(finished), sum(len(output.prompt_token_ids) - (output.num_cached_tokens or 0) for output in finished))
+        report_answered(
+            len(finished), sum(len(output.prompt_token_ids) - (output.num_cached_tokens or 0) for output in finished)
+        )
         return outputs
 
     engine.step = reporting_step
 
 
-def start_vllm(slm: Model, settings: Vllm, *, labels: int, gpus: float, threads: int, tokenizer: bool = True) -> Any:
+def start_vllm(slm: Model, settings: VllmSettings, *, labels: int, gpus: float, threads: int, tokenizer: bool = True) -> Any:
     """Start vLLM in this process; see `LocalSettings.load_engine`. Without a tokenizer it accepts and returns only token ids.
 
     Returns:
@@ -203,8 +207,8 @@ def start_vllm(slm: Model, settings: Vllm, *, labels: int, gpus: float, threads:
     Raises:
         ModelError: The model can't be found or loaded.
     """
-    with _uncollected():
-        model, window = prepare_slm(slm), window_of(slm, settings.max_model_len)
+    with _paused_garbage_collection():
+        model, window = prepare_model(slm), resolve_window(slm, settings.max_model_len)
         set_environment(settings, threads)
         from vllm import LLM
         from vllm.platforms import current_platform
@@ -219,7 +223,7 @@ def start_vllm(slm: Model, settings: Vllm, *, labels: int, gpus: float, threads:
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _paused_garbage_collection() -> Iterator[None]:
     """Pause the garbage collector: importing and loading create millions of objects, and repeated collections take a third of
     the time."""
     was_enabled = gc.isenabled()
@@ -231,7 +235,7 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def set_environment(settings: Vllm, threads: int) -> None:
+def set_environment(settings: VllmSettings, threads: int) -> None:
     """Set vLLM's environment variables before its import. Ray sets OMP_NUM_THREADS from num_cpus, which has another meaning."""
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
     os.environ["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"

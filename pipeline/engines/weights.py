@@ -13,7 +13,7 @@ from pathlib import Path
 from ragassay.pipeline.engines import errors
 from ragassay.pipeline.errors import ModelError
 
-PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
 """Suffixes of pickled weights."""
 
 EMBEDDED = "embedded"
@@ -21,7 +21,7 @@ MAX_WINDOW = 8192
 """Maximum window taken from a model's config: a longer one only costs memory, because a prompt contains one sentence."""
 
 
-def home() -> Path:
+def cache_folder() -> Path:
     """Return the cache folder for prepared models: `RAGASSAY_HOME`, else `ragassay` in the user's cache."""
     explicit = os.environ.get("RAGASSAY_HOME")
     if explicit:
@@ -29,7 +29,7 @@ def home() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ragassay"
 
 
-def locate(model: str) -> Path | str:
+def find_model(model: str) -> Path | str:
     """Find a model without loading it.
 
     Args:
@@ -68,12 +68,12 @@ def refuse_pickles(model: str, folder: Path) -> None:
     Raises:
         ModelError: It has pickles and no safetensors.
     """
-    pickles = sorted(path.name for suffix in PICKLES for path in folder.glob(f"*{suffix}"))
+    pickles = sorted(path.name for suffix in PICKLE_SUFFIXES for path in folder.glob(f"*{suffix}"))
     if pickles and not any(folder.glob("*.safetensors")):
         raise ModelError(errors.PICKLED_WEIGHTS, model=model, file=pickles[0])
 
 
-def prepare(model: str) -> str:
+def prepare_weights(model: str) -> str:
     """Prepare a model's weights for an engine: dequantize a GGUF file once, leave anything else unchanged.
 
     Returns:
@@ -82,19 +82,19 @@ def prepare(model: str) -> str:
     Raises:
         ModelError: The model is unknown or can't be read.
     """
-    location = locate(model)
+    location = find_model(model)
     if isinstance(location, Path) and location.suffix == ".gguf":
-        return str(_dequantised(location))
+        return str(_dequantize_once(location))
     return str(location)
 
 
-def identity(model: str) -> dict[str, str]:
+def identify_weights(model: str) -> dict[str, str]:
     """Return what identifies a model's weights: file names, sizes and a hash of each file."""
-    location = locate(model)
+    location = find_model(model)
     if isinstance(location, str):
         return {"hub": location}
     files = [location] if location.is_file() else sorted(path for path in location.iterdir() if path.is_file())
-    return {path.name: digest(path) for path in files}
+    return {path.name: hash_file(path) for path in files}
 
 
 def _embedded_gguf() -> Path:
@@ -106,20 +106,20 @@ def _embedded_gguf() -> Path:
     return files[0]
 
 
-def _dequantised(gguf: Path) -> Path:
+def _dequantize_once(gguf: Path) -> Path:
     """Return a Hugging Face folder in bfloat16 made from a GGUF file, once."""
     try:
-        return made_once(f"{gguf.stem}-{digest(gguf)[-12:]}", lambda folder: _dequantise(gguf, folder))
+        return make_once(f"{gguf.stem}-{hash_file(gguf)[-12:]}", lambda folder: _dequantize(gguf, folder))
     except Exception as error:
         raise ModelError(errors.UNREADABLE_GGUF, file=gguf, type=type(error).__name__, reason=error) from error
 
 
-def made_once(name: str, make: Callable[[Path], None]) -> Path:
+def make_once(name: str, make: Callable[[Path], None]) -> Path:
     """Return a folder of models/ in the cache folder. If it is missing, make it under a lock, and move it into place when
     complete."""
     from filelock import FileLock
 
-    target = home() / "models" / name
+    target = cache_folder() / "models" / name
     if target.exists():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -131,7 +131,7 @@ def made_once(name: str, make: Callable[[Path], None]) -> Path:
     return target
 
 
-def _dequantise(gguf: Path, folder: Path) -> None:
+def _dequantize(gguf: Path, folder: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
     from transformers.utils import logging
@@ -147,18 +147,18 @@ def _dequantise(gguf: Path, folder: Path) -> None:
     AutoTokenizer.from_pretrained(source, gguf_file=file).save_pretrained(folder)
 
 
-def digest(path: Path) -> str:
+def hash_file(path: Path) -> str:
     """Return a file's size and hash. The hash is remembered in the cache folder by path, size and times of change."""
     path = path.resolve()
-    state = _state(path)
+    state = _file_state(path)
     key = hashlib.sha256(state.encode()).hexdigest()
-    stored = home() / "digests" / key
+    stored = cache_folder() / "digests" / key
     with suppress(OSError):
         if value := stored.read_text(encoding="ascii"):
             return value
     with path.open("rb") as file:
         value = f"{path.stat().st_size}-{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
-    if _state(path) == state:
+    if _file_state(path) == state:
         with suppress(OSError):  # without a writable cache, the file is read again
             stored.parent.mkdir(parents=True, exist_ok=True)
             temporary = stored.with_name(f"{key}.{os.getpid()}")
@@ -167,7 +167,7 @@ def digest(path: Path) -> str:
     return value
 
 
-def _state(path: Path) -> str:
+def _file_state(path: Path) -> str:
     """Return a text that changes whenever the file does; the time of its last status change can't be set back."""
     stat = path.stat()
     return f"{path} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns} {stat.st_ino}"

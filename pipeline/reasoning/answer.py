@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ragassay.pipeline.engines.text import legal
+from ragassay.pipeline.engines.text import encode_safely
 from ragassay.pipeline.reasoning.categories import Category
 from ragassay.pipeline.reasoning.evidence import Evidence, find_quote
 from ragassay.pipeline.reasoning.strategy import UNKNOWN, Strategy
-from ragassay.schemas.explanations import Outcome
+from ragassay.schemas.explanations import AnswerStatus
 
 _FENCE = re.compile(r"^```(?:json)?\s*\n(.*)\n```$", re.DOTALL)
 _GIVES_UP = re.compile(rf"\W*({UNKNOWN}\b|(?i:{UNKNOWN})\W*$)")  # as we wrote it; or in other letters, alone
@@ -30,7 +30,7 @@ class Explanation:
         consistent: Whether it agrees that the sentence is a hallucination; None under `vanilla`, which can't say.
     """
 
-    outcome: Outcome
+    outcome: AnswerStatus
     error: str | None = None
     category: str | None = None
     reason: str | None = None
@@ -53,7 +53,7 @@ def read_answer(text: str, strategy: Strategy, categories: Sequence[Category], p
         return _unreadable("the answer is no JSON")
     if fault := _fault(said, strategy.answer_schema(categories)):
         return _unreadable(fault)
-    reason, quote = (legal(said[name]).strip() for name in ("reason", "evidence"))
+    reason, quote = (encode_safely(said[name]).strip() for name in ("reason", "evidence"))
     category, consistent = None, None
     if strategy is Strategy.CATEGORIZED:
         category = said["category"]
@@ -64,7 +64,7 @@ def read_answer(text: str, strategy: Strategy, categories: Sequence[Category], p
         return _unreadable("the answer gives no reason")
     evidence = find_quote(quote, passages) if quote else None
     note = NOT_IN_CONTEXT if quote and evidence is None else None
-    return Explanation(Outcome.OK, note, category, reason, evidence, consistent)
+    return Explanation(AnswerStatus.OK, note, category, reason, evidence, consistent)
 
 
 def _fault(said: Any, schema: dict[str, Any]) -> str | None:
@@ -80,4 +80,4 @@ def _fault(said: Any, schema: dict[str, Any]) -> str | None:
 
 
 def _unreadable(error: str) -> Explanation:
-    return Explanation(Outcome.UNREADABLE, error)
+    return Explanation(AnswerStatus.UNREADABLE, error)

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Protocol
 
-from ragassay.pipeline.contain import contain_one, fault_of
-from ragassay.pipeline.engines.text import Completion, Messages, TextEngine, Wanted
-from ragassay.pipeline.listener import answered
+from ragassay.pipeline.contain import contain_item, describe_fault
+from ragassay.pipeline.engines.text import Completion, CompletionOptions, Messages, TextEngine
+from ragassay.pipeline.listener import report_answered
 from ragassay.pipeline.reasoning.answer import Explanation, read_answer
 from ragassay.pipeline.reasoning.config import Reasoner
 from ragassay.pipeline.reasoning.prompt import chat_of, request_of
 from ragassay.pipeline.reasoning.purse import Purse
 from ragassay.pipeline.reasoning.strategy import Strategy
-from ragassay.schemas.explanations import ASKED_AGAIN, Outcome
+from ragassay.schemas.explanations import RETRIED_STATUSES, AnswerStatus
 
 
 class Answers(Protocol):
@@ -71,7 +71,7 @@ class Questions:
         self._reasoner, self._strategy, self._identity = reasoner, strategy, identity
         self._engine, self._answers, self._purse = engine, answers, purse
         schema = strategy.answer_schema(reasoner.categories) if reasoner.structured else None
-        self._wanted = Wanted(reasoner.max_tokens, schema)
+        self._wanted = CompletionOptions(reasoner.max_tokens, schema)
         self._asking: dict[str, Future[Completion]] = {}
         self._lock = Lock()
 
@@ -87,7 +87,7 @@ class Questions:
         Raises:
             ModelError: The model can't be used.
         """
-        chats = [contain_one(self._chats, row, _failed) for row in rows]
+        chats = [contain_item(self._chats, row, _failed) for row in rows]
         answers = self._answered({request: chat for one in chats if isinstance(one, dict) for request, chat in one.values()})
 
         def told(place: int) -> list[dict[str, Any]]:
@@ -98,7 +98,7 @@ class Questions:
 
         found = []
         for place, row in enumerate(rows):
-            entries = contain_one(told, place, _failed)
+            entries = contain_item(told, place, _failed)
             found.append(_without_answer(row, entries) if isinstance(entries, Explanation) else entries)
         return found
 
@@ -148,8 +148,8 @@ class Questions:
             return True
 
         def done(i: int, completion: Completion) -> None:
-            answered(1, completion.prompt_tokens)
-            if completion.outcome not in ASKED_AGAIN:
+            report_answered(1, completion.prompt_tokens)
+            if completion.status not in RETRIED_STATUSES:
                 self._answers.put(requests[i], completion)
             if self._purse and i in reserved:
                 self._purse.settle(messages[i], completion)
@@ -160,20 +160,20 @@ class Questions:
 
     def _entry(self, row: Flagged, number: int, request: str, completion: Completion) -> dict[str, Any]:
         if completion.text is None:
-            return _entry(number, Explanation(completion.outcome, completion.error), completion, request)
+            return _entry(number, Explanation(completion.status, completion.error), completion, request)
         found = read_answer(completion.text, self._strategy, self._reasoner.categories, row.context)
-        if found.outcome is Outcome.UNREADABLE and completion.error:
+        if found.outcome is AnswerStatus.UNREADABLE and completion.error:
             found = Explanation(found.outcome, completion.error)
         return _entry(number, found, completion, request)
 
 
 def _failed(error: Exception) -> Any:
-    return Explanation(Outcome.ERROR, fault_of(error))
+    return Explanation(AnswerStatus.ERROR, describe_fault(error))
 
 
 def _without_answer(row: Flagged, explanation: Explanation) -> list[dict[str, Any]]:
     """A row whose chats could not be made, or whose answers not be read."""
-    return [_entry(number, explanation, Completion(Outcome.ERROR), None) for number in row.sentences]
+    return [_entry(number, explanation, Completion(AnswerStatus.ERROR), None) for number in row.sentences]
 
 
 def _entry(number: int, explanation: Explanation, completion: Completion, request: str | None) -> dict[str, Any]:

@@ -5,17 +5,17 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from ragassay.pipeline.engines.model import SETTINGS, Model
-from ragassay.pipeline.engines.server import Server
+from ragassay.pipeline.engines.model import MODEL_CONFIG, Model
+from ragassay.pipeline.engines.server import ServerSettings
 from ragassay.pipeline.engines.settings import EngineSettings
 from ragassay.pipeline.engines.text import TextEngine
-from ragassay.pipeline.engines.vllm_engine import Vllm
+from ragassay.pipeline.engines.vllm_engine import VllmSettings
 from ragassay.pipeline.reasoning.categories import CATEGORIES, Category, fault_of_categories
 from ragassay.pipeline.reasoning.prompt import prompt_identity
 from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.pipeline.slm.config import Replicas
 
-TextEngineConfig = Annotated[Vllm | Server, Field(discriminator="kind")]
+TextEngineConfig = Annotated[VllmSettings | ServerSettings, Field(discriminator="kind")]
 """The engines that answer in text."""
 
 
@@ -31,7 +31,7 @@ class Price(BaseModel):
         output: US dollars a million tokens of answers.
     """
 
-    model_config = SETTINGS
+    model_config = MODEL_CONFIG
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)
@@ -57,7 +57,7 @@ class Reasoner(Model):
     """
 
     name: str = Field("reasoner", min_length=1, pattern=r"^[A-Za-z0-9._-]+$")
-    engine: TextEngineConfig = Vllm()
+    engine: TextEngineConfig = VllmSettings()
     strategy: Strategy = Strategy.CATEGORIZED
     categories: tuple[Category, ...] = CATEGORIES
     max_tokens: int = Field(400, ge=16)
@@ -77,7 +77,7 @@ class Reasoner(Model):
         Raises:
             ModelError: The model can't be found or loaded.
         """
-        return self.engine.load_text(self, gpus=self.replicas.num_gpus, threads=threads)
+        return self.engine.load_text_engine(self, gpus=self.replicas.num_gpus, threads=threads)
 
     @model_validator(mode="before")
     @classmethod
@@ -88,14 +88,14 @@ class Reasoner(Model):
 
     @model_validator(mode="after")
     def _can_explain(self) -> "Reasoner":
-        served = isinstance(self.engine, Server)
+        served = isinstance(self.engine, ServerSettings)
         if fault := fault_of_categories(self.categories):
             raise fault
         if served and (self.adapter or self.model == "embedded"):
             raise PydanticCustomError(
                 "config.served-reasoner", "a served reasoner takes no adapter, and needs model: its name at the server"
             )
-        if not served and (fault := self.engine.fault(self.replicas.num_gpus)):
+        if not served and (fault := self.engine.find_fault(self.replicas.num_gpus)):
             raise fault
         return self
 
@@ -103,4 +103,4 @@ class Reasoner(Model):
 def settled(reasoner: Reasoner) -> Reasoner:
     """With what it leaves to the machine settled as on this one; see `EngineSettings.settled`."""
     engine: EngineSettings = reasoner.engine
-    return reasoner.model_copy(update={"engine": engine.settled(reasoner.replicas.num_gpus)})
+    return reasoner.model_copy(update={"engine": engine.resolve(reasoner.replicas.num_gpus)})

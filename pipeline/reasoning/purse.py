@@ -7,7 +7,7 @@ from ragassay.pipeline.engines.text import Completion, Messages
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.reasoning import errors
 from ragassay.pipeline.reasoning.config import Price
-from ragassay.schemas.explanations import Outcome
+from ragassay.schemas.explanations import AnswerStatus
 
 
 class Purse:
@@ -45,7 +45,7 @@ class Purse:
         """
         with self._change:
             self._under_way -= 1
-            if completion.outcome is not Outcome.ERROR:
+            if completion.status is not AnswerStatus.ERROR:
                 cost = self._price.of(completion.prompt_tokens, completion.completion_tokens)
                 self._left += self._most(chat) - cost
             self._change.notify_all()

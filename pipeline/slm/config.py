@@ -5,13 +5,13 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from ragassay.pipeline.engines.adapter import trained_with
-from ragassay.pipeline.engines.config import KINDS, EngineConfig
+from ragassay.pipeline.engines.adapter import read_adapter_settings
+from ragassay.pipeline.engines.config import ENGINE_CLASSES, EngineConfig
 from ragassay.pipeline.engines.model import Model
-from ragassay.pipeline.engines.prepare import window_of
+from ragassay.pipeline.engines.prepare import resolve_window
 from ragassay.pipeline.engines.protocol import Engine
 from ragassay.pipeline.engines.settings import EngineSettings, LocalSettings
-from ragassay.pipeline.engines.vllm_engine import Vllm, quantization_fault
+from ragassay.pipeline.engines.vllm_engine import VllmSettings, make_quantization_fault
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm import errors
@@ -45,13 +45,13 @@ SUSPICIOUS_BELOW = {"p_yes": 0.5, "p_yes_share": 0.5, "log_odds": 0.0}
 """Kind of value -> value of a response's worst sentence below which an SLM alone finds the response suspicious: it prefers
 No."""
 
-NOT_OF_SCORES = {"model", "adapter", "trust_remote_code", "engine", "replicas"}
+EXCLUDED_FROM_IDENTITY = {"model", "adapter", "trust_remote_code", "engine", "replicas"}
 """Settings that no score depends on. The weights are identified by their contents, and the engine states its own identity."""
 
-TRAINED = ("system", "prompt", "chat", "supported", "unsupported")
+ADAPTER_SETTINGS = ("system", "prompt", "chat", "supported", "unsupported")
 """Settings that an adapter is trained with."""
 
-Words = Annotated[tuple[str, ...], Field(min_length=1)]
+LabelWords = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 class Replicas(BaseModel):
@@ -77,7 +77,7 @@ class Replicas(BaseModel):
     restarts: int = Field(5, ge=0)
 
     @model_validator(mode="after")
-    def _ordered(self) -> "Replicas":
+    def _check_range(self) -> "Replicas":
         if self.max < self.min:
             raise PydanticCustomError(
                 "config.replicas-range", "max ({max}) is below min ({min})", {"max": self.max, "min": self.min}
@@ -112,22 +112,24 @@ class Slm(Model):
         replicas: Its actor pool.
     """
 
-    engine: EngineConfig = Vllm()
+    engine: EngineConfig = VllmSettings()
     system: str | None = None
     prompt: str = DEFAULT_PROMPT
     chat: bool = True
-    supported: Words = ("Yes", "YES", "yes")
-    unsupported: Words = ("No", "NO", "no")
+    supported: LabelWords = ("Yes", "YES", "yes")
+    unsupported: LabelWords = ("No", "NO", "no")
     value: Literal["p_yes", "p_yes_share", "log_odds"] = "log_odds"
     whole_response: bool = False
     replicas: Replicas = Replicas()
 
-    ALSO_READ: ClassVar[frozenset[str]] = frozenset(name for kind in KINDS for name in kind.model_fields) - {"kind"}
+    ENGINE_SETTINGS: ClassVar[frozenset[str]] = frozenset(name for kind in ENGINE_CLASSES for name in kind.model_fields) - {
+        "kind"
+    }
     """Engine settings that may also be set directly in the SLM."""
 
     def identity(self) -> dict[str, Any]:
         """Return all settings that its scores depend on, without the weights."""
-        return {**self.model_dump(mode="json", exclude=NOT_OF_SCORES), **self.engine.identity()}
+        return {**self.model_dump(mode="json", exclude=EXCLUDED_FROM_IDENTITY), **self.engine.identity()}
 
     @property
     def suspicious_below(self) -> float:
@@ -135,7 +137,7 @@ class Slm(Model):
         return SUSPICIOUS_BELOW[self.value]
 
     @property
-    def local(self) -> LocalSettings:
+    def local_engine(self) -> LocalSettings:
         """Settings of its engine, if it runs in this process.
 
         Raises:
@@ -146,15 +148,15 @@ class Slm(Model):
         return self.engine
 
     @property
-    def cache_block(self) -> int:
+    def cache_block_size(self) -> int:
         """Block size of its engine's prefix cache in tokens; 0 without a prefix cache."""
-        return self.local.cache_block(self.replicas.num_gpus)
+        return self.local_engine.cache_block_size(self.replicas.num_gpus)
 
-    def window(self) -> int:
+    def get_window(self) -> int:
         """Return the context window of its engine in tokens; see `resolve_window`."""
-        return window_of(self, self.local.max_model_len)
+        return resolve_window(self, self.local_engine.max_model_len)
 
-    def texts(self, row: Row) -> list[str]:
+    def texts_to_judge(self, row: Row) -> list[str]:
         """Return the texts of a row to judge: its sentences, and the whole response if requested."""
         return [*row.sentences, *([row.response] if self.whole_response else [])]
 
@@ -168,15 +170,15 @@ class Slm(Model):
             ModelError: The model can't be found or loaded.
         """
         labels = len(self.supported + self.unsupported)
-        return self.local.load(self, labels=labels, gpus=self.replicas.num_gpus, threads=threads)
+        return self.local_engine.load_engine(self, labels=labels, gpus=self.replicas.num_gpus, threads=threads)
 
     @model_validator(mode="before")
     @classmethod
-    def _with_engine(cls, settings: Any) -> Any:
+    def _parse_engine(cls, settings: Any) -> Any:
         """Convert an engine's name, and engine settings in the SLM, to the engine's settings."""
         if not isinstance(settings, dict):
             return settings
-        engine_settings = {key: value for key, value in settings.items() if key in cls.ALSO_READ}
+        engine_settings = {key: value for key, value in settings.items() if key in cls.ENGINE_SETTINGS}
         slm_settings = {key: value for key, value in settings.items() if key not in engine_settings}
         engine = settings.get("engine", {})
         if isinstance(engine, EngineSettings):
@@ -186,13 +188,17 @@ class Slm(Model):
         if not isinstance(engine, dict):
             return slm_settings
         engine = {"kind": "vllm", **engine}
-        kind = next((kind for kind in KINDS if kind.model_fields["kind"].default == engine["kind"]), None)
+        kind = next((kind for kind in ENGINE_CLASSES if kind.model_fields["kind"].default == engine["kind"]), None)
         if kind is not None and issubclass(kind, LocalSettings):
             # Settings of other local engines are ignored, so that changing one word of a job file changes the engine.
-            local_settings = set().union(*(engine_class.model_fields for engine_class in KINDS if issubclass(engine_class, LocalSettings)))
-            ignored = {key: engine_settings.pop(key) for key in local_settings - set(kind.model_fields) if key in engine_settings}
+            local_settings = set().union(
+                *(engine_class.model_fields for engine_class in ENGINE_CLASSES if issubclass(engine_class, LocalSettings))
+            )
+            ignored = {
+                key: engine_settings.pop(key) for key in local_settings - set(kind.model_fields) if key in engine_settings
+            }
             if ignored.get("quantization"):
-                raise quantization_fault(ignored["quantization"], "remove it")
+                raise make_quantization_fault(ignored["quantization"], "remove it")
         for key in engine_settings.keys() & engine.keys():
             if engine_settings[key] != engine[key]:
                 raise PydanticCustomError(
@@ -204,42 +210,42 @@ class Slm(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_trained(cls, settings: Any) -> Any:
+    def _apply_adapter_settings(cls, settings: Any) -> Any:
         """Apply the settings that an adapter was trained with; with others its values would be meaningless."""
-        trained = trained_with(settings["adapter"]) if isinstance(settings, dict) and settings.get("adapter") else {}
-        for key in TRAINED:
+        trained = read_adapter_settings(settings["adapter"]) if isinstance(settings, dict) and settings.get("adapter") else {}
+        for key in ADAPTER_SETTINGS:
             if key in trained and key in settings and _plain(settings[key]) != trained[key]:
                 raise PydanticCustomError(
                     "config.adapter-setting",
                     "adapter '{adapter}' was trained with another {key}: remove {key}",
                     {"adapter": settings["adapter"], "key": key},
                 )
-        return {**settings, **{key: trained[key] for key in TRAINED if key in trained}} if trained else settings
+        return {**settings, **{key: trained[key] for key in ADAPTER_SETTINGS if key in trained}} if trained else settings
 
     @model_validator(mode="after")
-    def _labels_differ(self) -> "Slm":
-        refuse_shared_words(self.supported, self.unsupported)
+    def _check_labels(self) -> "Slm":
+        check_label_words(self.supported, self.unsupported)
         return self
 
     @model_validator(mode="after")
-    def _served_as_it_is(self) -> "Slm":
-        if self.engine.SERVED and (self.adapter or self.system or not self.chat):
+    def _check_served(self) -> "Slm":
+        if self.engine.IS_SERVED and (self.adapter or self.system or not self.chat):
             raise PydanticCustomError(
                 "config.served-prompt",
                 "a served SLM must not set adapter, system or chat: false: the server applies its own chat template",
             )
-        if self.engine.SERVED and self.model == "embedded":
+        if self.engine.IS_SERVED and self.model == "embedded":
             raise PydanticCustomError("config.served-model", "a served SLM needs model: the model's name at the server")
         return self
 
     @model_validator(mode="after")
-    def _engine_can(self) -> "Slm":
-        if fault := self.engine.fault(self.replicas.num_gpus):
+    def _check_engine(self) -> "Slm":
+        if fault := self.engine.find_fault(self.replicas.num_gpus):
             raise fault
         return self
 
 
-def refuse_shared_words(supported: Words, unsupported: Words) -> None:
+def check_label_words(supported: LabelWords, unsupported: LabelWords) -> None:
     """Check that no word means both supported and unsupported.
 
     Raises:

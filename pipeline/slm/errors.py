@@ -22,7 +22,9 @@ JUDGED_ONCE = Message(
     "prompt.judged-once",
     "{member}: the prompt must contain {{{{ {judged} }}}} exactly once, not {count} times",
 )
-NO_CONTEXT = Message("prompt.no-context", "{member}: the prompt must contain all passages of `context`: loop over it, or join it")
+NO_CONTEXT = Message(
+    "prompt.no-context", "{member}: the prompt must contain all passages of `context`: loop over it, or join it"
+)
 ORDER = Message("prompt.order", "{member}: the prompt may contain {{{{ {optional} }}}} only once, before {{{{ {judged} }}}}")
 FILTERED = Message(
     "prompt.filtered",

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from pydantic import Field, model_validator
 
-from ragassay.pipeline.engines.server import Server
-from ragassay.pipeline.engines.server_labels import Asker, ask
-from ragassay.pipeline.slm.config import Words, refuse_shared_words
-from ragassay.pipeline.slm.template import check_prompt, render
+from ragassay.pipeline.engines.server import ServerSettings
+from ragassay.pipeline.engines.server_labels import LabelEndpoint, request_labels
+from ragassay.pipeline.slm.config import LabelWords, check_label_words
+from ragassay.pipeline.slm.template import check_prompt, render_template
 
 DEFAULT_JUDGE_PROMPT = """\
 You check whether a response is supported by a context. Reply with Yes or No only.
@@ -29,7 +29,7 @@ Response: {{ response }}
 Is everything in the response supported by the context? Reply Yes or No."""
 
 
-class Judge(Server):
+class Judge(ServerSettings):
     """Settings of a judge behind an OpenAI-compatible chat endpoint: the server, and the prompt.
 
     Attributes:
@@ -44,17 +44,17 @@ class Judge(Server):
     name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9._-]+$")
     model: str = Field(min_length=1)
     prompt: str = DEFAULT_JUDGE_PROMPT
-    supported: Words = ("Yes", "YES", "yes")
-    unsupported: Words = ("No", "NO", "no")
+    supported: LabelWords = ("Yes", "YES", "yes")
+    unsupported: LabelWords = ("No", "NO", "no")
 
     @model_validator(mode="after")
-    def _labels_differ(self) -> "Judge":
-        refuse_shared_words(self.supported, self.unsupported)
+    def _check_labels(self) -> "Judge":
+        check_label_words(self.supported, self.unsupported)
         return self
 
 
 @dataclass(frozen=True)
-class Judgement:
+class JudgeAnswer:
     """A judge's answer for one response.
 
     Attributes:
@@ -77,7 +77,7 @@ def check_judge(judge: Judge) -> None:
     check_prompt(f"judge {judge.name!r}", judge.prompt, "response")
 
 
-def judge_rows(judge: Judge, rows: Sequence[tuple[str | None, list[str], str]]) -> list[Judgement]:
+def judge_rows(judge: Judge, rows: Sequence[tuple[str | None, list[str], str]]) -> list[JudgeAnswer]:
     """Send responses to a judge; see `engines.server.send_chats`.
 
     Args:
@@ -94,11 +94,11 @@ def judge_rows(judge: Judge, rows: Sequence[tuple[str | None, list[str], str]]) 
     check_judge(judge)
     owner = f"judge {judge.name!r}"
     prompts = [
-        render(owner, judge.prompt, context, {"question": question or "", "response": response})
+        render_template(owner, judge.prompt, context, {"question": question or "", "response": response})
         for question, context, response in rows
     ]
-    endpoint = Asker(owner, judge.model, judge, judge.supported, judge.unsupported)
+    endpoint = LabelEndpoint(owner, judge.model, judge, judge.supported, judge.unsupported)
     return [
-        Judgement(None if answer.log_p_yes is None else math.exp(answer.log_p_yes), answer.error, answer.tokens)
-        for answer in ask(endpoint, prompts)
+        JudgeAnswer(None if answer.log_p_yes is None else math.exp(answer.log_p_yes), answer.error, answer.tokens)
+        for answer in request_labels(endpoint, prompts)
     ]

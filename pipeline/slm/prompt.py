@@ -9,25 +9,25 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ragassay.pipeline.engines.plain_text import Ids, PlainText, Segment
+from ragassay.pipeline.engines.plain_text import PlainTextEncoder, Segment, TokenIds
 from ragassay.pipeline.engines.template_limits import render_chat
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.slm import errors
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.slm.template import check_prompt, fill, placeholder, render_placeholders
+from ragassay.pipeline.slm.template import check_prompt, fill_placeholders, make_placeholder, render_placeholders
 
 PADDING = "padding"
 """Variable of a prompt: as many line breaks as needed to end the part before the sentence on a block of the prefix cache."""
 
-PADDED_TO = 32
+PADDING_MULTIPLE = 32
 """The padded part has a multiple of this many tokens; the engines' block sizes divide it, so a prompt is the same
 everywhere."""
 
-_PADDING = placeholder(PADDING)
+_PADDING = make_placeholder(PADDING)
 _PAD = -1  # represents the padding in segments and ids
 
 
-class _Template(NamedTuple):
+class _SplitTemplate(NamedTuple):
     """A rendered prompt split at the sentence; `gap` is the spaces before the sentence, which are encoded with it."""
 
     head: list[Segment]
@@ -37,11 +37,11 @@ class _Template(NamedTuple):
     tail: list[Segment]
 
 
-class Encoded(NamedTuple):
+class EncodedPrompts(NamedTuple):
     """Prompts of one row as token ids: all sentences share `head`; `tails` are the rest, from each sentence on."""
 
-    head: Ids
-    tails: list[Ids]
+    head: TokenIds
+    tails: list[TokenIds]
 
     def prompts(self) -> list[tuple[int, ...]]:
         """Return each prompt as a whole."""
@@ -57,8 +57,8 @@ class PromptEncoder:
     def __init__(
         self,
         tokenizer: Any,
-        text: PlainText,
-        rendered: Callable[[int], str],
+        plain_text: PlainTextEncoder,
+        render: Callable[[int], str],
         judged: str,
         *,
         chat: bool,
@@ -74,9 +74,9 @@ class PromptEncoder:
             chat: Whether the prompt is wrapped in a chat template, which adds its own first token.
             line_break: Token id of the line break that is used as padding; None without padding.
         """
-        self._text = text
-        self._rendered = rendered
-        self._mark = placeholder(judged)
+        self._plain_text = plain_text
+        self._render = render
+        self._mark = make_placeholder(judged)
         self._line_break = line_break
         bos = tokenizer.bos_token_id
         self._first = [bos] if not chat and bos is not None and tokenizer("x").input_ids[:1] == [bos] else []
@@ -84,7 +84,7 @@ class PromptEncoder:
         self._splittable = self._encode("Statement:") + self._encode(" It is") == self._encode("Statement: It is")
         self._template = lru_cache(maxsize=64)(self._compile)
 
-    def encode(self, asked: Sequence[tuple[str, Sequence[str], Sequence[str]]]) -> list[Encoded]:
+    def encode(self, requests: Sequence[tuple[str, Sequence[str], Sequence[str]]]) -> list[EncodedPrompts]:
         """Encode many prompts with one call of the tokenizer; shared pieces are encoded once.
 
         Args:
@@ -93,41 +93,41 @@ class PromptEncoder:
         Returns:
             One entry per row.
         """
-        cut_rows = [self._cut_row(*row) for row in asked]
+        cut_rows = [self._cut_row(*row) for row in requests]
         pieces = {piece for head, judged, tail in cut_rows for piece in (*head, *judged, *tail) if isinstance(piece, str)}
-        ids = self._text.encode(list(pieces))
+        ids = self._plain_text.encode(list(pieces))
 
-        def join(segments: Iterable[Segment]) -> Ids:
+        def join(segments: Iterable[Segment]) -> TokenIds:
             return [token for segment in segments for token in ((segment,) if isinstance(segment, int) else ids[segment])]
 
         encoded = []
         for head, judged, tail in cut_rows:
             tail_ids = join(tail)
-            encoded.append(Encoded(self._pad(join(head)), [[*ids[text], *tail_ids] for text in judged]))
+            encoded.append(EncodedPrompts(self._pad(join(head)), [[*ids[text], *tail_ids] for text in judged]))
         return encoded
 
-    def _pad(self, head: Ids) -> Ids:
+    def _pad(self, head: TokenIds) -> TokenIds:
         """Replace the padding by line breaks."""
         if self._line_break is None or _PAD not in head:
             return head
         index = head.index(_PAD)
-        return [*head[:index], *[self._line_break] * (-(len(head) - 1) % PADDED_TO), *head[index + 1 :]]
+        return [*head[:index], *[self._line_break] * (-(len(head) - 1) % PADDING_MULTIPLE), *head[index + 1 :]]
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text, encoded alone."""
-        ids = self._text.encode(texts)
+        ids = self._plain_text.encode(texts)
         return [len(ids[text]) for text in texts]
 
     def token_ends(self, text: str) -> list[int]:
         """Return the character offset at which each token of a text ends, encoded alone."""
-        return self._text.token_ends(text)
+        return self._plain_text.token_ends(text)
 
-    def ends_behind(self, question: str, context: Sequence[str], text: str) -> list[int]:
+    def token_ends_in_prompt(self, question: str, context: Sequence[str], text: str) -> list[int]:
         """Return the character offset in a text at which each token ends in the text's prompt; at most 0 for tokens before
         the text."""
         _, (judged,), _ = self._cut_row(question, context, [text])
         offset = judged.rindex(text)
-        return [end - offset for end in self._text.token_ends(judged)]
+        return [end - offset for end in self._plain_text.token_ends(judged)]
 
     def _cut_row(
         self, question: str, context: Sequence[str], texts: Sequence[str]
@@ -137,26 +137,30 @@ class PromptEncoder:
         fields = {"question": question, **{f"passage{i}": passage for i, passage in enumerate(context)}}
 
         def fill_segments(segments: Sequence[Segment]) -> list[Segment]:
-            return [fill(segment, fields) if isinstance(segment, str) else segment for segment in segments]
+            return [fill_placeholders(segment, fields) if isinstance(segment, str) else segment for segment in segments]
 
-        head, before, after = fill_segments(template.head), fill(template.before, fields), fill(template.after, fields)
+        head, before, after = (
+            fill_segments(template.head),
+            fill_placeholders(template.before, fields),
+            fill_placeholders(template.after, fields),
+        )
         if self._splittable:
             head.append(before)
             before = ""
         return head, [before + template.gap + text + after for text in texts], fill_segments(template.tail)
 
-    def _compile(self, passages: int) -> "_Template":
+    def _compile(self, passages: int) -> "_SplitTemplate":
         """Split a rendered template at control tokens and at the text to judge."""
-        segments = [*self._first, *self._text.cut(self._rendered(passages), {_PADDING: _PAD})]
+        segments = [*self._first, *self._plain_text.cut_at_control_tokens(self._render(passages), {_PADDING: _PAD})]
         index = next(i for i, piece in enumerate(segments) if isinstance(piece, str) and self._mark in piece)
         segment = segments[index]
         assert isinstance(segment, str)
         before, after = segment.split(self._mark, 1)
         before_gap = before.rstrip(" ")
-        return _Template(segments[:index], before_gap, before[len(before_gap) :], after, segments[index + 1 :])
+        return _SplitTemplate(segments[:index], before_gap, before[len(before_gap) :], after, segments[index + 1 :])
 
-    def _encode(self, text: str) -> Ids:
-        return self._text.encode([text])[text]
+    def _encode(self, text: str) -> TokenIds:
+        return self._plain_text.encode([text])[text]
 
 
 class PromptBuilder(PromptEncoder):
@@ -174,20 +178,20 @@ class PromptBuilder(PromptEncoder):
             ConfigError: The template is wrong, or has no sentence.
             ModelError: The tokenizer can't be used, or has no single-token yes or no, or no single token for the padding.
         """
-        plain_text = PlainText(tokenizer)
-        self.yes = _label_tokens(slm, "supported", slm.supported, plain_text)
-        self.no = _label_tokens(slm, "unsupported", slm.unsupported, plain_text)
+        plain_text = PlainTextEncoder(tokenizer)
+        self.yes = _find_label_tokens(slm, "supported", slm.supported, plain_text)
+        self.no = _find_label_tokens(slm, "unsupported", slm.unsupported, plain_text)
         check_template(slm)
-        line_break = _line_break(slm, plain_text) if PADDING in slm.prompt else None
+        line_break = _find_line_break(slm, plain_text) if PADDING in slm.prompt else None
 
         def render(passages: int) -> str:
             user = _render_user(slm, passages)
-            return chat_around(user, tokenizer, slm.name, slm.system) if slm.chat else user
+            return apply_chat_template(user, tokenizer, slm.name, slm.system) if slm.chat else user
 
         super().__init__(tokenizer, plain_text, render, "sentence", chat=slm.chat, line_break=line_break)
 
 
-def chat_around(user: str, tokenizer: Any, name: str, system: str | None) -> str:
+def apply_chat_template(user: str, tokenizer: Any, name: str, system: str | None) -> str:
     """Wrap a user message in a model's chat template, up to the start of the answer.
 
     Args:
@@ -219,30 +223,30 @@ def check_template(slm: Slm) -> None:
 
 def needs_question(slm: Slm) -> bool:
     """Return whether an SLM's prompt uses the question."""
-    return placeholder("question") in _render_user(slm, 1)
+    return make_placeholder("question") in _render_user(slm, 1)
 
 
 def _render_user(slm: Slm, passages: int) -> str:
     return render_placeholders(f"SLM {slm.name!r}", slm.prompt, "sentence", passages, [PADDING])
 
 
-def _line_break(slm: Slm, plain_text: PlainText) -> int:
+def _find_line_break(slm: Slm, plain_text: PlainTextEncoder) -> int:
     """Return the id of the single token for a line break."""
-    ids = plain_text.plain.encode("\n", add_special_tokens=False).ids
-    is_single = len(ids) == 1 and ids[0] != plain_text.unknown
-    token: int | None = ids[0] if is_single else plain_text.plain.token_to_id("<0x0A>")
+    ids = plain_text.tokenizer.encode("\n", add_special_tokens=False).ids
+    is_single = len(ids) == 1 and ids[0] != plain_text.unknown_id
+    token: int | None = ids[0] if is_single else plain_text.tokenizer.token_to_id("<0x0A>")
     if token is None:
         raise ModelError(errors.NO_LINE_BREAK, member=slm.name, model=slm.model, padding=PADDING)
     return token
 
 
-def _label_tokens(slm: Slm, setting: str, words: Sequence[str], plain_text: PlainText) -> Ids:
+def _find_label_tokens(slm: Slm, setting: str, words: Sequence[str], plain_text: PlainTextEncoder) -> TokenIds:
     """Return the ids of the single-token spellings of words, with and without a leading space; ignore longer spellings."""
-    tokenizer = plain_text.plain
+    tokenizer = plain_text.tokenizer
     encoded = (tokenizer.encode(prefix + word, add_special_tokens=False).ids for word in words for prefix in ("", " "))
     looked_up = (tokenizer.token_to_id(prefix + word) for word in words if word.isascii() for prefix in ("", "Ġ", "▁"))
     ids = {token[0] for token in encoded if len(token) == 1} | {token for token in looked_up if token is not None}
-    ids.discard(plain_text.unknown)
+    ids.discard(plain_text.unknown_id)
     if not ids:
         raise ModelError(errors.NO_LABEL_TOKEN, member=slm.name, model=slm.model, words=list(words), setting=setting)
     return sorted(ids)

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from ragassay.pipeline.contain import contain, contain_one, fault_of
+from ragassay.pipeline.contain import contain, contain_item, describe_fault
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.slm.prompt import Encoded, PromptBuilder, PromptEncoder
+from ragassay.pipeline.slm.prompt import EncodedPrompts, PromptBuilder, PromptEncoder
 from ragassay.pipeline.slm.windows import cut_context
 from ragassay.pipeline.text.sentence_ends import Span
 from ragassay.schemas.columns import Status
@@ -15,13 +15,13 @@ from ragassay.schemas.columns import Status
 MIN_CONTEXT_TOKENS = 32
 """Minimum number of context tokens in a window; a row with less room is `too_long`."""
 
-SLACK = 8
+PASSAGE_OVERHEAD_TOKENS = 8
 """Tokens reserved per passage for overhead beyond its own tokens (a line break, a merge at its edge)."""
 
 Prompt = tuple[int, ...]
 
 
-def prompt_order(row: Row) -> tuple[list[str], str]:
+def prefix_sort_key(row: Row) -> tuple[list[str], str]:
     """Return a sort key that groups rows with a shared prefix: rows with the same context, and among them the same question."""
     return row.context, row.question
 
@@ -41,13 +41,13 @@ class RowPrompts:
 
     prompts: list[list[Prompt]] = field(default_factory=list)
     windows: int = 0
-    whole: bool = False
+    has_whole_response: bool = False
     status: Status = Status.OK
     error: str | None = None
     note: str | None = None
 
 
-def prompts_of_rows(
+def build_row_prompts(
     rows: Sequence[Row], slm: Slm, builder: PromptBuilder, limit: int, sentences_of: Callable[[str], list[Span]]
 ) -> Iterator[RowPrompts]:
     """Yield all prompts of each row. Rows are encoded together, but built one at a time: each prompt contains a whole context.
@@ -62,35 +62,35 @@ def prompts_of_rows(
     Yields:
         One entry per row.
     """
-    texts = [slm.texts(row) for row in rows]
+    texts = [slm.texts_to_judge(row) for row in rows]
     requests = [(row.question, row.context, judged) for row, judged in zip(rows, texts, strict=True)]
-    encoded: list[list[Encoded | RowPrompts]] = contain(
+    encoded: list[list[EncodedPrompts | RowPrompts]] = contain(
         len(rows), lambda some: [*builder.encode(requests[some])], lambda _, error: [_failed(error)]
     )
 
-    def build_one(numbered: tuple[int, Encoded | RowPrompts]) -> RowPrompts:
+    def build_one(numbered: tuple[int, EncodedPrompts | RowPrompts]) -> RowPrompts:
         i, encoded_row = numbered
         if isinstance(encoded_row, RowPrompts):
             return encoded_row
         row = rows[i]
-        if row.keep is not None and row.keep < len(row.context) and _length(encoded_row) > limit:
-            return _of_best_passages(row, row.keep, texts[i], slm, builder, limit, sentences_of)
-        return _of_row(row, texts[i], encoded_row, slm, builder, limit, sentences_of)
+        if row.keep_best is not None and row.keep_best < len(row.context) and _length(encoded_row) > limit:
+            return _build_prompts_of_best_passages(row, row.keep_best, texts[i], slm, builder, limit, sentences_of)
+        return _build_prompts(row, texts[i], encoded_row, slm, builder, limit, sentences_of)
 
     for numbered in enumerate(chain.from_iterable(encoded)):
-        yield contain_one(build_one, numbered, _failed)
+        yield contain_item(build_one, numbered, _failed)
 
 
 def _failed(error: Exception) -> RowPrompts:
-    return RowPrompts(status=Status.ERROR, error=f"prompts: {fault_of(error)}")
+    return RowPrompts(status=Status.ERROR, error=f"prompts: {describe_fault(error)}")
 
 
-def _of_windows(encoded: Sequence[Encoded], slm: Slm) -> RowPrompts:
+def _combine_windows(encoded: Sequence[EncodedPrompts], slm: Slm) -> RowPrompts:
     prompts_by_text = zip(*(window.prompts() for window in encoded), strict=True)
-    return RowPrompts(list(map(list, prompts_by_text)), windows=len(encoded), whole=slm.whole_response)
+    return RowPrompts(list(map(list, prompts_by_text)), windows=len(encoded), has_whole_response=slm.whole_response)
 
 
-def _of_best_passages(
+def _build_prompts_of_best_passages(
     row: Row,
     keep: int,
     texts: list[str],
@@ -102,18 +102,18 @@ def _of_best_passages(
     """Build the prompts of a row with its best passages only; the row does not fit the window with all passages."""
     reduced = replace(row, context=row.context[:keep])
     (encoded_row,) = builder.encode([(reduced.question, reduced.context, texts)])
-    row_prompts = _of_row(reduced, texts, encoded_row, slm, builder, limit, sentences_of)
+    row_prompts = _build_prompts(reduced, texts, encoded_row, slm, builder, limit, sentences_of)
     note = (
-        f"SLM {slm.name!r}: judged by the best {keep} of {len(row.context)} passages, because all passages do not fit its window "
-        f"of {limit + 1} tokens"
+        f"SLM {slm.name!r}: judged by the best {keep} of {len(row.context)} passages, because all passages do not fit its "
+        f"window of {limit + 1} tokens"
     )
     return replace(row_prompts, note="; ".join(filter(None, [note, row_prompts.note])))
 
 
-def _of_row(
+def _build_prompts(
     row: Row,
     texts: list[str],
-    whole: Encoded,
+    whole: EncodedPrompts,
     slm: Slm,
     builder: PromptBuilder,
     limit: int,
@@ -121,31 +121,31 @@ def _of_row(
 ) -> RowPrompts:
     """Build the prompts of a row, in several windows if it does not fit one; `whole` is its prompts with the whole context."""
     if _length(whole) <= limit:
-        return _of_windows([whole], slm)
-    windows = context_windows(row, texts, whole, builder, limit, sentences_of)
+        return _combine_windows([whole], slm)
+    windows = encode_windows(row, texts, whole, builder, limit, sentences_of)
     if windows:
-        return _of_windows([encoded for _, encoded in windows], slm)
+        return _combine_windows([encoded for _, encoded in windows], slm)
     prefix = f"SLM {slm.name!r}: "
     if slm.whole_response:
         sentence_prompts = whole._replace(tails=whole.tails[:-1])
-        windows = context_windows(row, row.sentences, sentence_prompts, builder, limit, sentences_of)
+        windows = encode_windows(row, row.sentences, sentence_prompts, builder, limit, sentences_of)
         if windows:
             note = f"{prefix}the whole response does not fit its window of {limit + 1} tokens, so response_score is null"
-            return replace(_of_windows([encoded for _, encoded in windows], slm), whole=False, note=note)
+            return replace(_combine_windows([encoded for _, encoded in windows], slm), has_whole_response=False, note=note)
     return RowPrompts(
         status=Status.TOO_LONG,
         error=f"{prefix}question and sentence leave no room for context in its window of {limit + 1} tokens",
     )
 
 
-def context_windows(
+def encode_windows(
     row: Row,
     texts: Sequence[str],
-    whole: Encoded,
+    whole: EncodedPrompts,
     builder: PromptEncoder,
     limit: int,
     sentences_of: Callable[[str], list[Span]],
-) -> list[tuple[Sequence[str], Encoded]]:
+) -> list[tuple[Sequence[str], EncodedPrompts]]:
     """Encode the prompts of a row in each window of its context.
 
     Args:
@@ -160,22 +160,24 @@ def context_windows(
         Passages and prompts of each window; empty if a text leaves no room for context.
     """
 
-    def encode(windows: Sequence[Sequence[str]]) -> list[Encoded]:
+    def encode(windows: Sequence[Sequence[str]]) -> list[EncodedPrompts]:
         return builder.encode([(row.question, window, texts) for window in windows])
 
     windows, encoded = [row.context], [whole]
     budget = limit - _length(encode([[""]])[0])
     while any(_length(window) > limit for window in encoded):
-        room = budget - SLACK * max(len(window) for window in windows)
+        room = budget - PASSAGE_OVERHEAD_TOKENS * max(len(window) for window in windows)
         if room < MIN_CONTEXT_TOKENS:  # many short passages, of which a window contains only some
             room = budget // 2
         if room < MIN_CONTEXT_TOKENS:
             return []
-        windows = cut_context(row.context, room, count=builder.count, sentences=sentences_of, token_ends=builder.token_ends)
+        windows = cut_context(
+            row.context, room, count_tokens=builder.count, find_sentences=sentences_of, find_token_ends=builder.token_ends
+        )
         encoded = encode(windows)
         budget -= max(1, budget // 10)
     return list(zip(windows, encoded, strict=True))
 
 
-def _length(encoded: Encoded) -> int:
+def _length(encoded: EncodedPrompts) -> int:
     return len(encoded.head) + max(len(tail) for tail in encoded.tails)

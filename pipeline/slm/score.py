@@ -11,34 +11,34 @@ from secrets import token_bytes
 import numpy as np
 import pyarrow as pa
 
-from ragassay.pipeline.attach import Addition, attach, not_scored
-from ragassay.pipeline.contain import contain, contain_one, fault_of, with_status
+from ragassay.pipeline.attach import RowUpdate, attach, mark_unscored
+from ragassay.pipeline.contain import contain, contain_item, describe_fault, set_status
 from ragassay.pipeline.engines import errors
 from ragassay.pipeline.engines.protocol import Engine
 from ragassay.pipeline.errors import ModelError
-from ragassay.pipeline.members import Value, member_values
+from ragassay.pipeline.members import ValueKind, convert_logprobs
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
-from ragassay.pipeline.slm.row_prompts import Prompt, RowPrompts, prompt_order, prompts_of_rows
+from ragassay.pipeline.slm.row_prompts import Prompt, RowPrompts, build_row_prompts, prefix_sort_key
 from ragassay.pipeline.text.sentence_ends import Span
 from ragassay.schemas.columns import Status, raw_columns
 
 SLM_COLUMNS = raw_columns("members", "usage", "context_windows", "status", "error")
 """Columns that the stage of an SLM writes."""
 
-LOWEST = -1e4
+MIN_LOGPROB = -1e4
 """Lower limit of a logprob: a probability that rounds to 0 must not make an infinite score."""
 
-STEPS_A_CALL = 64
+STEPS_PER_CALL = 64
 """Engine steps per engine call, counting shared tokens every time. It bounds the memory of prompts for any block size, and is
 large enough that the last, partly filled step does not matter."""
 
 
-MAY_PASS = (Status.ERROR, Status.NO_ANSWER)
+TRANSIENT_STATUSES = (Status.ERROR, Status.NO_ANSWER)
 """Statuses that may change if the same row is scored again."""
 
-ENCODED_ROWS = 256
+ROWS_PER_ENCODING = 256
 """Rows per tokenizer call: enough for all of its threads."""
 
 
@@ -62,12 +62,12 @@ class RowScore:
     error: str | None = None
     note: str | None = None
 
-    def repeated(self) -> "RowScore":
+    def as_repeat(self) -> "RowScore":
         """Return the result for a repetition of the row, which costs nothing."""
         return replace(self, prompts=0, tokens_computed=0, tokens_reused=0, engine_seconds=0.0, idle_seconds=0.0)
 
 
-def row_digest(row: Row) -> bytes:
+def hash_row(row: Row) -> bytes:
     """Return 16 bytes that identify the question, context and response of a row."""
     digest = blake2b(digest_size=16)
     for text in (row.question, row.response, *row.context):
@@ -105,13 +105,13 @@ def score_rows(
     """
 
     def score(ordered: Sequence[Row]) -> Iterator[RowScore]:
-        for call in calls(ordered, slm, builder, engine.max_model_len - 1, sentences_of):
-            yield from _ask(call, slm, builder, engine)
+        for call in group_calls(ordered, slm, builder, engine.max_model_len - 1, sentences_of):
+            yield from _run_call(call, slm, builder, engine)
 
-    return score_once(rows, {} if known is None else known, score)
+    return score_distinct_rows(rows, {} if known is None else known, score)
 
 
-def score_once(
+def score_distinct_rows(
     rows: Sequence[Row], known: MutableMapping[bytes, RowScore], score: Callable[[Sequence[Row]], Iterable[RowScore]]
 ) -> list[RowScore]:
     """Score each distinct row once.
@@ -124,25 +124,25 @@ def score_once(
     Returns:
         One result per row, in order.
     """
-    digests = [contain_one(row_digest, row, lambda _: token_bytes()) for row in rows]
+    digests = [contain_item(hash_row, row, lambda _: token_bytes()) for row in rows]
     cached = {digest: result for digest in digests if (result := known.get(digest))}  # another thread may remove entries
     new_rows = {digest: row for digest, row in zip(digests, rows, strict=True) if digest not in cached}
-    sorted_rows = sorted(new_rows.items(), key=lambda item: prompt_order(item[1]))
+    sorted_rows = sorted(new_rows.items(), key=lambda item: prefix_sort_key(item[1]))
     new_results = dict(zip((digest for digest, _ in sorted_rows), score([row for _, row in sorted_rows]), strict=True))
-    repeats = {digest: result.repeated() for digest, result in (cached | new_results).items()}
-    known.update((digest, repeats[digest]) for digest, result in new_results.items() if result.status not in MAY_PASS)
+    repeats = {digest: result.as_repeat() for digest, result in (cached | new_results).items()}
+    known.update((digest, repeats[digest]) for digest, result in new_results.items() if result.status not in TRANSIENT_STATUSES)
     return [new_results.pop(digest, repeats[digest]) for digest in digests]
 
 
-def calls(
+def group_calls(
     rows: Sequence[Row], slm: Slm, builder: PromptBuilder, limit: int, sentences_of: Callable[[str], list[Span]]
 ) -> Iterator[list[RowPrompts]]:
     """Yield the prompts of rows in groups, each for one engine call; see `STEPS_PER_CALL`."""
-    max_tokens = STEPS_A_CALL * slm.local.tokens_a_step
+    max_tokens = STEPS_PER_CALL * slm.local_engine.tokens_per_step
     call: list[RowPrompts] = []
     tokens = 0
-    for start in range(0, len(rows), ENCODED_ROWS):
-        for prompts in prompts_of_rows(rows[start : start + ENCODED_ROWS], slm, builder, limit, sentences_of):
+    for start in range(0, len(rows), ROWS_PER_ENCODING):
+        for prompts in build_row_prompts(rows[start : start + ROWS_PER_ENCODING], slm, builder, limit, sentences_of):
             size = sum(len(prompt) for text in prompts.prompts for prompt in text)
             if call and tokens + size > max_tokens:
                 yield call
@@ -153,7 +153,7 @@ def calls(
         yield call
 
 
-def in_token_order(call: Sequence[RowPrompts]) -> dict[Prompt, int]:
+def sort_prompts(call: Sequence[RowPrompts]) -> dict[Prompt, int]:
     """Return the distinct prompts of a call in sending order -> index of the row that pays for the prompt."""
     owner: dict[Prompt, int] = {}
     for i, row in enumerate(call):
@@ -163,35 +163,35 @@ def in_token_order(call: Sequence[RowPrompts]) -> dict[Prompt, int]:
     return dict(sorted(owner.items()))
 
 
-def _ask(call: Sequence[RowPrompts], slm: Slm, builder: PromptBuilder, engine: Engine) -> list[RowScore]:
+def _run_call(call: Sequence[RowPrompts], slm: Slm, builder: PromptBuilder, engine: Engine) -> list[RowScore]:
     """Run one engine call."""
-    owner = in_token_order(call)
+    owner = sort_prompts(call)
     prompts = list(owner)
     if not prompts:
         return [RowScore(status=row.status, error=row.error) for row in call]
     output = engine.label_logprobs(prompts, [*builder.yes, *builder.no])
     if np.isnan(output.logprobs).any():
         raise ModelError(errors.GIVES_NAN, member=slm.name)
-    logprobs = np.maximum(output.logprobs, LOWEST)
+    logprobs = np.maximum(output.logprobs, MIN_LOGPROB)
     yes = np.logaddexp.reduce(logprobs[:, : len(builder.yes)], axis=1)
     no = np.logaddexp.reduce(logprobs[:, len(builder.yes) :], axis=1)
-    values = member_values(Value(slm.value), yes, no)
+    values = convert_logprobs(ValueKind(slm.value), yes, no)
     index = {prompt: i for i, prompt in enumerate(prompts)}
 
     def make_result(row: RowPrompts) -> RowScore:
         result = RowScore(status=row.status, error=row.error, note=row.note, windows=row.windows)
         best_windows = [max((index[prompt] for prompt in text), key=lambda i: values[i]) for text in row.prompts]
-        if row.whole:
+        if row.has_whole_response:
             result.response_score = float(values[best_windows.pop()])
         result.log_p_yes = [float(yes[i]) for i in best_windows]
         result.log_p_no = [float(no[i]) for i in best_windows]
         return result
 
     def failed(error: Exception) -> RowScore:
-        return RowScore(status=Status.ERROR, error=f"SLM {slm.name!r}: {fault_of(error)}")
+        return RowScore(status=Status.ERROR, error=f"SLM {slm.name!r}: {describe_fault(error)}")
 
     # Row by row: a fault after the engine call must not repeat its work for other rows.
-    results = [contain_one(make_result, row, failed) for row in call]
+    results = [contain_item(make_result, row, failed) for row in call]
     total = max(1, int(output.tokens_computed.sum()))
     for prompt, computed, reused in zip(prompts, output.tokens_computed, output.tokens_reused, strict=True):
         result = results[owner[prompt]]
@@ -203,7 +203,7 @@ def _ask(call: Sequence[RowPrompts], slm: Slm, builder: PromptBuilder, engine: E
     return results
 
 
-def attach_scores(table: pa.Table, slm: Slm, places: Sequence[int], results: Sequence[RowScore]) -> pa.Table:
+def attach_scores(table: pa.Table, slm: Slm, row_numbers: Sequence[int], results: Sequence[RowScore]) -> pa.Table:
     """Attach one SLM's results to a batch of rows; a row for which that fails gets the status `error`.
 
     Args:
@@ -212,24 +212,26 @@ def attach_scores(table: pa.Table, slm: Slm, places: Sequence[int], results: Seq
         row_numbers: Row number of each result.
         results: One result per row that was sent to the SLM.
     """
-    results_by_row = dict(zip(places, results, strict=True))
+    results_by_row = dict(zip(row_numbers, results, strict=True))
 
     def attach_range(some: slice) -> pa.Table:
         rows = [index for index in range(some.start, some.stop) if index in results_by_row]
-        return attach(table[some], SLM_COLUMNS, {index - some.start: _addition(slm, results_by_row[index]) for index in rows})
+        return attach(
+            table[some], SLM_COLUMNS, {index - some.start: _make_update(slm, results_by_row[index]) for index in rows}
+        )
 
     def failed(index: int, error: Exception) -> pa.Table:
-        return with_status(table.slice(index, 1), Status.ERROR, f"SLM {slm.name!r}: {fault_of(error)}")
+        return set_status(table.slice(index, 1), Status.ERROR, f"SLM {slm.name!r}: {describe_fault(error)}")
 
     return pa.concat_tables(contain(table.num_rows, attach_range, failed))
 
 
-def _addition(slm: Slm, result: RowScore) -> Addition:
+def _make_update(slm: Slm, result: RowScore) -> RowUpdate:
     if result.status is not Status.OK:
-        return not_scored(result.status, result.error)
+        return mark_unscored(result.status, result.error)
     member = {
         "name": slm.name,
-        "sentence_scores": member_values(Value(slm.value), result.log_p_yes, result.log_p_no).tolist(),
+        "sentence_scores": convert_logprobs(ValueKind(slm.value), result.log_p_yes, result.log_p_no).tolist(),
         "response_score": result.response_score,
         "log_p_yes": result.log_p_yes,
         "log_p_no": result.log_p_no,

@@ -4,23 +4,23 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ragassay.pipeline.engines.server import Server
-from ragassay.pipeline.engines.server_labels import Answer, Asker, ask
-from ragassay.pipeline.members import Value, member_values
+from ragassay.pipeline.engines.server import ServerSettings
+from ragassay.pipeline.engines.server_labels import LabelAnswer, LabelEndpoint, request_labels
+from ragassay.pipeline.members import ValueKind, convert_logprobs
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.slm.score import LOWEST, RowScore
-from ragassay.pipeline.slm.template import render
+from ragassay.pipeline.slm.score import MIN_LOGPROB, RowScore
+from ragassay.pipeline.slm.template import render_template
 from ragassay.schemas.columns import Status
 
 
-def asker_of(slm: Slm) -> Asker:
+def get_endpoint(slm: Slm) -> LabelEndpoint:
     """Return the server endpoint of an SLM."""
-    assert isinstance(slm.engine, Server)
-    return Asker(f"SLM {slm.name!r}", slm.model, slm.engine, slm.supported, slm.unsupported, is_member=True)
+    assert isinstance(slm.engine, ServerSettings)
+    return LabelEndpoint(f"SLM {slm.name!r}", slm.model, slm.engine, slm.supported, slm.unsupported, needs_logprobs=True)
 
 
-def ask_rows(rows: Sequence[Row], slm: Slm) -> Iterator[RowScore]:
+def score_served_rows(rows: Sequence[Row], slm: Slm) -> Iterator[RowScore]:
     """Score all sentences of rows; a prompt that several rows share is sent once.
 
     If the answer lists only yes or only no, the other gets the maximum probability of an unlisted token. A row with a sentence
@@ -37,40 +37,45 @@ def ask_rows(rows: Sequence[Row], slm: Slm) -> Iterator[RowScore]:
     Raises:
         ModelError: The server can't be used.
     """
-    prompts = [[prompt_of(slm, row, text) for text in slm.texts(row)] for row in rows]
+    prompts = [[render_prompt(slm, row, text) for text in slm.texts_to_judge(row)] for row in rows]
     owner: dict[str, int] = {}
     for i, row_prompts in enumerate(prompts):
         for prompt in row_prompts:
             owner.setdefault(prompt, i)
     started = time.perf_counter()
-    answers = dict(zip(owner, ask(asker_of(slm), list(owner)), strict=True))
+    answers = dict(zip(owner, request_labels(get_endpoint(slm), list(owner)), strict=True))
     seconds = time.perf_counter() - started
     for i, row_prompts in enumerate(prompts):
         sent = [answers[prompt] for prompt in dict.fromkeys(row_prompts) if owner[prompt] == i]
-        yield _score(slm, [answers[prompt] for prompt in row_prompts], sent, seconds / max(1, len(owner)))
+        yield _make_row_score(slm, [answers[prompt] for prompt in row_prompts], sent, seconds / max(1, len(owner)))
 
 
-def prompt_of(slm: Slm, row: Row, text: str) -> str:
+def render_prompt(slm: Slm, row: Row, text: str) -> str:
     """Render the prompt for a sentence, or another text, of a row."""
-    return render(f"SLM {slm.name!r}", slm.prompt, row.context, {"question": row.question, "sentence": text, "padding": ""})
-
-
-def _score(slm: Slm, answers: Sequence[Answer], charged: Sequence[Answer], seconds: float) -> RowScore:
-    cost = RowScore(
-        prompts=len(charged), tokens_computed=sum(answer.tokens for answer in charged), engine_seconds=seconds * len(charged), windows=1
+    return render_template(
+        f"SLM {slm.name!r}", slm.prompt, row.context, {"question": row.question, "sentence": text, "padding": ""}
     )
-    failed = sorted((answer for answer in answers if answer.error), key=lambda answer: not answer.trouble)
+
+
+def _make_row_score(slm: Slm, answers: Sequence[LabelAnswer], charged: Sequence[LabelAnswer], seconds: float) -> RowScore:
+    cost = RowScore(
+        prompts=len(charged),
+        tokens_computed=sum(answer.tokens for answer in charged),
+        engine_seconds=seconds * len(charged),
+        windows=1,
+    )
+    failed = sorted((answer for answer in answers if answer.error), key=lambda answer: not answer.is_server_failure)
     if failed:
-        return replace(cost, status=Status.ERROR if failed[0].trouble else Status.NO_ANSWER, error=failed[0].error)
-    yes, no = (list(logprobs) for logprobs in zip(*map(_bounded, answers), strict=True))
+        return replace(cost, status=Status.ERROR if failed[0].is_server_failure else Status.NO_ANSWER, error=failed[0].error)
+    yes, no = (list(logprobs) for logprobs in zip(*map(_clip_logprobs, answers), strict=True))
     response_score = None
     if slm.whole_response:
-        response_score = float(member_values(Value(slm.value), yes.pop(), no.pop()))
+        response_score = float(convert_logprobs(ValueKind(slm.value), yes.pop(), no.pop()))
     return replace(cost, log_p_yes=yes, log_p_no=no, response_score=response_score)
 
 
-def _bounded(answer: Answer) -> tuple[float, float]:
+def _clip_logprobs(answer: LabelAnswer) -> tuple[float, float]:
     """Return log P(yes) and log P(no) of an answer, with the maximum logprob of an unlisted token as lower limit."""
     assert answer.log_p_yes is not None and answer.log_p_no is not None
-    limit = max(answer.unlisted, LOWEST)
+    limit = max(answer.max_unlisted, MIN_LOGPROB)
     return max(answer.log_p_yes, limit), max(answer.log_p_no, limit)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from jinja2 import StrictUndefined, Template
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from ragassay.pipeline.engines.template_limits import TemplateLimitError, check_length, limited_steps, try_prompt
+from ragassay.pipeline.engines.template_limits import TemplateLimitError, check_length, check_prompt_limits, limit_steps
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.slm import errors
 
@@ -18,7 +18,7 @@ _PLACEHOLDER = re.compile(f"{_OPEN}([a-z]+[0-9]*){_CLOSE}")
 _JINJA = ImmutableSandboxedEnvironment(trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined)
 
 
-def render(who: str, prompt: str, context: Sequence[str], texts: Mapping[str, str]) -> str:
+def render_template(owner: str, prompt: str, context: Sequence[str], texts: Mapping[str, str]) -> str:
     """Render a prompt.
 
     Args:
@@ -31,31 +31,31 @@ def render(who: str, prompt: str, context: Sequence[str], texts: Mapping[str, st
         ConfigError: The template is wrong, or exceeds a limit.
     """
     try:
-        with limited_steps():
-            text = _compiled(prompt).render(context=list(context), **texts)
+        with limit_steps():
+            text = _compile(prompt).render(context=list(context), **texts)
         check_length(text, [*context, *texts.values()])
         return text
     except Exception as error:  # a template's expressions may raise anything
-        raise ConfigError(errors.UNUSABLE, member=who, reason=error) from error
+        raise ConfigError(errors.UNUSABLE, member=owner, reason=error) from error
 
 
-def placeholder(name: str) -> str:
+def make_placeholder(name: str) -> str:
     """Return the placeholder of a text in a prompt that is rendered without it."""
     return f"{_OPEN}{name}{_CLOSE}"
 
 
-def render_placeholders(who: str, prompt: str, judged: str, passages: int, others: Sequence[str] = ()) -> str:
+def render_placeholders(owner: str, prompt: str, judged: str, passages: int, variables: Sequence[str] = ()) -> str:
     """Render a prompt with placeholders for question, passages (`passage0` …), the text to judge and other variables."""
-    texts = {name: placeholder(name) for name in ("question", judged, *others)}
-    return render(who, prompt, [placeholder(f"passage{i}") for i in range(passages)], texts)
+    texts = {name: make_placeholder(name) for name in ("question", judged, *variables)}
+    return render_template(owner, prompt, [make_placeholder(f"passage{i}") for i in range(passages)], texts)
 
 
-def fill(text: str, texts: Mapping[str, str]) -> str:
+def fill_placeholders(text: str, texts: Mapping[str, str]) -> str:
     """Replace placeholders by texts."""
     return _PLACEHOLDER.sub(lambda match: texts[match[1]], text)
 
 
-def check_prompt(who: str, prompt: str, judged: str, before: str | None = None) -> None:
+def check_prompt(owner: str, prompt: str, judged: str, optional: str | None = None) -> None:
     """Check that a prompt renders, contains the text to judge once, and all passages and the question whole.
 
     Args:
@@ -67,25 +67,29 @@ def check_prompt(who: str, prompt: str, judged: str, before: str | None = None) 
     Raises:
         ConfigError: The prompt is wrong.
     """
-    optional_variables = [before] if before else []
+    optional_variables = [optional] if optional else []
     try:
-        try_prompt(prompt, {"context": ["a", "b"], **dict.fromkeys(["question", judged, *optional_variables], "text")})
+        check_prompt_limits(prompt, {"context": ["a", "b"], **dict.fromkeys(["question", judged, *optional_variables], "text")})
     except TemplateLimitError as error:
-        raise ConfigError(errors.UNUSABLE, member=who, reason=error) from error
-    text = render_placeholders(who, prompt, judged, 2, optional_variables)
+        raise ConfigError(errors.UNUSABLE, member=owner, reason=error) from error
+    text = render_placeholders(owner, prompt, judged, 2, optional_variables)
     occurrences = _PLACEHOLDER.findall(text)
     counts = Counter(occurrences)
     if counts[judged] != 1:
-        raise ConfigError(errors.JUDGED_ONCE, member=who, judged=judged, count=counts[judged])
+        raise ConfigError(errors.JUDGED_ONCE, member=owner, judged=judged, count=counts[judged])
     if not (counts["passage0"] and counts["passage1"]):
-        raise ConfigError(errors.NO_CONTEXT, member=who)
-    if before and counts[before] and (counts[before] > 1 or occurrences.index(before) > occurrences.index(judged)):
-        raise ConfigError(errors.ORDER, member=who, optional=before, judged=judged)
+        raise ConfigError(errors.NO_CONTEXT, member=owner)
+    if optional and counts[optional] and (counts[optional] > 1 or occurrences.index(optional) > occurrences.index(judged)):
+        raise ConfigError(errors.ORDER, member=owner, optional=optional, judged=judged)
     remainder = _PLACEHOLDER.sub("", text)
-    if _OPEN in remainder or _CLOSE in remainder or not counts.keys() <= {judged, "question", "passage0", "passage1", *optional_variables}:
-        raise ConfigError(errors.FILTERED, member=who, judged=judged)
+    if (
+        _OPEN in remainder
+        or _CLOSE in remainder
+        or not counts.keys() <= {judged, "question", "passage0", "passage1", *optional_variables}
+    ):
+        raise ConfigError(errors.FILTERED, member=owner, judged=judged)
 
 
 @lru_cache(maxsize=16)
-def _compiled(prompt: str) -> Template:
+def _compile(prompt: str) -> Template:
     return _JINJA.from_string(prompt)

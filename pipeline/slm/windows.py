@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ragassay.pipeline.text.sentence_ends import Span
 
 
-class Unit(NamedTuple):
+class ContextPiece(NamedTuple):
     """A piece of a passage that is not cut further: passage number, [start, end) in the passage, tokens."""
 
     passage: int
@@ -20,9 +20,9 @@ def cut_context(
     context: Sequence[str],
     budget: int,
     *,
-    count: Callable[[Sequence[str]], list[int]],
-    sentences: Callable[[str], list[Span]],
-    token_ends: Callable[[str], list[int]],
+    count_tokens: Callable[[Sequence[str]], list[int]],
+    find_sentences: Callable[[str], list[Span]],
+    find_token_ends: Callable[[str], list[int]],
 ) -> list[list[str]]:
     """Cut a context into windows that fit a budget of tokens.
 
@@ -39,25 +39,25 @@ def cut_context(
     Returns:
         Windows, each a list of texts in order; one window with the whole context if it fits.
     """
-    sizes = count(context)
+    sizes = count_tokens(context)
     if sum(sizes) <= budget:
         return [list(context)]
-    pieces: list[Unit] = []
+    pieces: list[ContextPiece] = []
     for number, (passage, size) in enumerate(zip(context, sizes, strict=True)):
         if size <= budget:
-            pieces.append(Unit(number, 0, len(passage), size))
+            pieces.append(ContextPiece(number, 0, len(passage), size))
         else:
-            pieces.extend(_cut_passage(number, passage, budget, count, sentences, token_ends))
-    return [_texts(context, window) for window in pack(pieces, budget)]
+            pieces.extend(_cut_passage(number, passage, budget, count_tokens, find_sentences, find_token_ends))
+    return [_join_pieces(context, window) for window in pack_windows(pieces, budget)]
 
 
-def pack(units: Sequence[Unit], budget: int) -> list[list[Unit]]:
+def pack_windows(pieces: Sequence[ContextPiece], budget: int) -> list[list[ContextPiece]]:
     """Pack pieces in order into windows of at most `budget` tokens. Each window starts with the last piece of the window before
     if that piece takes at most half the budget and the next piece still fits."""
-    windows: list[list[Unit]] = []
-    current: list[Unit] = []
+    windows: list[list[ContextPiece]] = []
+    current: list[ContextPiece] = []
     used = 0
-    for piece in units:
+    for piece in pieces:
         if current and used + piece.tokens > budget:
             windows.append(current)
             last = current[-1]
@@ -73,29 +73,31 @@ def _cut_passage(
     number: int,
     passage: str,
     budget: int,
-    count: Callable[[Sequence[str]], list[int]],
-    sentences: Callable[[str], list[Span]],
-    token_ends: Callable[[str], list[int]],
-) -> list[Unit]:
-    spans = sentences(passage) or [(0, len(passage))]
+    count_tokens: Callable[[Sequence[str]], list[int]],
+    find_sentences: Callable[[str], list[Span]],
+    find_token_ends: Callable[[str], list[int]],
+) -> list[ContextPiece]:
+    spans = find_sentences(passage) or [(0, len(passage))]
     # From each sentence's start to the next, so that no character between sentences is lost.
     starts = [0, *(start for start, _ in spans[1:]), len(passage)]
     ranges = list(pairwise(starts))
-    pieces: list[Unit] = []
-    for (start, end), size in zip(ranges, count([passage[range_start:range_end] for range_start, range_end in ranges]), strict=True):
+    pieces: list[ContextPiece] = []
+    for (start, end), size in zip(
+        ranges, count_tokens([passage[range_start:range_end] for range_start, range_end in ranges]), strict=True
+    ):
         if size <= budget:
-            pieces.append(Unit(number, start, end, size))
+            pieces.append(ContextPiece(number, start, end, size))
             continue
-        ends = token_ends(passage[start:end])
+        ends = find_token_ends(passage[start:end])
         position = start
         for token_end in [*ends[budget - 1 :: budget], end - start]:
             if start + token_end > position:
-                pieces.append(Unit(number, position, start + token_end, min(budget, size)))
+                pieces.append(ContextPiece(number, position, start + token_end, min(budget, size)))
                 position = start + token_end
     return pieces
 
 
-def _texts(context: Sequence[str], window: Sequence[Unit]) -> list[str]:
+def _join_pieces(context: Sequence[str], window: Sequence[ContextPiece]) -> list[str]:
     texts: list[str] = []
     for i, piece in enumerate(window):
         previous = window[i - 1] if i else None

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragassay.pipeline.attach import Addition, attach, not_scored
+from ragassay.pipeline.attach import RowUpdate, attach, mark_unscored
 from ragassay.pipeline.detectors.config import Detector
 from ragassay.pipeline.detectors.detect import Detected, detect
 from ragassay.pipeline.detectors.frequencies import Frequencies
@@ -17,12 +17,12 @@ from ragassay.pipeline.text.as_judged import as_judged
 from ragassay.pipeline.text.language import by_language, row_languages
 from ragassay.schemas.columns import Status, raw_columns
 
-COLUMNS = raw_columns("members", "evidence", "status", "error")
-TEXTS = ("question", "context", "passage_ids", "response", "sentences")
+OUTPUT_COLUMNS = raw_columns("members", "evidence", "status", "error")
+TEXT_COLUMNS = ("question", "context", "passage_ids", "response", "sentences")
 
 
 @dataclass
-class Detect(Stage):
+class DetectStage(Stage):
     """Adds the detectors' members and evidence to rows with status ok.
 
     A row without an SLM for which no detector of the ensemble has a value gets the status not_judged and the reason.
@@ -43,39 +43,46 @@ class Detect(Stage):
     language_column: str | None = None
 
     name = "detect"
-    columns_out = COLUMNS
+    columns_out = OUTPUT_COLUMNS
     unit = "sentences"
     fault_prefix = "detectors"
 
     def __post_init__(self) -> None:
         """Set the columns that depend on the settings."""
-        self.columns_in = (*TEXTS, *COLUMNS.names, *filter(None, [self.language_column]))
+        self.columns_in = (*TEXT_COLUMNS, *OUTPUT_COLUMNS.names, *filter(None, [self.language_column]))
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Run the detectors."""
         assert self.frequencies is not None
         frequencies = self.frequencies()
-        additions: dict[int, Addition] = {}
+        additions: dict[int, RowUpdate] = {}
         ok_rows = {i for i, status in enumerate(table["status"].to_pylist()) if status == Status.OK}
         for code, rows_of_language in by_language(row_languages(table, self.language, self.language_column)).items():
             indices = [int(index) for index in rows_of_language if index in ok_rows]
             if indices:
                 selected = table.take(pa.array(indices, pa.int64()))
-                rows = _rows_of(selected)
+                rows = _make_rows(selected)
                 detected = detect(rows, self.detectors, code, frequencies, self.threads)
-                additions |= zip(indices, _additions(selected, self.detectors, rows, detected), strict=True)
-        return attach(table, COLUMNS, additions) if additions else table
+                additions |= zip(indices, _make_updates(selected, self.detectors, rows, detected), strict=True)
+        return attach(table, OUTPUT_COLUMNS, additions) if additions else table
 
 
-def _rows_of(table: pa.Table) -> list[Row]:
+def _make_rows(table: pa.Table) -> list[Row]:
     selected = table.select(["question", "context", "response", "sentences"]).to_pylist()
     return [
-        Row(row["question"] or "", [passage or "" for passage in row["context"]], row["response"], [as_judged(sentence["text"]) for sentence in row["sentences"]])
+        Row(
+            row["question"] or "",
+            [passage or "" for passage in row["context"]],
+            row["response"],
+            [as_judged(sentence["text"]) for sentence in row["sentences"]],
+        )
         for row in selected
     ]
 
 
-def _additions(table: pa.Table, detectors: Sequence[Detector], rows: Sequence[Row], detected: Detected) -> Iterator[Addition]:
+def _make_updates(
+    table: pa.Table, detectors: Sequence[Detector], rows: Sequence[Row], detected: Detected
+) -> Iterator[RowUpdate]:
     """Yield the result for each row.
 
     Args:
@@ -103,7 +110,7 @@ def _additions(table: pa.Table, detectors: Sequence[Detector], rows: Sequence[Ro
         row_evidence = detected.evidence[start:end]
         evidence = [
             {
-                "passage": item.passage, "passage_id": _id_of(ids[i], item.passage),
+                "passage": item.passage, "passage_id": _passage_id(ids[i], item.passage),
                 "start": item.start, "end": item.end, "notes": item.notes,
                 "missing": [{"kind": kind, "text": text} for kind, text in item.missing],
             }
@@ -114,11 +121,11 @@ def _additions(table: pa.Table, detectors: Sequence[Detector], rows: Sequence[Ro
         else:
             reasons = "; ".join(dict.fromkeys(note for item in row_evidence for note in item.notes))
             error = f"no detector has evidence ({reasons})"
-            yield {**not_scored(Status.NOT_JUDGED, error), "evidence": evidence}
+            yield {**mark_unscored(Status.NOT_JUDGED, error), "evidence": evidence}
         start = end
 
 
-def _id_of(ids: Sequence[str | None] | None, passage: int | None) -> str | None:
+def _passage_id(ids: Sequence[str | None] | None, passage: int | None) -> str | None:
     """Return the id of a passage; None without an id or a passage."""
     return None if ids is None or passage is None else ids[passage]
 

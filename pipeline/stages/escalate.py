@@ -5,13 +5,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.pipeline.attach import with_columns
+from ragassay.pipeline.attach import set_columns
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.schemas.columns import MEMBER, USAGE, Status, raw_columns
 
 
 @dataclass
-class ToJudge(Stage):
+class JudgeInputStage(Stage):
     """Converts rows of `scored/` to input of an SLM's stages, without the results of earlier members."""
 
     name = "to judge"
@@ -22,11 +22,11 @@ class ToJudge(Stage):
         """Add the columns."""
         initial = {"members": [], "usage": [], "status": Status.OK.value}
         values = {name: [initial.get(name)] * table.num_rows for name in self.columns_out.names}
-        return with_columns(table, self.columns_out, values)
+        return set_columns(table, self.columns_out, values)
 
 
 @dataclass
-class FromJudge(Stage):
+class JudgeOutputStage(Stage):
     """Converts SLM output to rows of `escalated/`, with their partition keys: the judge's output, or why there is none.
 
     Attributes:
@@ -43,12 +43,12 @@ class FromJudge(Stage):
     def __call__(self, table: pa.Table) -> pa.Table:
         """Take the judge's entries from the lists."""
         values: dict[str, list[Any]] = {
-            "judge": [_only(row) for row in table["members"].to_pylist()],
-            "usage": [_only(row) for row in table["usage"].to_pylist()],
+            "judge": [_first_entry(row) for row in table["members"].to_pylist()],
+            "usage": [_first_entry(row) for row in table["usage"].to_pylist()],
             "run_id": [self.run_id] * table.num_rows,
         }
-        return with_columns(table.drop_columns(list(self.columns_dropped)), self.columns_out, values)
+        return set_columns(table.drop_columns(list(self.columns_dropped)), self.columns_out, values)
 
 
-def _only(entries: list[dict[str, object]] | None) -> dict[str, object] | None:
+def _first_entry(entries: list[dict[str, object]] | None) -> dict[str, object] | None:
     return entries[0] if entries else None

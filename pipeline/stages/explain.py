@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.pipeline.attach import with_columns
+from ragassay.pipeline.attach import set_columns
 from ragassay.pipeline.engines.environment import engine_environment
 from ragassay.pipeline.reasoning.ask import Answers, Flagged, Questions, flagged_sentences
 from ragassay.pipeline.reasoning.config import Reasoner
@@ -15,11 +15,11 @@ from ragassay.pipeline.reasoning.strategy import Strategy
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.schemas.explanations import EXPLANATION
 
-TEXTS = ("question", "context", "response", "sentences")
+TEXT_COLUMNS = ("question", "context", "response", "sentences")
 
 
 @dataclass
-class Explainer(Stage):
+class ExplainStage(Stage):
     """Runs the reasoner, or sends requests to its server. Two batches may run at once.
 
     Attributes:
@@ -37,36 +37,36 @@ class Explainer(Stage):
     identity: Mapping[str, Any]
     run_id: str
     threads: int
-    answers: Callable[[], Answers]
+    open_answers: Callable[[], Answers]
     purse: Callable[[], Purse] | None = None
 
     name = "explain"
-    columns_in = TEXTS
+    columns_in = TEXT_COLUMNS
     columns_out = pa.schema(
         [
             *(pa.field(name, pa.string(), nullable=False) for name in ("strategy", "model", "run_id")),
             pa.field("explanations", pa.list_(EXPLANATION), nullable=False),
         ]
     )
-    columns_dropped = TEXTS
+    columns_dropped = TEXT_COLUMNS
     unit = "sentences"
 
     def __post_init__(self) -> None:
         """Set what depends on the settings."""
         self.replicas = self.reasoner.replicas
-        self.environment = {} if self.reasoner.engine.SERVED else engine_environment()
+        self.environment = {} if self.reasoner.engine.IS_SERVED else engine_environment()
 
     def setup(self) -> None:
         """Load the reasoner."""
         engine = self.reasoner.load(self.threads)
         purse = self.purse() if self.purse else None
-        self._questions = Questions(self.reasoner, self.strategy, self.identity, engine, self.answers(), purse)
+        self._questions = Questions(self.reasoner, self.strategy, self.identity, engine, self.open_answers(), purse)
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Convert rows of `scored/` with flagged sentences to rows of `explanations/`."""
         rows = [
             Flagged(row["context"] or [], row["question"] or "", row["response"] or "", flagged_sentences(row["sentences"]))
-            for row in table.select(TEXTS).to_pylist()
+            for row in table.select(TEXT_COLUMNS).to_pylist()
         ]
         values: dict[str, list[Any]] = {
             "strategy": [self.strategy.value] * len(rows),
@@ -74,4 +74,4 @@ class Explainer(Stage):
             "run_id": [self.run_id] * len(rows),
             "explanations": self._questions.explain(rows),
         }
-        return with_columns(table.drop_columns(TEXTS), self.columns_out, values)
+        return set_columns(table.drop_columns(TEXT_COLUMNS), self.columns_out, values)

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 from ragassay.pipeline.arrays import Bools, Floats
 from ragassay.pipeline.calibration.probability import probabilities
 from ragassay.pipeline.cascade.decide import by_ensemble
-from ragassay.pipeline.contain import contain, fault_of
-from ragassay.pipeline.members import scores_of
-from ragassay.pipeline.stages.measured_language import in_other_languages, not_measured
+from ragassay.pipeline.contain import contain, describe_fault
+from ragassay.pipeline.members import read_scores
+from ragassay.pipeline.stages.measured_language import find_other_languages, other_language_error
 from ragassay.pipeline.verdict.rule import Rule, apply_rule, flag_sentences
 from ragassay.pipeline.verdict.threshold import verdicts
 from ragassay.schemas.calibration import ProbabilityMap
@@ -45,12 +45,12 @@ def finalize_rows(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSet
         contain(
             batch.num_rows,
             lambda some: finalize_batch(batch[some], schema, settings),
-            lambda i, error: _failed(batch.slice(i, 1), schema, settings, f"finalize: {fault_of(error)}"),
+            lambda i, error: _make_failed_row(batch.slice(i, 1), schema, settings, f"finalize: {describe_fault(error)}"),
         )
     )
 
 
-def _failed(row: pa.RecordBatch, schema: pa.Schema, settings: VerdictSettings, error: str) -> pa.RecordBatch:
+def _make_failed_row(row: pa.RecordBatch, schema: pa.Schema, settings: VerdictSettings, error: str) -> pa.RecordBatch:
     values = {"threshold": settings.threshold, "status": Status.ERROR.value, "error": error, "run_id": settings.run_id}
     kept = set(row.schema.names) - {"sentences", *values}
     columns = [row[field.name] if field.name in kept else pa.array([values.get(field.name)], field.type) for field in schema]
@@ -64,7 +64,7 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSe
     A row without a value of a weighted member has no score, and its status states why: the job may have fewer members than the
     job that scored the row.
     """
-    values, counts = scores_of(batch, settings.values)
+    values, counts = read_scores(batch, settings.values)
     scores = apply_rule(settings.rule, values, counts)
     is_ok = pc.equal(batch["status"], Status.OK.value).to_numpy(zero_copy_only=False)
     size = batch.num_rows
@@ -72,7 +72,7 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSe
     score[is_ok] = scores.response
     is_unjudged = is_ok & np.isnan(score)
     # The scoring job may have measured more languages.
-    is_other_language = is_ok & in_other_languages(batch["language"], settings.languages)
+    is_other_language = is_ok & find_other_languages(batch["language"], settings.languages)
     score[is_other_language] = np.nan
 
     spans = batch["sentences"]
@@ -104,38 +104,52 @@ def finalize_batch(batch: pa.RecordBatch, schema: pa.Schema, settings: VerdictSe
     verdict = verdicts(score, np.nan if tau is None else tau)
     columns = {
         "score": pa.array(score, mask=np.isnan(score)),
-        "probability": _probability(settings.probability, score),
+        "probability": _compute_probability(settings.probability, score),
         "verdict": verdict,
         "threshold": pa.array([tau] * size, type=pa.float64()),
         "decided_by": by_ensemble(verdict),
         "judge_score": pa.nulls(size, pa.float64()),
         "sentences": pa.ListArray.from_arrays(pa.array(offsets), structs, mask=pc.is_null(spans)),
         "flagged_sentences": pa.array(flagged, mask=np.isnan(score)),
-        "status": _replaced(batch["status"], is_unjudged, Status.NOT_JUDGED.value, is_other_language, Status.LANGUAGE_NOT_MEASURED.value),
-        "error": _replaced(batch["error"], is_unjudged, _nobody(settings), is_other_language, _language_errors(batch, is_other_language, settings)),
+        "status": _replace(
+            batch["status"], is_unjudged, Status.NOT_JUDGED.value, is_other_language, Status.LANGUAGE_NOT_MEASURED.value
+        ),
+        "error": _replace(
+            batch["error"],
+            is_unjudged,
+            _no_value_error(settings),
+            is_other_language,
+            _language_errors(batch, is_other_language, settings),
+        ),
         "run_id": pa.array([settings.run_id] * size),
     }
-    return pa.RecordBatch.from_arrays([columns[field.name] if field.name in columns else batch[field.name] for field in schema], schema=schema)
+    return pa.RecordBatch.from_arrays(
+        [columns[field.name] if field.name in columns else batch[field.name] for field in schema], schema=schema
+    )
 
 
 def _language_errors(batch: pa.RecordBatch, is_other_language: Bools, settings: VerdictSettings) -> pa.Array:
     if not is_other_language.any():
         return pa.nulls(batch.num_rows, pa.string())
     codes = zip(batch["language"].to_pylist(), is_other_language, strict=True)
-    return pa.array([not_measured(code, settings.languages or ()) if is_other else None for code, is_other in codes], pa.string())
+    return pa.array(
+        [other_language_error(code, settings.languages or ()) if is_other else None for code, is_other in codes], pa.string()
+    )
 
 
-def _replaced(column: pa.Array, is_unjudged: Bools, unjudged_value: str, is_other_language: Bools, other_value: str | pa.Array) -> pa.Array:
+def _replace(
+    column: pa.Array, is_unjudged: Bools, unjudged_value: str, is_other_language: Bools, other_value: str | pa.Array
+) -> pa.Array:
     return pc.if_else(pa.array(is_other_language), other_value, pc.if_else(pa.array(is_unjudged), unjudged_value, column))
 
 
-def _nobody(settings: VerdictSettings) -> str:
+def _no_value_error(settings: VerdictSettings) -> str:
     weights = settings.rule.weights
     weighted = [name for name in settings.values if weights is None or weights[name]]
     return f"none of {', '.join(weighted)} has a value for a sentence of the row"
 
 
-def _probability(probability_map: ProbabilityMap | None, score: Floats) -> pa.Array:
+def _compute_probability(probability_map: ProbabilityMap | None, score: Floats) -> pa.Array:
     if probability_map is None:
         return pa.nulls(len(score), pa.float64())
     return pa.array(probabilities(probability_map, score), mask=np.isnan(score))

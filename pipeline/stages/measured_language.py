@@ -31,7 +31,7 @@ def add_languages(
     indices = [index for index, status in enumerate(table["status"].to_pylist()) if status == Status.OK]
 
     def find_languages(some: slice) -> list[str | None]:
-        return [_language(texts[index], logged[index], measured or ()) for index in indices[some]]
+        return [_find_language(texts[index], logged[index], measured or ()) for index in indices[some]]
 
     def return_unknown(_index: int, _error: Exception) -> list[str | None]:
         return [None]  # a fault is not evidence of another language: judge the row
@@ -41,12 +41,12 @@ def add_languages(
     for index, language in zip(indices, chain.from_iterable(results), strict=True):
         languages[index] = language
     language_array = pa.array(languages, pa.string())
-    is_other = in_other_languages(language_array, measured)
+    is_other = find_other_languages(language_array, measured)
     table = table.append_column("language", language_array)
-    return _refuse(table, set(is_other.nonzero()[0].tolist()), languages, measured or ()) if is_other.any() else table
+    return _mark_unmeasured(table, set(is_other.nonzero()[0].tolist()), languages, measured or ()) if is_other.any() else table
 
 
-def in_other_languages(languages: pa.Array, measured: Collection[str] | None) -> Bools:
+def find_other_languages(languages: pa.Array, measured: Collection[str] | None) -> Bools:
     """Return whether each row's language is known and not measured.
 
     Args:
@@ -60,7 +60,7 @@ def in_other_languages(languages: pa.Array, measured: Collection[str] | None) ->
     return np.asarray(is_other.to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def not_measured(language: str | None, measured: Collection[str]) -> str:
+def other_language_error(language: str | None, measured: Collection[str]) -> str:
     """Return the error of a row in a language that is not measured."""
     return (
         f"the row's language is {language}, and the members are measured only in {', '.join(sorted(measured))}: "
@@ -68,18 +68,20 @@ def not_measured(language: str | None, measured: Collection[str]) -> str:
     )
 
 
-def _language(row: Mapping[str, Any], logged: str, measured: Collection[str]) -> str | None:
+def _find_language(row: Mapping[str, Any], logged: str, measured: Collection[str]) -> str | None:
     if logged != MANY_LANGUAGES:
         return code_of(logged)
     return language_of_row(row["question"], row["context"], row["response"], measured)
 
 
-def _refuse(table: pa.Table, marked: Collection[int], languages: Sequence[str | None], measured: Collection[str]) -> pa.Table:
+def _mark_unmeasured(
+    table: pa.Table, marked: Collection[int], languages: Sequence[str | None], measured: Collection[str]
+) -> pa.Table:
     """Mark rows as not scored; their sentences stay."""
     changed: dict[str, tuple[Any, pa.DataType]] = {
         "members": (lambda index: None, pa.list_(MEMBER)),
         "status": (lambda index: Status.LANGUAGE_NOT_MEASURED.value, pa.string()),
-        "error": (lambda index: not_measured(languages[index], measured), pa.string()),
+        "error": (lambda index: other_language_error(languages[index], measured), pa.string()),
     }
     for name, (make_value, data_type) in changed.items():
         values = [make_value(index) if index in marked else value for index, value in enumerate(table[name].to_pylist())]

@@ -14,11 +14,11 @@ from ragassay.pipeline.uncertainty.reader import Reader
 from ragassay.pipeline.uncertainty.rerank import Found, rank_rows
 from ragassay.schemas.columns import Status, raw_columns
 
-COLUMNS = raw_columns("passage_order", "usage", "error")
+OUTPUT_COLUMNS = raw_columns("passage_order", "usage", "error")
 
 
 @dataclass
-class Reranker(Stage):
+class RerankStage(Stage):
     """Runs a model that ranks the passages of a row for SLMs and uncertainty scores.
 
     Attributes:
@@ -31,8 +31,8 @@ class Reranker(Stage):
     splitter: tuple[str, str]
     threads: int
 
-    columns_in = ("question", "context", "status", *COLUMNS.names)
-    columns_out = COLUMNS
+    columns_in = ("question", "context", "status", *OUTPUT_COLUMNS.names)
+    columns_out = OUTPUT_COLUMNS
     unit = "sentences"
     fault_prefix = "rerank"
 
@@ -49,13 +49,15 @@ class Reranker(Stage):
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Rank the passages of rows with status ok; leave other rows unchanged."""
-        indices, rows = found_of(table)
+        indices, rows = select_rerank_rows(table)
         results = rank_rows(rows, self.rerank, self._encoder, self._reader, self._sentences_of)
-        additions = [{"usage": [result.usage("rerank")], "passage_order": result.order, "error": result.note} for result in results]
-        return attach(table, COLUMNS, dict(zip(indices, additions, strict=True)))
+        additions = [
+            {"usage": [result.usage("rerank")], "passage_order": result.order, "error": result.note} for result in results
+        ]
+        return attach(table, OUTPUT_COLUMNS, dict(zip(indices, additions, strict=True)))
 
 
-def found_of(table: pa.Table) -> tuple[list[int], list[Found]]:
+def select_rerank_rows(table: pa.Table) -> tuple[list[int], list[Found]]:
     """Return the rows of a table with status ok: their row numbers, and their questions with all passages."""
     rows = table.select(["question", "context", "status"]).to_pylist()
     indices = [i for i, row in enumerate(rows) if row["status"] == Status.OK]

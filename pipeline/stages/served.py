@@ -6,16 +6,16 @@ from functools import partial
 
 import pyarrow as pa
 
-from ragassay.pipeline.rows import good_rows
+from ragassay.pipeline.rows import select_ok_rows
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.slm.score import SLM_COLUMNS, RowScore, attach_scores, score_once
-from ragassay.pipeline.slm.served import ask_rows
-from ragassay.pipeline.stages.slm import ROW_COLUMNS, forget
+from ragassay.pipeline.slm.score import SLM_COLUMNS, RowScore, attach_scores, score_distinct_rows
+from ragassay.pipeline.slm.served import score_served_rows
+from ragassay.pipeline.stages.slm import ROW_COLUMNS, drop_oldest
 from ragassay.pipeline.stages.stage import Stage
 
 
 @dataclass
-class ServedScorer(Stage):
+class ServedSlmStage(Stage):
     """Sends requests to one server. Two batches may run at once, each with the server's number of concurrent requests.
 
     Attributes:
@@ -38,7 +38,7 @@ class ServedScorer(Stage):
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Score the rows with status ok; leave other rows unchanged."""
-        indices, rows = good_rows(table)
-        results = score_once(rows, self._known, partial(ask_rows, slm=self.slm))
-        forget(self._known)
+        indices, rows = select_ok_rows(table)
+        results = score_distinct_rows(rows, self._known, partial(score_served_rows, slm=self.slm))
+        drop_oldest(self._known)
         return attach_scores(table, self.slm, indices, results)

@@ -7,28 +7,28 @@ import pyarrow as pa
 
 from ragassay.pipeline.engines.engine_thread import EngineThread
 from ragassay.pipeline.engines.environment import engine_environment
-from ragassay.pipeline.rows import good_rows
+from ragassay.pipeline.rows import select_ok_rows
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.slm.score import SLM_COLUMNS, RowScore, attach_scores, score_rows
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.pipeline.text.split import sentences_with
 
-REMEMBERED_ROWS = 50_000
+MAX_REMEMBERED_ROWS = 50_000
 """Rows whose results an actor remembers for repetitions in later batches: about 50 MB."""
 
 ROW_COLUMNS = ("question", "context", "response", "sentences", "passage_order", "status")
 """Columns that `select_ok_rows` reads."""
 
 
-def forget(known: OrderedDict[bytes, RowScore]) -> None:
+def drop_oldest(known: OrderedDict[bytes, RowScore]) -> None:
     """Drop the oldest results beyond the limit."""
-    while len(known) > REMEMBERED_ROWS:
+    while len(known) > MAX_REMEMBERED_ROWS:
         known.popitem(last=False)
 
 
 @dataclass
-class SlmScorer(Stage):
+class SlmStage(Stage):
     """Scores rows with one SLM, whose engine runs on a separate thread.
 
     Two batches may run at once: while the engine works on one batch, the other is tokenized, so the engine never waits. Faults
@@ -44,7 +44,7 @@ class SlmScorer(Stage):
     slm: Slm
     splitter: tuple[str, str]
     threads: int
-    keep: int | None = None
+    keep_best: int | None = None
 
     columns_in = (*ROW_COLUMNS, *SLM_COLUMNS.names)
     columns_out = SLM_COLUMNS
@@ -65,7 +65,7 @@ class SlmScorer(Stage):
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Score the rows with status ok; leave other rows unchanged."""
-        indices, rows = good_rows(table, self.keep)
+        indices, rows = select_ok_rows(table, self.keep_best)
         results = score_rows(rows, self.slm, self._builder, self._engine, self._sentences_of, self._known)
-        forget(self._known)
+        drop_oldest(self._known)
         return attach_scores(table, self.slm, indices, results)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragassay.pipeline.attach import with_columns
+from ragassay.pipeline.attach import set_columns
 from ragassay.pipeline.stages.measured_language import add_languages
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.pipeline.text.language import by_language, row_languages
@@ -16,17 +16,17 @@ from ragassay.pipeline.text.sentence_ends import Span
 from ragassay.pipeline.text.split import load_splitter, split
 from ragassay.schemas.columns import Status, raw_columns
 
-TEXTS = ("question", "context", "response", "status", "error")
+TEXT_COLUMNS = ("question", "context", "response", "status", "error")
 
 _Split = tuple[list[dict[str, Any]] | None, str, str | None]
 """Sentences of a row, null if it can't be scored; its status; and its error."""
 
 
-COLUMNS = raw_columns("sentences", "members", "evidence", "usage", "context_windows", "passage_order", "status", "error")
+OUTPUT_COLUMNS = raw_columns("sentences", "members", "evidence", "usage", "context_windows", "passage_order", "status", "error")
 
 
 @dataclass
-class Split(Stage):
+class SplitStage(Stage):
     """Adds sentences and language to each row, or the status why it can't be scored; also adds empty members and usage, and the
     columns of `raw/` that later stages fill, as nulls.
 
@@ -38,41 +38,45 @@ class Split(Stage):
     """
 
     splitter: tuple[str, str]
-    question_needed: bool
+    needs_question: bool
     language_column: str | None = None
     languages: Collection[str] | None = None
 
     name = "split"
-    columns_out = pa.schema([*COLUMNS, *raw_columns("language")])
+    columns_out = pa.schema([*OUTPUT_COLUMNS, *raw_columns("language")])
     fault_prefix = "split"
 
     def __post_init__(self) -> None:
         """Set the columns that depend on the settings."""
-        self.columns_in = (*TEXTS, *filter(None, [self.language_column]))
+        self.columns_in = (*TEXT_COLUMNS, *filter(None, [self.language_column]))
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Split rows with the columns of `logs`."""
-        rows = table.select(TEXTS).to_pylist()
+        rows = table.select(TEXT_COLUMNS).to_pylist()
         results: list[_Split] = [(None, Status.ERROR.value, None)] * len(rows)
         for language, indices in by_language(row_languages(table, self.splitter[1], self.language_column)).items():
-            language_results = _split_rows([rows[index] for index in indices], _nlp(self.splitter[0], language), self.question_needed)
+            language_results = _split_rows(
+                [rows[index] for index in indices], _load_splitter(self.splitter[0], language), self.needs_question
+            )
             for index, split_row in zip(indices, language_results, strict=True):
                 results[index] = split_row
         sentences, statuses, errors = zip(*results, strict=True) if rows else ((), (), ())
         values: dict[str, Sequence[Any]] = {
-            **dict.fromkeys(COLUMNS.names, [None] * len(rows)),
+            **dict.fromkeys(OUTPUT_COLUMNS.names, [None] * len(rows)),
             "sentences": sentences,
             "members": [None if spans is None else [] for spans in sentences],
             "usage": [None if spans is None else [] for spans in sentences],
             "status": statuses,
             "error": errors,
         }
-        table = with_columns(table.drop_columns(["status", "error"]), COLUMNS, values)
+        table = set_columns(table.drop_columns(["status", "error"]), OUTPUT_COLUMNS, values)
         return add_languages(table, rows, self.language_column, self.languages)
 
 
 def _split_rows(rows: Sequence[Mapping[str, Any]], nlp: Any, question_needed: bool) -> list[_Split]:
-    faults = [(row["status"], row["error"]) if row["status"] != Status.OK else row_fault(row, question_needed) for row in rows]
+    faults = [
+        (row["status"], row["error"]) if row["status"] != Status.OK else find_row_fault(row, question_needed) for row in rows
+    ]
     texts = ["" if fault else row["response"] for row, fault in zip(rows, faults, strict=True)]
     results: list[_Split] = []
     for row, spans, fault in zip(rows, split(nlp, texts), faults, strict=True):
@@ -81,11 +85,11 @@ def _split_rows(rows: Sequence[Mapping[str, Any]], nlp: Any, question_needed: bo
         elif not spans:
             results.append((None, Status.EMPTY_RESPONSE.value, "the response has no words"))
         else:
-            results.append((_sentences(row, spans), Status.OK.value, None))
+            results.append((_make_sentences(row, spans), Status.OK.value, None))
     return results
 
 
-def _sentences(row: Mapping[str, Any], spans: Sequence[Span]) -> list[dict[str, Any]]:
+def _make_sentences(row: Mapping[str, Any], spans: Sequence[Span]) -> list[dict[str, Any]]:
     texts = [row["response"][start:end] for start, end in spans]
     repeats = repeated([passage for passage in row["context"] if passage], texts)
     return [
@@ -94,7 +98,7 @@ def _sentences(row: Mapping[str, Any], spans: Sequence[Span]) -> list[dict[str, 
     ]
 
 
-def row_fault(row: Mapping[str, Any], question_needed: bool) -> tuple[str, str] | None:
+def find_row_fault(row: Mapping[str, Any], question_needed: bool) -> tuple[str, str] | None:
     """Return why a row can't be scored, as (status, error); None if it can."""
     if question_needed and not (row["question"] or "").strip():
         return Status.NO_QUESTION.value, "the question is null or empty"
@@ -106,6 +110,6 @@ def row_fault(row: Mapping[str, Any], question_needed: bool) -> tuple[str, str] 
 
 
 @cache
-def _nlp(name: str, language: str) -> Any:
+def _load_splitter(name: str, language: str) -> Any:
     """Return this process's splitter; load it once."""
     return load_splitter(name, language)

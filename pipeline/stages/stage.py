@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from ragassay.pipeline.contain import contain, fault_of
+from ragassay.pipeline.contain import contain, describe_fault
 from ragassay.pipeline.errors import StageError
 from ragassay.pipeline.slm.config import Replicas
 from ragassay.pipeline.stages import errors
@@ -69,18 +69,18 @@ def run_contained(stage: Stage, table: pa.Table) -> pa.Table:
     """
     if stage.fault_prefix is None:
         return stage(table)
-    pieces = contain(table.num_rows, lambda some: stage(table[some]), partial(_failed_row, stage, table))
+    pieces = contain(table.num_rows, lambda some: stage(table[some]), partial(_make_failed_row, stage, table))
     return pieces[0] if len(pieces) == 1 else pa.concat_tables(pieces)
 
 
-def _failed_row(stage: Stage, table: pa.Table, index: int, error: Exception) -> pa.Table:
+def _make_failed_row(stage: Stage, table: pa.Table, index: int, error: Exception) -> pa.Table:
     """Return the row with the stage's columns, without members and evidence, with its status and error."""
     schema, row = stage(table.slice(0, 0)).schema, table.slice(index, 1)
     values = {
         "members": None,
         "evidence": None,
         "status": Status.ERROR.value,
-        "error": f"{stage.fault_prefix}: {fault_of(error)}",
+        "error": f"{stage.fault_prefix}: {describe_fault(error)}",
     }
     kept = set(row.column_names) - values.keys()
     columns = [row[field.name] if field.name in kept else pa.array([values.get(field.name)], field.type) for field in schema]

@@ -6,9 +6,9 @@ from math import isnan
 
 import pyarrow as pa
 
-from ragassay.pipeline.attach import Addition, attach
+from ragassay.pipeline.attach import RowUpdate, attach
 from ragassay.pipeline.engines.environment import engine_environment
-from ragassay.pipeline.rows import good_rows
+from ragassay.pipeline.rows import select_ok_rows
 from ragassay.pipeline.stages.slm import ROW_COLUMNS
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.pipeline.text.split import sentences_with
@@ -18,11 +18,11 @@ from ragassay.pipeline.uncertainty.reader import Reader
 from ragassay.pipeline.uncertainty.rows import RowRead, Spoken, read_rows
 from ragassay.schemas.columns import raw_columns
 
-COLUMNS = raw_columns("members", "usage", "context_windows", "error")
+OUTPUT_COLUMNS = raw_columns("members", "usage", "context_windows", "error")
 
 
 @dataclass
-class UncertaintyScorer(Stage):
+class UncertaintyStage(Stage):
     """Runs one model, and gives batches of rows the values of the members that share its measurement.
 
     Attributes:
@@ -35,8 +35,8 @@ class UncertaintyScorer(Stage):
     splitter: tuple[str, str]
     threads: int
 
-    columns_in = (*ROW_COLUMNS, *COLUMNS.names)
-    columns_out = COLUMNS
+    columns_in = (*ROW_COLUMNS, *OUTPUT_COLUMNS.names)
+    columns_out = OUTPUT_COLUMNS
     unit = "sentences"
 
     def __post_init__(self) -> None:
@@ -54,7 +54,7 @@ class UncertaintyScorer(Stage):
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Measure the rows with status ok; leave other rows unchanged."""
-        indices, rows = good_rows(table)
+        indices, rows = select_ok_rows(table)
         spans = [[(sentence["start"], sentence["end"]) for sentence in table["sentences"][i].as_py()] for i in indices]
         column = self.members[0].samples
         logged_samples = table[column].to_pylist() if column in table.column_names else [None] * table.num_rows
@@ -63,9 +63,9 @@ class UncertaintyScorer(Stage):
             for i, row, row_spans in zip(indices, rows, spans, strict=True)
         ]
         results = read_rows(responses, self.members, self._encoder, self._reader, self._sentences_of)
-        return attach(table, COLUMNS, dict(zip(indices, map(self._addition, results), strict=True)))
+        return attach(table, OUTPUT_COLUMNS, dict(zip(indices, map(self._make_update, results), strict=True)))
 
-    def _addition(self, result: RowRead) -> Addition:
+    def _make_update(self, result: RowRead) -> RowUpdate:
         members = [
             {
                 "name": member.name,

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from ragassay.pipeline import errors
-from ragassay.pipeline.contain import contain, fault_of
+from ragassay.pipeline.contain import contain, describe_fault
 from ragassay.pipeline.errors import ConfigError
 from ragassay.schemas.columns import Status
 
@@ -75,7 +75,7 @@ def redacted(table: pa.Table, redaction: Redaction | None) -> pa.Table:
         contain(
             table.num_rows,
             lambda some: _redacted(table[some], function),
-            lambda i, error: _without_texts(table.slice(i, 1), f"redact: {fault_of(error)}"),
+            lambda i, error: _without_texts(table.slice(i, 1), f"redact: {describe_fault(error)}"),
         )
     )
 

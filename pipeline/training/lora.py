@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ragassay.pipeline.engines.causal_lm import load_causal_lm
-from ragassay.pipeline.engines.prepare import own_adapter
-from ragassay.pipeline.engines.weights import prepare
+from ragassay.pipeline.engines.prepare import find_own_adapter
+from ragassay.pipeline.engines.weights import prepare_weights
 from ragassay.pipeline.errors import ModelError
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.token_tree.attention import NAME, blocks_of, register
@@ -70,9 +70,9 @@ def load_for_training(slm: Slm, *, rank: int, layers: int | None, seed: int) -> 
     from peft import PeftModel
 
     register()
-    model = load_causal_lm(slm, prepare(slm.model), slm.local.dtype, slm.replicas.num_gpus, NAME)
+    model = load_causal_lm(slm, prepare_weights(slm.model), slm.local_engine.dtype, slm.replicas.num_gpus, NAME)
     if slm.adapter is not None:
-        return merge_forward(PeftModel.from_pretrained(model, str(own_adapter(slm)), is_trainable=True))
+        return merge_forward(PeftModel.from_pretrained(model, str(find_own_adapter(slm)), is_trainable=True))
     return merge_forward(add_lora(model, rank=rank, layers=layers, seed=seed))
 
 

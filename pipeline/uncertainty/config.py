@@ -6,8 +6,8 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from ragassay.pipeline.engines.model import Model
-from ragassay.pipeline.engines.transformers_engine import Transformers
-from ragassay.pipeline.members import Value
+from ragassay.pipeline.engines.transformers_engine import TransformersSettings
+from ragassay.pipeline.members import ValueKind
 from ragassay.pipeline.slm.config import Replicas
 from ragassay.pipeline.uncertainty.scores import Attention, Score
 
@@ -49,7 +49,7 @@ class ReadingModel(Model):
 
     TEXT: ClassVar[str]
 
-    engine: Transformers = Transformers()
+    engine: TransformersSettings = TransformersSettings()
     system: str | None = None
     prompt: str
     chat: bool = True
@@ -131,7 +131,7 @@ class Uncertainty(ReadingModel):
     @property
     def value(self) -> str:
         """Which of its numbers is normalised (`pipeline.members.Value`): it has but one."""
-        return Value.SCORE.value
+        return ValueKind.SCORE.value
 
     @property
     def suspicious_below(self) -> float | None:

@@ -8,8 +8,8 @@ import numpy as np
 
 from ragassay.pipeline.arrays import Ints
 from ragassay.pipeline.rows import Row
-from ragassay.pipeline.slm.prompt import Encoded, PromptEncoder
-from ragassay.pipeline.slm.row_prompts import context_windows
+from ragassay.pipeline.slm.prompt import EncodedPrompts, PromptEncoder
+from ragassay.pipeline.slm.row_prompts import encode_windows
 from ragassay.pipeline.text.sentence_ends import Span
 from ragassay.pipeline.uncertainty.reader import Prompt
 
@@ -38,9 +38,9 @@ def place_in_windows(row: Row, text: str, encoder: PromptEncoder, limit: int, se
         An entry a window; none where the text leaves no room for context.
     """
     whole = encoder.encode([(row.question, row.context, [text])])[0]
-    windows: Sequence[tuple[Sequence[str], Encoded]] = [(row.context, whole)]
+    windows: Sequence[tuple[Sequence[str], EncodedPrompts]] = [(row.context, whole)]
     if len(whole.head) + len(whole.tails[0]) > limit:
-        windows = context_windows(row, [text], whole, encoder, limit, sentences_of)
+        windows = encode_windows(row, [text], whole, encoder, limit, sentences_of)
     return [_placed(row.question, context, text, encoder, encoded) for context, encoded in windows]
 
 
@@ -50,9 +50,9 @@ def place(question: str, context: Sequence[str], text: str, encoder: PromptEncod
     return _placed(question, context, text, encoder, encoded)
 
 
-def _placed(question: str, context: Sequence[str], text: str, encoder: PromptEncoder, encoded: Encoded) -> Placed:
+def _placed(question: str, context: Sequence[str], text: str, encoder: PromptEncoder, encoded: EncodedPrompts) -> Placed:
     """A text behind a context, encoded: what the tokenizer could not cut from what stands before it goes there."""
-    ends = np.array(encoder.ends_behind(question, context, text), dtype=np.int64)
+    ends = np.array(encoder.token_ends_in_prompt(question, context, text), dtype=np.int64)
     before = int((ends <= 0).sum())
     return Placed((encoded.head + encoded.tails[0][:before], encoded.tails[0][before:]), _without_space(text, ends[before:]))
 

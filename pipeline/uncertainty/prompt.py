@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from ragassay.pipeline.engines.plain_text import PlainText
-from ragassay.pipeline.slm.prompt import PromptEncoder, chat_around
-from ragassay.pipeline.slm.template import check_prompt, placeholder, render_placeholders
+from ragassay.pipeline.engines.plain_text import PlainTextEncoder
+from ragassay.pipeline.slm.prompt import PromptEncoder, apply_chat_template
+from ragassay.pipeline.slm.template import check_prompt, make_placeholder, render_placeholders
 from ragassay.pipeline.uncertainty.config import ReadingModel
 
 
@@ -32,12 +32,12 @@ def answer_encoder(model: ReadingModel, tokenizer: Any) -> PromptEncoder:
 
     def rendered(passages: int) -> str:
         user = render_placeholders(model.who, model.prompt, model.TEXT, passages)
-        before = chat_around(user, tokenizer, model.name, model.system) if model.chat else user
-        return before + placeholder(model.TEXT)
+        before = apply_chat_template(user, tokenizer, model.name, model.system) if model.chat else user
+        return before + make_placeholder(model.TEXT)
 
-    return PromptEncoder(tokenizer, PlainText(tokenizer), rendered, model.TEXT, chat=model.chat)
+    return PromptEncoder(tokenizer, PlainTextEncoder(tokenizer), rendered, model.TEXT, chat=model.chat)
 
 
 def uses_question(model: ReadingModel) -> bool:
     """Whether a model's prompt uses the row's question."""
-    return placeholder("question") in render_placeholders(model.who, model.prompt, model.TEXT, 1)
+    return make_placeholder("question") in render_placeholders(model.who, model.prompt, model.TEXT, 1)

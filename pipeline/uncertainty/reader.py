@@ -12,11 +12,11 @@ from ragassay.pipeline.arrays import Floats, Ints
 from ragassay.pipeline.engines import errors as engine_errors
 from ragassay.pipeline.engines.causal_lm import load_causal_lm
 from ragassay.pipeline.engines.model import Model
-from ragassay.pipeline.engines.plain_text import Ids
-from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm, window_of
-from ragassay.pipeline.engines.transformers_engine import Transformers, padded_batches
+from ragassay.pipeline.engines.plain_text import TokenIds
+from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_model, resolve_window
+from ragassay.pipeline.engines.transformers_engine import TransformersSettings, group_by_length
 from ragassay.pipeline.errors import ModelError
-from ragassay.pipeline.listener import answered
+from ragassay.pipeline.listener import report_answered
 from ragassay.pipeline.token_tree.attention import NAME, blocks_of, register
 from ragassay.pipeline.token_tree.tree import Tree, grow
 from ragassay.pipeline.uncertainty import errors
@@ -34,7 +34,7 @@ LOGITS_AT_ONCE = 128
 
 _DRAWING = ("temperature", "top_p", "top_k")
 
-Prompt = tuple[Ids, Ids]
+Prompt = tuple[TokenIds, TokenIds]
 """Token ids of what stands before a text, at least one, and of the text."""
 
 
@@ -63,7 +63,7 @@ class Reader:
         max_model_len: Tokens that prompt and text may have together.
     """
 
-    def __init__(self, model: Model, settings: Transformers, *, gpus: float, threads: int) -> None:
+    def __init__(self, model: Model, settings: TransformersSettings, *, gpus: float, threads: int) -> None:
         """Load it.
 
         Raises:
@@ -75,8 +75,8 @@ class Reader:
         register()
         self._name = model.name
         self.tokenizer = load_tokenizer(model)
-        self._model = load_causal_lm(model, prepare_slm(model), settings.dtype, gpus, NAME)
-        self.max_model_len = window_of(model, settings.max_model_len)
+        self._model = load_causal_lm(model, prepare_model(model), settings.dtype, gpus, NAME)
+        self.max_model_len = resolve_window(model, settings.max_model_len)
         self._layers = self._model.config.get_text_config().num_hidden_layers
         self._try()
 
@@ -120,7 +120,7 @@ class Reader:
             for k, i in enumerate(pack):
                 size = len(prompts[i][0]) + len(prompts[i][1])
                 found[i] = Read(signs[k], sizes[k], size - sizes[k], seconds * sizes[k])
-            answered(len(pack), len(tree.tokens))
+            report_answered(len(pack), len(tree.tokens))
         return [found[i] for i in range(len(prompts))]
 
     def _signs(self, tree: Tree, paths: Sequence[Ints], lengths: Sequence[int], states: bool) -> list[Signs]:
@@ -161,7 +161,9 @@ class Reader:
         found = [Signs(*arrays, *attended) for arrays, *attended in zip(np.split(told, ends, axis=1), *attention, strict=True)]
         return [replace(one, state=state) for one, state in zip(found, middle, strict=True)] if states else found
 
-    def write(self, heads: Sequence[Ids], max_tokens: int, *, answers: int = 1, temperature: float = 0.0) -> list[list[Ids]]:
+    def write(
+        self, heads: Sequence[TokenIds], max_tokens: int, *, answers: int = 1, temperature: float = 0.0
+    ) -> list[list[TokenIds]]:
         """What the model itself says behind prompts.
 
         Args:
@@ -179,10 +181,10 @@ class Reader:
         drawn = {"temperature": temperature, "top_p": 0.99, "top_k": 0} if temperature else dict.fromkeys(_DRAWING)
         ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
         pad = ends[0] or 0
-        written: dict[int, list[Ids]] = {}
+        written: dict[int, list[TokenIds]] = {}
         self._model.set_attn_implementation("sdpa")
         try:
-            for batch in padded_batches([answers * (len(head) + max_tokens) for head in heads], TOKENS_A_PASS):
+            for batch in group_by_length([answers * (len(head) + max_tokens) for head in heads], TOKENS_A_PASS):
                 width = max(len(heads[i]) for i in batch)
                 ids = torch.tensor([[pad] * (width - len(heads[i])) + heads[i] for i in batch], device=self._model.device)
                 mask = torch.tensor([[0] * (width - len(heads[i])) + [1] * len(heads[i]) for i in batch], device=ids.device)
@@ -197,7 +199,7 @@ class Reader:
             self._model.set_attn_implementation(NAME)
         return [written[i] for i in range(len(heads))]
 
-    def _without_end(self, ids: Ids, ends: set[int | None]) -> Ids:
+    def _without_end(self, ids: TokenIds, ends: set[int | None]) -> TokenIds:
         control = ends.union(self.tokenizer.all_special_ids)
         return ids[: next((i for i, token in enumerate(ids) if token in control), len(ids))]
 
@@ -206,7 +208,7 @@ def packs(prompts: Sequence[Prompt]) -> Iterator[list[int]]:
     """Prompts that are read together: those with like beginnings, within the limits of a pass."""
     pack: list[int] = []
     tokens = texts = 0
-    last: Ids = []
+    last: TokenIds = []
     for i in sorted(range(len(prompts)), key=lambda i: prompts[i][0]):
         head, text = prompts[i]
         new = len(text) + (0 if head == last else len(head))

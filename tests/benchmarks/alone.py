@@ -22,7 +22,7 @@ from ragassay.jobs.evaluation.labels import sentence_truth
 from ragassay.jobs.output.fingerprint import fingerprint
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import auroc
-from ragassay.pipeline.members import Value, scores_of
+from ragassay.pipeline.members import ValueKind, read_scores
 from ragassay.schemas.columns import Status
 from tests.benchmarks.defaults import SETS, Choice, bundled, fits_in, scores, tell_thresholds
 
@@ -47,7 +47,7 @@ def judged(job: Job, path: Path) -> Judged:
     table = pq.ParquetFile(path).read()
     rows = through(load(scoring_stages(job, None), lambda _: None), table, lambda _: None)
     (batch,) = rows.select(["members", "status", "label", "sentences", "sentence_labels"]).combine_chunks().to_batches()
-    values, counts = scores_of(batch, job.members.values)
+    values, counts = read_scores(batch, job.members.values)
     pairs = zip(batch["status"].to_pylist(), batch["label"].to_pylist(), strict=True)
     labels = [label for status, label in pairs if status == Status.OK]
     assert None not in labels
@@ -69,11 +69,11 @@ def main() -> None:
     job = detectors_alone()
     sets = {name: judged(job, options.folder / f"set={name}" / "rows.parquet") for name in SETS}
     even = tuple((name, 1 / len(job.members.values)) for name in job.members.values)
-    choice = Choice(Value.SCORE, even, DEFAULT_MEAN, DEFAULT_POSITIVE)
+    choice = Choice(ValueKind.SCORE, even, DEFAULT_MEAN, DEFAULT_POSITIVE)
     print("| set | responses | AUROC |\n| --- | --- | --- |")
     for name, rows in sets.items():
         print(f"| {name} | {len(rows.labels)} | {auroc(scores(rows, choice, fits_in(rows.values)), rows.good):.3f} |")
-    tell_thresholds({Value.SCORE: sets}, dict.fromkeys(SETS, choice))
+    tell_thresholds({ValueKind.SCORE: sets}, dict.fromkeys(SETS, choice))
     if options.write:
         found = replace(bundled(sets, choice, fingerprint(job)), calibration_id="bundled-detectors")
         options.write.write_text(found.to_json() + "\n", encoding="utf-8")

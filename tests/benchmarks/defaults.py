@@ -25,7 +25,7 @@ from ragassay.jobs.output.manifest import existing_output, read_manifest
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import auroc
 from ragassay.pipeline.calibration.probability import calibration_error, fit_probability, probabilities
-from ragassay.pipeline.members import Value
+from ragassay.pipeline.members import ValueKind
 from ragassay.pipeline.verdict.aggregate import Mean, Positive
 from ragassay.pipeline.verdict.normalize import Fit, ensemble
 from ragassay.pipeline.verdict.rule import Rule, apply_rule
@@ -37,7 +37,7 @@ SETS = ("ragtruth", "handbook", "fever", "nhnet", "summedits", "everyday")
 SHARES = (0.25, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 MEANS = ((Mean.HARMONIC, Positive.CDF), (Mean.HARMONIC, Positive.CLIP), (Mean.GEOMETRIC, Positive.CDF),
          (Mean.ARITHMETIC, Positive.CDF), (Mean.MIN, Positive.NONE), (Mean.MIN, Positive.CDF))  # fmt: skip
-OF_LOGPROBS = [value for value in Value if value.of_logprobs]
+OF_LOGPROBS = [value for value in ValueKind if value.is_from_logprobs]
 EPSILON = 0.01
 QUANTILE = 0.2
 LANGUAGES = ("en",)
@@ -70,7 +70,7 @@ class Rows(Protocol):
 class Choice:
     """A default: the SLM's value, weights of all members (0 leaves one out), mean and policy."""
 
-    value: Value
+    value: ValueKind
     weights: tuple[tuple[str, float], ...]
     mean: Mean
     positive: Positive
@@ -166,7 +166,7 @@ def worth(rows: Labelled, choice: Choice, sentences: Floats, there: Bools, fits:
     return float(np.mean(found))
 
 
-def table_of_worth(sets: dict[Value, dict[str, Labelled]], tried: list[Choice]) -> Floats:
+def table_of_worth(sets: dict[ValueKind, dict[str, Labelled]], tried: list[Choice]) -> Floats:
     """(choices, sets): the worth of each."""
     found = np.zeros((len(tried), len(SETS)))
     for place, name in enumerate(SETS):
@@ -236,15 +236,15 @@ def tell_choices(tried: list[Choice], found: Floats, slm: str, detectors: list[s
         print(f"| {name} | {tried[best].key} | {found[best, place]:.3f} | {found[:, place].max():.3f} |")
     print(f"\n| on all | mean | {' | '.join(SETS)} |\n| --- | --- |{' --- |' * len(SETS)}")
     equal = 1 / (1 + len(detectors))
-    alone = [i for i, choice in enumerate(tried) if choice.value is Value.LOG_ODDS and dict(choice.weights)[slm] == 1]
+    alone = [i for i, choice in enumerate(tried) if choice.value is ValueKind.LOG_ODDS and dict(choice.weights)[slm] == 1]
     evenly = [
-        i for i, choice in enumerate(tried) if choice.value is Value.LOG_ODDS and {w for _, w in choice.weights} == {equal}
+        i for i, choice in enumerate(tried) if choice.value is ValueKind.LOG_ODDS and {w for _, w in choice.weights} == {equal}
     ]
     for i in [*(-found.mean(axis=1)).argsort()[:8], *alone, *evenly]:
         print(f"| {tried[i].key} | {found[i].mean():.3f} | {' | '.join(f'{x:.3f}' for x in found[i])} |")
 
 
-def tell_thresholds(sets: Mapping[Value, Mapping[str, Rows]], chosen: dict[str, Choice]) -> None:
+def tell_thresholds(sets: Mapping[ValueKind, Mapping[str, Rows]], chosen: dict[str, Choice]) -> None:
     """Print what a threshold and probabilities of the other sets give on each set, beside the run's own.
 
     Args:
@@ -272,7 +272,7 @@ def bundled(mine: Mapping[str, Rows], chosen: Choice, fingerprint: dict[str, Any
     weights = dict(chosen.weights)
     members = {
         name: CalibratedMember(
-            chosen.value.value if i == 0 else Value.SCORE.value, f.mu, f.sigma, f.count, f.low, weights[name]
+            chosen.value.value if i == 0 else ValueKind.SCORE.value, f.mu, f.sigma, f.count, f.low, weights[name]
         )
         for i, (name, f) in enumerate(fitted.fits.items())
         if weights[name]
@@ -311,10 +311,10 @@ def main() -> None:
     options = parser.parse_args()
     folder = existing_output(options.output)
     manifest = read_manifest(folder)
-    detectors = [name for name, value in member_values_of(manifest).items() if value == Value.SCORE]
+    detectors = [name for name, value in member_values_of(manifest).items() if value == ValueKind.SCORE]
     sets = {}
     for value in OF_LOGPROBS:
-        values = {options.slm: value.value, **dict.fromkeys(detectors, Value.SCORE.value)}
+        values = {options.slm: value.value, **dict.fromkeys(detectors, ValueKind.SCORE.value)}
         sets[value] = {n: load_labelled(folder, values, LabelSource("label", where={"dev_set": n})) for n in SETS}
     tried = choices(options.slm, detectors)
     found = table_of_worth(sets, tried)
@@ -324,7 +324,7 @@ def main() -> None:
     if options.take:
         given = json.loads(options.take)
         weights = tuple((name, given["weights"].get(name, 0.0)) for name in (options.slm, *detectors))
-        chosen = Choice(Value(given["value"]), weights, Mean(given["mean"]), Positive(given["positive"]))
+        chosen = Choice(ValueKind(given["value"]), weights, Mean(given["mean"]), Positive(given["positive"]))
     print(f"\nTaken: {chosen.key}")
     tell_thresholds(sets, dict.fromkeys(SETS, chosen))
     if options.write:

@@ -13,7 +13,7 @@ import statistics
 import time
 from typing import Any
 
-from ragassay.pipeline.engines.dtype import cpu_dtype
+from ragassay.pipeline.engines.dtype import detect_cpu_dtype
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from tests.benchmarks.agreement import HANDBOOK, handbook_prompts
@@ -84,7 +84,7 @@ def main() -> None:
     parser.add_argument("--avx2", action="store_true")
     options = parser.parse_args()
     context = multiprocessing.get_context("spawn")
-    found: dict[str, Any] = {"auto on this processor": cpu_dtype(), "kernels": "AVX2" if options.avx2 else "all it has"}
+    found: dict[str, Any] = {"auto on this processor": detect_cpu_dtype(), "kernels": "AVX2" if options.avx2 else "all it has"}
     for way in ("serve", "train"):
         rates: dict[str, list[float]] = {dtype: [] for dtype in DTYPES}
         for _ in range(options.rounds):

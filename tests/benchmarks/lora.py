@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ragassay.pipeline.engines.adapter import locate_adapter
-from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm
-from ragassay.pipeline.engines.vllm_engine import Vllm, engine_args, sampling_args, set_environment
-from ragassay.pipeline.engines.weights import prepare
+from ragassay.pipeline.engines.adapter import find_adapter
+from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_model
+from ragassay.pipeline.engines.vllm_engine import VllmSettings, engine_args, sampling_args, set_environment
+from ragassay.pipeline.engines.weights import prepare_weights
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from tests.benchmarks.agreement import handbook_prompts
@@ -24,14 +24,14 @@ from tests.benchmarks.agreement import handbook_prompts
 
 def measure(slm: Slm, merged: bool, count: int, result: Any) -> None:
     """Start vLLM, score, and put (start-up seconds, tokens a second, log-odds)."""
-    assert isinstance(slm.engine, Vllm)
+    assert isinstance(slm.engine, VllmSettings)
     set_environment(slm.engine, multiprocessing.cpu_count())
     from vllm import LLM, SamplingParams
     from vllm.lora.request import LoRARequest
 
-    folder = str(locate_adapter(slm.adapter or ""))
+    folder = str(find_adapter(slm.adapter or ""))
     args = engine_args(
-        slm, slm.engine, prepare_slm(slm) if merged else prepare(slm.model), cpu=True, window=2048, labels=6, gpus=0
+        slm, slm.engine, prepare_model(slm) if merged else prepare_weights(slm.model), cpu=True, window=2048, labels=6, gpus=0
     )
     started = time.perf_counter()
     llm = LLM(**args) if merged else LLM(**args, enable_lora=True, max_loras=1, max_lora_rank=16)

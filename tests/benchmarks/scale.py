@@ -40,7 +40,7 @@ class ConstantEngine:
         from ragassay.pipeline.engines.prepare import load_tokenizer
 
         self.tokenizer = load_tokenizer(slm)
-        self.max_model_len = slm.window()
+        self.max_model_len = slm.get_window()
 
     def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
         lengths = np.array([len(prompt) for prompt in prompts])

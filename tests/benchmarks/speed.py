@@ -30,13 +30,13 @@ import yaml
 
 from ragassay.jobs.config.job import load_job
 from ragassay.pipeline.engines.engine_thread import EngineThread
-from ragassay.pipeline.engines.transformers_engine import Transformers
+from ragassay.pipeline.engines.transformers_engine import TransformersSettings
 from ragassay.pipeline.engines.vllm_engine import openmp_library
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prefix_tree import PrefixTree
 from ragassay.pipeline.slm.prompt import PromptBuilder
-from ragassay.pipeline.slm.row_prompts import Prompt, prompts_of_rows
+from ragassay.pipeline.slm.row_prompts import Prompt, build_row_prompts
 from ragassay.pipeline.text.split import load_splitter, split
 from tests.benchmarks.agreement import HANDBOOK
 
@@ -62,7 +62,7 @@ def prompts_of(logs: Path, slm: Slm, builder: PromptBuilder, window: int) -> lis
     for row in pl.read_parquet(logs).to_dicts():
         spans = split(nlp, [row["response"]])[0]
         rows.append(Row(row["question"], row["context"], row["response"], [row["response"][a:b] for a, b in spans]))
-    plans = prompts_of_rows(rows, slm, builder, window - 1, lambda text: split(nlp, [text])[0])
+    plans = build_row_prompts(rows, slm, builder, window - 1, lambda text: split(nlp, [text])[0])
     return [prompt for plan in plans for text in plan.prompts for prompt in text]
 
 
@@ -106,7 +106,7 @@ def engine_uncached(logs: Path, slm: Slm) -> dict[str, Figures]:
 
 def transformers_padded(logs: Path, slm: Slm) -> dict[str, Figures]:
     """transformers: padded batches sorted by length, nothing reused, as a user would write it."""
-    engine = Transformers(dtype=slm.local.dtype)
+    engine = TransformersSettings(dtype=slm.local_engine.dtype)
     return {"transformers, padded": _engine(logs, slm.model_copy(update={"engine": engine}), sorted)}
 
 
@@ -132,15 +132,15 @@ def ray_data_llm(logs: Path, slm: Slm) -> dict[str, Figures]:
     import ray
     from ray.data.llm import build_processor, vLLMEngineProcessorConfig
 
-    from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_slm
-    from ragassay.pipeline.engines.vllm_engine import Vllm, engine_args, sampling_args
+    from ragassay.pipeline.engines.prepare import load_tokenizer, prepare_model
+    from ragassay.pipeline.engines.vllm_engine import VllmSettings, engine_args, sampling_args
 
-    assert isinstance(slm.engine, Vllm)
+    assert isinstance(slm.engine, VllmSettings)
     started = time.perf_counter()
     builder = PromptBuilder(slm, load_tokenizer(slm))
-    prompts = list(dict.fromkeys(prompts_of(logs, slm, builder, slm.window())))
+    prompts = list(dict.fromkeys(prompts_of(logs, slm, builder, slm.get_window())))
     labels = [*builder.yes, *builder.no]
-    args = engine_args(slm, slm.engine, prepare_slm(slm), cpu=True, window=slm.window(), labels=6, gpus=0)
+    args = engine_args(slm, slm.engine, prepare_model(slm), cpu=True, window=slm.get_window(), labels=6, gpus=0)
     model = args.pop("model")
     environment = {
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
@@ -238,8 +238,8 @@ def floor(logs: Path, slm: Slm) -> tuple[int, int, int, int]:
     """Different prompts of a log, their tokens, and those of their tree: at the engine's block size, and token by token."""
     from ragassay.pipeline.engines.prepare import load_tokenizer
 
-    prompts = sorted(set(prompts_of(logs, slm, PromptBuilder(slm, load_tokenizer(slm)), slm.window())))
-    lowest, distinct = (sum(map(PrefixTree(block).add, prompts)) for block in (slm.cache_block, 1))
+    prompts = sorted(set(prompts_of(logs, slm, PromptBuilder(slm, load_tokenizer(slm)), slm.get_window())))
+    lowest, distinct = (sum(map(PrefixTree(block).add, prompts)) for block in (slm.cache_block_size, 1))
     return len(prompts), sum(map(len, prompts)), lowest, distinct
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import yaml
 
-from ragassay.pipeline.engines.dtype import cpu_dtype
+from ragassay.pipeline.engines.dtype import detect_cpu_dtype
 from tests.conftest import REPO, example_rows, write_logs
 
 DROP = Path("/proc/sys/vm/drop_caches")
@@ -87,7 +87,7 @@ def main() -> None:
 def table(found: dict[tuple[str, str, str], list[float]], checkouts: list[str]) -> str:
     """As Markdown."""
     lines = [
-        f"{os.cpu_count()} cores, {cpu_dtype()}",
+        f"{os.cpu_count()} cores, {detect_cpu_dtype()}",
         "",
         "| job | file cache | " + " | ".join(f"{c}, s" for c in checkouts) + " |",
     ]

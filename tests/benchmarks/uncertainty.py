@@ -27,8 +27,8 @@ from ragassay.pipeline.calibration.baselines import share_in_context, words, wor
 from ragassay.pipeline.calibration.metrics import auroc, group_numbers, resampling_weights
 from ragassay.pipeline.cascade.dynamic import escalated
 from ragassay.pipeline.slm.prompt import PromptEncoder
-from ragassay.pipeline.stages.slm import SlmScorer
-from ragassay.pipeline.stages.split import Split
+from ragassay.pipeline.stages.slm import SlmStage
+from ragassay.pipeline.stages.split import SplitStage
 from ragassay.pipeline.uncertainty.config import Uncertainty
 from ragassay.pipeline.uncertainty.prompt import answer_encoder
 from ragassay.pipeline.uncertainty.reader import Prompt, Read, Reader
@@ -191,7 +191,7 @@ def questions_of(rows: pl.DataFrame, count: int) -> Sequence[Row]:
 
 def judge_seconds(sets: Sequence[Asked], threads: int) -> Iterator[str]:
     """Seconds for 1,000 responses of the default verifier, beside those of the reading."""
-    scorer = SlmScorer(Job().members.slms[0], ("sentencizer", "en"), threads)
+    scorer = SlmStage(Job().members.slms[0], ("sentencizer", "en"), threads)
     scorer.setup()
     yield "\n### Seconds for 1,000 responses, on the same rows\n"
     yield "| set | uncertainty | default verifier | ratio |\n| --- | --- | --- | --- |"
@@ -207,7 +207,7 @@ def _table(rows: Sequence[Row]) -> pa.Table:
     """Rows as the split stage leaves them."""
     keys = ("question", "context", "response")
     known = [{"row_key": i, "row_id": str(i), "status": "ok", **{key: row[key] for key in keys}} for i, row in enumerate(rows)]
-    return Split(("sentencizer", "en"), False)(pa.Table.from_pylist(known, schema=LOGS))
+    return SplitStage(("sentencizer", "en"), False)(pa.Table.from_pylist(known, schema=LOGS))
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ from ragassay.jobs.output.manifest import existing_output, read_manifest
 from ragassay.jobs.verdicts.fit import fit_members, read_stats
 from ragassay.pipeline.arrays import Bools, Floats, Ints
 from ragassay.pipeline.calibration.metrics import auroc, measure
-from ragassay.pipeline.members import Value
+from ragassay.pipeline.members import ValueKind
 from ragassay.pipeline.text.split import load_splitter, split
 from ragassay.pipeline.verdict.aggregate import Mean, Positive
 from ragassay.pipeline.verdict.normalize import Fit, ensemble
@@ -67,7 +67,7 @@ def sets_of(output: str) -> list[str]:
 
 def combined(members: Mapping[str, str], more: Sequence[str]) -> dict[str, Weights]:
     """Name -> members with their weights: each alone, each SLM with the detectors, what was asked for, the default job's."""
-    slms = [name for name, value in members.items() if value != Value.SCORE]
+    slms = [name for name, value in members.items() if value != ValueKind.SCORE]
     detectors = [name for name in members if name not in slms]
     found = {name: [name] for name in members}
     if detectors:
@@ -171,7 +171,7 @@ def main() -> None:
             if any(kinds):
                 known = {line: scores for line, scores in found.items() if not np.isnan(scores).any()}
                 print(f"\n### {name}: by kind\n\n{by_kind(kinds, good, known)}")
-            for one, other_slm in combinations([m for m, value in members.items() if value != Value.SCORE], 2):
+            for one, other_slm in combinations([m for m, value in members.items() if value != ValueKind.SCORE], 2):
                 values = [rows.values[slm][there] for slm in (one, other_slm)]
                 told = (f"{np.corrcoef(values[0][side], values[1][side])[0, 1]:.2f}" for side in (good, ~good))
                 print(f"\n{one} and {other_slm}, correlation among supported and unsupported sentences: {', '.join(told)}.")

@@ -25,7 +25,7 @@ from rich.console import Console
 from ragassay.jobs.cli.console import new_console, our_errors
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.config.integrations import OpenLineage
-from ragassay.jobs.display.address import address_of
+from ragassay.jobs.display.address import strip_credentials
 from ragassay.jobs.display.lines import print_lines
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.read import read_logs
@@ -38,13 +38,13 @@ from ragassay.jobs.runtime.clean_output import RayDataFormatter, clean_error, cl
 from ragassay.jobs.runtime.ray_session import find_own_error
 from ragassay.jobs.scoring import register
 from ragassay.jobs.storage.folder import Folder, open_folder
-from ragassay.pipeline.engines.server import Caller, Server, _fault_of
-from ragassay.pipeline.engines.server_labels import Asker, _without
+from ragassay.pipeline.engines.server import ModelEndpoint, ServerSettings, _classify_error
+from ragassay.pipeline.engines.server_labels import LabelEndpoint, _make_failed_answer
 from ragassay.pipeline.engines.text import Completion
 from ragassay.pipeline.errors import InputError, Message, OutputError
-from ragassay.schemas.explanations import Outcome
+from ragassay.schemas.explanations import AnswerStatus
 from ragassay.schemas.manifest import Manifest, Run
-from ragassay.schemas.source import Source
+from ragassay.schemas.source import SourceTable
 from tests.uris import SECRET, SecretUri, uris
 
 TEXT = Message("input.example", "{text}")
@@ -117,21 +117,21 @@ def warning_text(uri: SecretUri) -> str:
 
 
 def manifest_text(uri: SecretUri) -> str:
-    file = LogFile("a.parquet", address_of(uri.text), "a.parquet", 1, (), error=f"can't open '{uri.text}': no")
-    source = Source("iceberg", address_of(uri.text), 1)
+    file = LogFile("a.parquet", strip_credentials(uri.text), "a.parquet", 1, (), error=f"can't open '{uri.text}': no")
+    source = SourceTable("iceberg", strip_credentials(uri.text), 1)
     run = Run("r", "2026-11-01T00:00:00+00:00", files_skipped={file.uri: file.error or ""}, source=source)
     return Manifest(files={0: register._make_entry(file)}, runs=[run]).to_json()
 
 
 def row_errors(uri: SecretUri) -> Iterator[str]:
     """Texts for the `error` column of raw/ and of sidecars."""
-    caller = Caller("judge", "m", Server(base_url="http://h:1/v1"))
+    caller = ModelEndpoint("judge", "m", ServerSettings(base_url="http://h:1/v1"))
     answer = httpx2.Response(
         400, request=httpx2.Request("POST", uri.text if uri.is_plain and "[" not in uri.place else "http://h")
     )
-    refusal = _fault_of(caller, BadRequestError("no", response=answer, body={"message": f"fetching '{uri.text}' failed"}))
-    yield _without(Asker("judge", "m", caller.server), str(refusal)).error or ""
-    yield Completion(Outcome.REFUSED, error=f"judge: '{uri.text}' failed").error or ""
+    refusal = _classify_error(caller, BadRequestError("no", response=answer, body={"message": f"fetching '{uri.text}' failed"}))
+    yield _make_failed_answer(LabelEndpoint("judge", "m", caller.server), str(refusal)).error or ""
+    yield Completion(AnswerStatus.REFUSED, error=f"judge: '{uri.text}' failed").error or ""
     yield _unreadable(uri)
     yield Answer(503, {"message": f"proxy to '{uri.text}' failed"}).reason
 
@@ -222,7 +222,7 @@ def test_attack_no_event_contains_a_secret(uri: SecretUri, tmp_path: Path, monke
     events: list[str] = []
     monkeypatch.setattr(OpenLineageClient, "emit", lambda _, event: events.append(Serde.to_json(event)))
     output = Folder(pafs.LocalFileSystem(), str(tmp_path), uri.text)
-    logs = Logs(address_of(uri.text), pafs.LocalFileSystem(), [], source=Source("iceberg", uri.text, 1))
+    logs = Logs(strip_credentials(uri.text), pafs.LocalFileSystem(), [], source=SourceTable("iceberg", uri.text, 1))
     job = OpenLineage(url="http://h:1", namespace=uri.text, job=uri.text)
     run = Run("r", "2026-11-01T00:00:00+00:00")
     with pytest.raises(InputError), run_events(job, "run", logs, output, run, Console(quiet=True)):

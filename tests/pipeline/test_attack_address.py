@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ragassay.jobs.output import errors
 from ragassay.jobs.output.snapshot import rewritten
-from ragassay.pipeline.address import address_of, is_ambiguous, without_secrets
+from ragassay.pipeline.address import hide_secrets, is_ambiguous_uri, strip_credentials
 from ragassay.pipeline.errors import InputError, Message, OutputInUse
 from tests.pipeline.test_linear_time import is_linear
 from tests.uris import SECRET, SecretUri, uris
@@ -74,19 +74,19 @@ UNCHANGED = [
 @pytest.mark.parametrize("name", FORMS)
 def test_attack_a_uri_shows_its_scheme_host_and_path(name: str) -> None:
     uri, shown = (text.replace("KEY", SECRET) for text in FORMS[name])
-    assert address_of(uri) == without_secrets(uri) == shown
-    assert without_secrets(f'input "{uri}" failed: {uri}, again') == f'input "{shown}" failed: {shown}, again'
+    assert strip_credentials(uri) == hide_secrets(uri) == shown
+    assert hide_secrets(f'input "{uri}" failed: {uri}, again') == f'input "{shown}" failed: {shown}, again'
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_attack_a_uri_is_cleaned_wherever_a_text_contains_it(name: str) -> None:
     text, shown = (text.replace("KEY", SECRET) for text in TEXTS[name])
-    assert without_secrets(text) == shown
+    assert hide_secrets(text) == shown
 
 
 @pytest.mark.parametrize("text", UNCHANGED)
 def test_text_without_a_secret_is_unchanged(text: str) -> None:
-    assert without_secrets(text) == text
+    assert hide_secrets(text) == text
 
 
 @given(
@@ -95,26 +95,28 @@ def test_text_without_a_secret_is_unchanged(text: str) -> None:
 def test_attack_no_text_shows_a_secret(uri: SecretUri, wrapping: str) -> None:
     forms = [uri.text, repr(uri.text), json.dumps(uri.text)]
     quoted = [quote(uri.text, safe=""), quote(uri.text), json.dumps(uri.text).replace("/", "\\/")]
-    assert SECRET not in address_of(uri.text)
+    assert SECRET not in strip_credentials(uri.text)
     for text in map(wrapping.format, [*forms, *quoted]):
-        shown = without_secrets(text)
+        shown = hide_secrets(text)
         assert SECRET not in shown
-        assert without_secrets(shown) == shown
+        assert hide_secrets(shown) == shown
     if uri.is_plain:
-        assert address_of(uri.text) == uri.place
-        assert all(uri.place in without_secrets(wrapping.format(text)) for text in forms)
+        assert strip_credentials(uri.text) == uri.place
+        assert all(uri.place in hide_secrets(wrapping.format(text)) for text in forms)
 
 
 @given(st.text("ab:/@?#%2F3A=&'\"()\\ \n;"))
 def test_cleaning_is_idempotent_for_any_text(text: str) -> None:
-    shown = without_secrets(text)
-    assert without_secrets(shown) == shown and "://" in f"{address_of(text)}://"
+    shown = hide_secrets(text)
+    assert hide_secrets(shown) == shown and "://" in f"{strip_credentials(text)}://"
 
 
 def test_an_at_in_the_user_part_and_in_the_path_is_ambiguous() -> None:
-    assert is_ambiguous("s3://K:p@s/w@bkt/a") and is_ambiguous("s3://K:S@bkt/a@b?x")
-    assert not is_ambiguous("s3://bkt/a@b") and not is_ambiguous("s3://K:S@bkt/a%40b") and not is_ambiguous("/a@b/c@d")
-    assert not is_ambiguous("abfss://data@acc/a@b") and is_ambiguous("abfss://data:S@acc/a@b")
+    assert is_ambiguous_uri("s3://K:p@s/w@bkt/a") and is_ambiguous_uri("s3://K:S@bkt/a@b?x")
+    assert (
+        not is_ambiguous_uri("s3://bkt/a@b") and not is_ambiguous_uri("s3://K:S@bkt/a%40b") and not is_ambiguous_uri("/a@b/c@d")
+    )
+    assert not is_ambiguous_uri("abfss://data@acc/a@b") and is_ambiguous_uri("abfss://data:S@acc/a@b")
 
 
 @given(uris)
@@ -141,10 +143,10 @@ SHAPES = [
 @pytest.mark.parametrize("begin", ["", "http://u:p@h", "'http://K:x"])
 def test_time_is_linear_in_the_length(shape: str, begin: str) -> None:
     short, long = (begin + shape * (size // len(shape)) + "$" for size in (10_000, 40_000))
-    assert is_linear(without_secrets, short, long)
+    assert is_linear(hide_secrets, short, long)
 
 
 @pytest.mark.parametrize("shape", ["a://u@h/@$", "'a://", "a://b:c@"])
 def test_a_mebibyte_is_cleaned_in_linear_time(shape: str) -> None:
     short, long = (shape * (size // len(shape)) for size in (1 << 18, 1 << 20))
-    assert is_linear(without_secrets, short, long)
+    assert is_linear(hide_secrets, short, long)

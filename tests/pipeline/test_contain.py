@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.jobs.scoring.frequencies import count_context_frequencies
-from ragassay.pipeline.contain import contain, fault_of
+from ragassay.pipeline.contain import contain, describe_fault
 from ragassay.pipeline.detectors.attribution import Attribution
 from ragassay.pipeline.detectors.config import Detector
 from ragassay.pipeline.detectors.entities import Entities
@@ -20,9 +20,9 @@ from ragassay.pipeline.detectors.novelty import Novelty
 from ragassay.pipeline.errors import ConfigError, ModelError
 from ragassay.pipeline.slm import score as score_module
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.stages.detect import Detect
-from ragassay.pipeline.stages.slm import SlmScorer
-from ragassay.pipeline.stages.split import Split
+from ragassay.pipeline.stages.detect import DetectStage
+from ragassay.pipeline.stages.slm import SlmStage
+from ragassay.pipeline.stages.split import SplitStage
 from ragassay.pipeline.stages.stage import run_contained
 from ragassay.schemas.columns import Status, logs_schema
 from tests.pipeline.slm.test_score import CountingEngine
@@ -74,15 +74,15 @@ def table_of(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def split(table: pa.Table) -> pa.Table:
-    return run_contained(Split(("sentencizer", "en"), question_needed=False), table)
+    return run_contained(SplitStage(("sentencizer", "en"), needs_question=False), table)
 
 
 @pytest.fixture(scope="module")
-def scorer(tokenizer: Any) -> SlmScorer:
+def scorer(tokenizer: Any) -> SlmStage:
     with patch(
         "ragassay.pipeline.slm.config.Slm.load_engine", lambda slm, threads: CountingEngine(tokenizer, max_model_len=300)
     ):
-        stage = SlmScorer(SLM, ("sentencizer", "en"), threads=1)
+        stage = SlmStage(SLM, ("sentencizer", "en"), threads=1)
         stage.setup()
         return stage
 
@@ -93,14 +93,14 @@ def frequencies() -> Frequencies:
 
 
 def detect(table: pa.Table, frequencies: Frequencies) -> pa.Table:
-    return run_contained(Detect(DETECTORS, "en", lambda: frequencies, 1), table)
+    return run_contained(DetectStage(DETECTORS, "en", lambda: frequencies, 1), table)
 
 
 FAULTS = {
     "splitting": "ragassay.pipeline.stages.split.split",
     "prompts": "ragassay.pipeline.slm.prompt.PromptBuilder._cut_row",
-    "windows": "ragassay.pipeline.slm.row_prompts.context_windows",
-    "digests": "ragassay.pipeline.slm.score.row_digest",
+    "windows": "ragassay.pipeline.slm.row_prompts.encode_windows",
+    "digests": "ragassay.pipeline.slm.score.hash_row",
     "entities": "ragassay.pipeline.detectors.batch.find_entities",
     "known keys": "ragassay.pipeline.detectors.batch.known_keys",
     "attribution": "ragassay.pipeline.detectors.batch._pieces",
@@ -125,7 +125,7 @@ def fault(part: str) -> Iterator[None]:
 @pytest.mark.parametrize("part", FAULTS)
 @given(rows=rows_of_logs)
 def test_no_row_is_lost_or_moved_and_no_other_row_changes(
-    part: str, scorer: SlmScorer, frequencies: Frequencies, rows: list[dict[str, Any]]
+    part: str, scorer: SlmStage, frequencies: Frequencies, rows: list[dict[str, Any]]
 ) -> None:
     """Run the three steps of the plan with a part that raises for some rows."""
 
@@ -149,7 +149,7 @@ def test_no_row_is_lost_or_moved_and_no_other_row_changes(
             assert {**row, "usage": None} == {**expected, "usage": None}  # another row may pay for a shared prompt
 
 
-def test_every_fault_is_triggered(scorer: SlmScorer, frequencies: Frequencies) -> None:
+def test_every_fault_is_triggered(scorer: SlmStage, frequencies: Frequencies) -> None:
     """Check that each fault occurs for a suitable row, so that the test above is not vacuous."""
     bad = {"question": "When?", "context": [LONG], "response": f"Ask {MARK} 7 times."}
     good = {"question": "When?", "context": ["Call at 9."], "response": "Ask at nine."}
@@ -161,7 +161,7 @@ def test_every_fault_is_triggered(scorer: SlmScorer, frequencies: Frequencies) -
         assert result["status"].to_pylist() == ["ok", status, "ok"], part
 
 
-def test_faults_of_the_run_are_raised(scorer: SlmScorer) -> None:
+def test_faults_of_the_run_are_raised(scorer: SlmStage) -> None:
     table = split(table_of([{"question": "q", "context": ["c c"], "response": "It opens."}]))
     for error in (ModelError(EXAMPLE, text="dead"), OSError(28, "No space left on device"), ImportError("spacy")):
         with patch("ragassay.pipeline.stages.slm.score_rows", side_effect=error), pytest.raises(type(error)):
@@ -172,7 +172,7 @@ def test_faults_of_the_run_are_raised(scorer: SlmScorer) -> None:
         scorer(table)
 
 
-def test_a_fault_after_the_engine_call_repeats_no_work(scorer: SlmScorer) -> None:
+def test_a_fault_after_the_engine_call_repeats_no_work(scorer: SlmStage) -> None:
     rows = [{"question": "When?", "context": [f"Shop {i} opens at 9."], "response": f"It opens at {i}."} for i in range(32)]
     table, engine = split(table_of(rows)), scorer._engine._engine
     assert isinstance(engine, CountingEngine)
@@ -233,7 +233,7 @@ def test_the_description_of_a_fault_has_its_location_but_no_log_text() -> None:
     def raise_inside(text: str) -> str:
         raise KeyError(text)
 
-    (description,) = contain(1, lambda _: raise_inside("log text"), lambda _, error: fault_of(error))
+    (description,) = contain(1, lambda _: raise_inside("log text"), lambda _, error: describe_fault(error))
     assert "KeyError in " in description and "log text" not in description
     with raises("test.example", text="c"):
         contain(1, lambda _: (_ for _ in ()).throw(ConfigError(EXAMPLE, text="c")), lambda _, error: None)

@@ -12,7 +12,7 @@ from ragassay.pipeline.calibration.baselines import words
 from ragassay.pipeline.detectors.batch import _pieces
 from ragassay.pipeline.detectors.named import find_entities, known_keys
 from ragassay.pipeline.detectors.terms import content_terms, has_word_spaces
-from ragassay.pipeline.slm.template import fill
+from ragassay.pipeline.slm.template import fill_placeholders
 from ragassay.pipeline.text.sentence_ends import line_ends
 from ragassay.pipeline.text.split import load_splitter, split
 from ragassay.pipeline.training.corrupt import corrupt, rephrase
@@ -79,7 +79,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "pieces": lambda text: list(_pieces(text)),
     "words": words,
     "line": line_ends,
-    "template": lambda text: fill(text, dict.fromkeys(["a"], "")),
+    "template": lambda text: fill_placeholders(text, dict.fromkeys(["a"], "")),
     "rephrase": lambda text: rephrase(text, Random(0)),
     "corrupt": lambda text: corrupt(text[:2000], text, Random(0)),
 }

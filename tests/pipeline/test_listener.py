@@ -8,28 +8,28 @@ import pytest
 from ragassay.pipeline import listener
 from ragassay.pipeline.engines.engine_thread import EngineThread
 from ragassay.pipeline.engines.protocol import EngineOutput
-from ragassay.pipeline.listener import answered, listen, loaded
+from ragassay.pipeline.listener import report_answered, report_loaded, set_listener
 
 
-class Heard:
+class RecordingListener:
     def __init__(self) -> None:
         self.reports: list[object] = []
 
-    def loaded(self) -> None:
+    def on_loaded(self) -> None:
         self.reports.append("loaded")
 
-    def answered(self, prompts: int, tokens: int) -> None:
+    def on_answered(self, prompts: int, tokens: int) -> None:
         self.reports.append((prompts, tokens))
 
-    def called(self, computed: int, reused: int, seconds: float, idle_seconds: float) -> None:
+    def on_call(self, computed: int, reused: int, seconds: float, idle_seconds: float) -> None:
         self.reports.append((computed, reused))
 
 
-class Failing(RecordingListener):
-    def loaded(self) -> None:
+class FailingListener(RecordingListener):
+    def on_loaded(self) -> None:
         raise RuntimeError("broken")
 
-    def answered(self, prompts: int, tokens: int) -> None:
+    def on_answered(self, prompts: int, tokens: int) -> None:
         raise RuntimeError("broken")
 
 
@@ -40,20 +40,20 @@ def reset_listener() -> Iterator[None]:
 
 
 def test_only_the_last_listener_gets_reports() -> None:
-    answered(9, 9)
+    report_answered(9, 9)
     first, second = RecordingListener(), RecordingListener()
-    listen(first)
-    answered(1, 10)
-    listen(second)
-    loaded()
-    answered(2, 20)
+    set_listener(first)
+    report_answered(1, 10)
+    set_listener(second)
+    report_loaded()
+    report_answered(2, 20)
     assert first.reports == [(1, 10)] and second.reports == ["loaded", (2, 20)]
 
 
 def test_a_failing_listener_stops_nothing() -> None:
-    listen(FailingListener())
-    loaded()
-    answered(1, 1)
+    set_listener(FailingListener())
+    report_loaded()
+    report_answered(1, 1)
 
 
 def test_an_engine_reports_that_it_is_loaded() -> None:
@@ -65,6 +65,6 @@ def test_an_engine_reports_that_it_is_loaded() -> None:
             return EngineOutput(np.zeros((1, 1)), np.ones(1, np.int64), np.zeros(1, np.int64))
 
     recorder = RecordingListener()
-    listen(recorder)
+    set_listener(recorder)
     EngineThread(Engine).warm_up([7])
     assert recorder.reports == ["loaded", 1]

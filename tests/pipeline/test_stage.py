@@ -9,7 +9,7 @@ import pytest
 from ragassay.jobs.config.job import make_job
 from ragassay.jobs.scoring.stages import make_stages
 from ragassay.pipeline.detectors.frequencies import count
-from ragassay.pipeline.stages.escalate import FromJudge, ToJudge
+from ragassay.pipeline.stages.escalate import JudgeInputStage, JudgeOutputStage
 from ragassay.pipeline.stages.stage import Stage, check_columns
 from ragassay.schemas.columns import LOGS, raw_schema
 from tests.raises import raises
@@ -31,7 +31,7 @@ NO_COLUMNS = pa.schema([])
 
 
 @dataclass
-class Step(Stage):
+class ExampleStage(Stage):
     columns_in: tuple[str, ...] = ()
     columns_out: pa.Schema = NO_COLUMNS
     columns_dropped: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ def test_the_stages_of_a_job_fit_together_and_are_small() -> None:
 def test_a_stage_returns_the_columns_that_it_declares() -> None:
     table = LOGS.empty_table().select(["row_key", "row_id", "question", "context", "response"])
     table = table.append_column("sentences", pa.array([], pa.list_(pa.string())))
-    for stage in (ToJudge(), FromJudge("run")):
+    for stage in (JudgeInputStage(), JudgeOutputStage("run")):
         table = stage(table)
         assert set(stage.columns_out.names) <= set(table.column_names)
         assert all(table.schema.field(column.name).type == column.type for column in stage.columns_out)

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.schemas.calibration import CalibratedMember, Calibration, Certificate, ProbabilityMap
-from ragassay.schemas.columns import OUR_NAMES, passthrough_name
-from ragassay.schemas.manifest import Escalation, InputFile, JudgeRecord, Manifest, Run, Verdicts
+from ragassay.schemas.columns import RESERVED_NAMES, passthrough_name
+from ragassay.schemas.manifest import Escalation, InputFile, JudgeRecord, Manifest, PartitionVerdicts, Run
 from ragassay.schemas.stats import Moments, PartitionStats
-from ragassay.schemas.versioned import NotARecordError, OtherVersionError
+from ragassay.schemas.versioned import InvalidRecordError, RecordVersionError
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
 moments = st.builds(
@@ -31,7 +31,7 @@ def test_stats_are_read_back_bit_for_bit(members: dict[str, Moments], rows: dict
 
 def test_stats_of_another_version_are_refused() -> None:
     text = PartitionStats("", {}, {}, {}, {}, 0, []).to_json().replace('"version": 1', '"version": 99')
-    with pytest.raises(OtherVersionError):
+    with pytest.raises(RecordVersionError):
         PartitionStats.from_json(text)
 
 
@@ -39,24 +39,24 @@ def test_a_manifest_is_read_back() -> None:
     file = InputFile("dt=1/a.parquet", "/logs/dt=1/a.parquet", 12, 3, "dt=1")
     run = Run("r1", "2026-11-20T00:00:00+00:00", rows={"in": 3}, usage={"m": {"prompts": 2.0}}, flagged=1)
     files = {0: file, 1: replace(file, rows=None, state="unreadable", error="x")}
-    manifest = Manifest({"schema": 1}, files, {"dt=1": Verdicts("r1", 2, 1)}, [run])
+    manifest = Manifest({"schema": 1}, files, {"dt=1": PartitionVerdicts("r1", 2, 1)}, [run])
     assert Manifest.from_json(manifest.to_json()) == manifest
 
 
 @pytest.mark.parametrize("files", ["[1]", '{"a": {}}', '["a"]', "[[]]", "[{}]"])
 def test_a_manifest_with_invalid_files_is_refused(files: str) -> None:
-    with pytest.raises(NotARecordError):
+    with pytest.raises(InvalidRecordError):
         Manifest.from_json(f'{{"version": {Manifest.VERSION}, "files": {files}}}')
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1, "runs": 7}', '{"version": 1, "unknown": "field"}'])
 def test_text_that_is_not_a_manifest_is_refused(text: str) -> None:
-    with pytest.raises(NotARecordError):
+    with pytest.raises(InvalidRecordError):
         Manifest.from_json(text)
 
 
 def test_a_manifest_of_another_version_is_refused() -> None:
-    with pytest.raises(OtherVersionError):
+    with pytest.raises(RecordVersionError):
         Manifest.from_json('{"version": 99}')
 
 
@@ -76,13 +76,13 @@ def test_a_calibration_is_read_back_bit_for_bit(
         ("de", "en"),
     )  # fmt: skip
     assert Calibration.from_json(calibration.to_json()) == calibration
-    with pytest.raises(OtherVersionError):
+    with pytest.raises(RecordVersionError):
         Calibration.from_json('{"version": 99}')
 
 
 def test_reserved_names_are_never_passed_through() -> None:
     assert passthrough_name("tenant") == "tenant"
-    assert all(passthrough_name(name) == f"input_{name}" for name in OUR_NAMES)
+    assert all(passthrough_name(name) == f"input_{name}" for name in RESERVED_NAMES)
 
 
 def test_missing_steps_are_null_in_the_record_of_a_run() -> None:

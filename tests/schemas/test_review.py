@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.schemas.review import LEAST_PROBABILITY, ReviewLine, Said
+from ragassay.schemas.review import MIN_PROBABILITY, ReviewLabel, ReviewLine
 
 texts = st.text(max_size=30)
 spans = st.tuples(st.integers(0, 9999), st.integers(1, 9999)).map(lambda pair: {"start": pair[0], "end": pair[0] + pair[1]})
@@ -17,10 +17,10 @@ spans = st.tuples(st.integers(0, 9999), st.integers(1, 9999)).map(lambda pair: {
     row_id=texts,
     partition=st.none() | texts,
     span=st.just({}) | spans,
-    label=st.sampled_from(Said),
+    label=st.sampled_from(ReviewLabel),
     reviewer=st.none() | texts,
     at=st.none() | st.datetimes(timezones=st.just(UTC)),
-    probability=st.none() | st.floats(LEAST_PROBABILITY, 1),
+    probability=st.none() | st.floats(MIN_PROBABILITY, 1),
 )
 def test_a_line_is_read_back(row_id, partition, span, label, reviewer, at, probability) -> None:  # type: ignore[no-untyped-def]
     line = ReviewLine(

@@ -55,7 +55,7 @@ def nights(logs: Path, output: Path, job: Path, options: list[str], most: int = 
         assert told is not None
         rows_in, *parts = (int(part.replace(",", "")) for part in told.groups())
         assert rows_in == TOTAL == sum(parts)
-        if manifest(output)["runs"][-1]["left"] is None:
+        if manifest(output)["runs"][-1]["deferred"] is None:
             return night
     raise AssertionError("it does not end")
 
@@ -133,11 +133,11 @@ def test_hours_end_in_the_rows_of_one_run(tmp_path: Path, monkeypatch: pytest.Mo
         done = here("run", logs, output, "--config", job, "--budget-hours", str(seconds / 3600), "--order", "newest")
         took = time.monotonic() - start
         assert done.returncode == 0, done.stdout + done.stderr
-        left = manifest(output)["runs"][-1]["left"]
+        left = manifest(output)["runs"][-1]["deferred"]
         if left is None:
             break
         cut, over = cut + 1, max(over, took - seconds)
-        seconds = seconds if left["nights"] else 2 * seconds
+        seconds = seconds if left["runs"] else 2 * seconds
     assert cut, "no night was cut"
     compared("a backfill by --budget-hours", output, raw_of(tmp_path / "whole"), f"{cut + 1} nights")
     print(f"{over:.1f} s over the budget at most, verdicts included")

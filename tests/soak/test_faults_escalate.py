@@ -64,7 +64,7 @@ def test_killed_and_run_again_it_loses_nothing_and_asks_nothing_twice(scored: Pa
     assert set(again) <= open_texts and done_texts <= set(asked_before)
     (run,) = [run for run in manifest(scored)["runs"] if run["escalation"]]
     found = run["escalation"]
-    assert (found["chosen"], found["decided"], found["asked"]) == (len(wanted),) * 3
+    assert (found["chosen"], found["decided"], found["sent"]) == (len(wanted),) * 3
     assert found["usage"]["prompts"] == sum(row["usage"]["prompts"] for row in outcomes(scored).values())
     total = len(answered)
     assert here("escalate", scored, "--config", config).returncode == 0 and len(answered) == total

@@ -42,6 +42,6 @@ def test_killed_and_run_again_it_asks_no_question_twice(flagged: Path, model: Mo
     assert set(outcomes(flagged, "categorized")) == flags(flagged)
     assert max(Counter(answered).values()) == 1 and len(answered) == len(flags(flagged))
     (run,) = manifest(flagged)["explained"]
-    assert run["asked"] == len(answered) and run["dollars"] == pytest.approx(960 * len(answered) / 1_000_000)
+    assert run["questions"] == len(answered) and run["dollars"] == pytest.approx(960 * len(answered) / 1_000_000)
     assert not kept.exists() or not list(kept.iterdir())
     assert here("explain", flagged, "--config", config).returncode == 0 and len(answered) == len(flags(flagged))

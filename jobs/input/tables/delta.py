@@ -23,7 +23,7 @@ from ragassay.jobs.input.tables.since import AsOf, Growth, Runs, begin_of
 from ragassay.jobs.input.types import plain
 from ragassay.jobs.storage.folder import Folder, real_path
 from ragassay.pipeline.errors import InputError
-from ragassay.schemas.source import Source
+from ragassay.schemas.source import SourceTable
 
 LOG = "_delta_log"
 NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -111,7 +111,7 @@ def find_delta(folder: Folder, source: InputConfig, runs: Runs) -> Logs:
     mine += [_inserts(folder.fs, file, wanted) for file in look_at(folder.fs, changes.files)]
     since = begin.since if begin.whole is None else None
     readable = [file for file in mine if file.error is None]
-    lineage = Source("delta", folder.address, version, since, keys)
+    lineage = SourceTable("delta", folder.address, version, since, keys)
     own = {real_path(folder.fs, folder.root): folder.root}  # whatever else lies in it, a vacuum deletes
     return Logs(folder.address, folder.fs, readable, [file for file in mine if file.error is not None], own, source=lineage)
 
@@ -214,7 +214,7 @@ def _file(
     # An empty string and null are the same to a partition column.
     partition = tuple((key, _WHOLE_SECOND.sub(r"\1", values[key] or NULL)) for key in keys)
     error = "it has a deletion vector" if vector else None
-    return LogFile(path, folder.address_of(path), folder.path(path), size, partition, error=error)
+    return LogFile(path, folder.strip_credentials(path), folder.path(path), size, partition, error=error)
 
 
 def _refuse_gone(folder: Folder, files: Sequence[LogFile]) -> None:

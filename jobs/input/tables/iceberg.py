@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import fs as pafs
 
 from ragassay.jobs.config.input import InputConfig
-from ragassay.jobs.display.address import address_of
+from ragassay.jobs.display.address import strip_credentials
 from ragassay.jobs.input.files import LogFile, Logs
 from ragassay.jobs.input.formats import look_at
 from ragassay.jobs.input.tables import errors
@@ -19,7 +19,7 @@ from ragassay.jobs.input.tables.places import iceberg_properties, library
 from ragassay.jobs.input.tables.projected import projected
 from ragassay.jobs.input.tables.since import AsOf, Growth, Runs, begin_of
 from ragassay.pipeline.errors import InputError
-from ragassay.schemas.source import Source
+from ragassay.schemas.source import SourceTable
 
 SCHEME = "iceberg://"
 _ID = b"PARQUET:field_id"
@@ -104,10 +104,10 @@ def find_iceberg(uri: str, source: InputConfig, runs: Runs) -> Logs:
         InputError: The table can't be read as it stands: deletes by equality, a rewrite, a snapshot that is gone.
     """
     table = _table(uri, source.catalog)
-    name = address_of(uri if uri.startswith(SCHEME) else str(table.location())).rstrip("/")
+    name = strip_credentials(uri if uri.startswith(SCHEME) else str(table.location())).rstrip("/")
     snapshot = _snapshot(table, name, source.version)
     if snapshot is None:
-        return Logs(address_of(uri), pafs.LocalFileSystem(), [], source=Source("iceberg", name, None))
+        return Logs(strip_credentials(uri), pafs.LocalFileSystem(), [], source=SourceTable("iceberg", name, None))
     begin = begin_of("iceberg", name, snapshot.snapshot_id, source, runs)
     tasks = _Tasks(table, name)
     grown = Growth(name, "Iceberg")
@@ -125,9 +125,9 @@ def find_iceberg(uri: str, source: InputConfig, runs: Runs) -> Logs:
     grown.keep(as_of=tasks.at(snapshot.snapshot_id))
     fs = tasks.file_system()
     files, keys = tasks.partitioned([tasks.looked_at(fs, file) for file in look_at(fs, grown.files)])
-    lineage = Source("iceberg", name, snapshot.snapshot_id, begin.since if begin.whole is None else None, keys)
+    lineage = SourceTable("iceberg", name, snapshot.snapshot_id, begin.since if begin.whole is None else None, keys)
     readable = [file for file in files if file.error is None and file.rows]
-    return Logs(address_of(uri), fs, readable, [file for file in files if file.error is not None], source=lineage)
+    return Logs(strip_credentials(uri), fs, readable, [file for file in files if file.error is not None], source=lineage)
 
 
 def _table(uri: str, properties: Mapping[str, str]) -> Any:

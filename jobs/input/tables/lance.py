@@ -17,7 +17,7 @@ from ragassay.jobs.input.tables.places import library, location, storage_options
 from ragassay.jobs.input.tables.since import Growth, Runs, begin_of
 from ragassay.jobs.storage.folder import Folder, real_path
 from ragassay.pipeline.errors import InputError
-from ragassay.schemas.source import Source
+from ragassay.schemas.source import SourceTable
 
 VERSIONS = "_versions"
 _NO_NEW_ROWS = ("Rewrite", "Delete", "Restore")
@@ -94,7 +94,7 @@ def find_lance(folder: Folder, source: InputConfig, runs: Runs) -> Logs:
             grown.keep(as_of=versions.as_of(number))
     grown.keep(as_of=versions.as_of(version))
     since = begin.since if begin.whole is None else None
-    lineage = Source("lance", folder.address, version, since)
+    lineage = SourceTable("lance", folder.address, version, since)
     own = {real_path(folder.fs, folder.root): folder.root}
     return Logs(folder.address, folder.fs, [file for file in grown.files if file.rows], [], own, source=lineage)
 
@@ -140,6 +140,6 @@ class _Versions:
         digest = blake2b(f"{parts[:1]} {fragment.physical_rows}".encode(), digest_size=16).hexdigest()
         view = Fragment(location(self._folder), self._options, version, fragment.id, fragment.num_rows)
         return LogFile(
-            path, self._folder.address_of(path), self._folder.path(path), 0, (), rows=fragment.num_rows, schema=dataset.schema,
+            path, self._folder.strip_credentials(path), self._folder.path(path), 0, (), rows=fragment.num_rows, schema=dataset.schema,
             row_groups=1, digest=digest, view=view,
         )  # fmt: skip

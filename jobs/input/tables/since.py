@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from ragassay.jobs.config.input import InputConfig
-from ragassay.jobs.display.address import address_of
+from ragassay.jobs.display.address import strip_credentials
 from ragassay.jobs.input.files import LogFile
 from ragassay.jobs.input.tables import errors
 from ragassay.pipeline.errors import InputError
@@ -47,7 +47,7 @@ def begin_of(kind: str, table: str, version: int, source: InputConfig, runs: Run
     mine = [
         run
         for run in runs()
-        if run.source is not None and (run.source.kind, address_of(run.source.table)) == (kind, address_of(table))
+        if run.source is not None and (run.source.kind, strip_credentials(run.source.table)) == (kind, strip_credentials(table))
     ]
     done = [run.source for run in mine if run.source is not None and _took_all(run)]
     begun = frozenset(run.source.version for run in mine if run.source is not None and run.source.version is not None)
@@ -61,7 +61,7 @@ def begin_of(kind: str, table: str, version: int, source: InputConfig, runs: Run
 
 def _took_all(run: Run) -> bool:
     """Whether a run ended, and left nothing of its input for a later one."""
-    left_out = run.files_skipped or run.left is not None or run.skips.get("outside") or run.share < 1
+    left_out = run.files_skipped or run.deferred is not None or run.skips.get("outside") or run.share < 1
     return bool(run.rows) and not left_out
 
 

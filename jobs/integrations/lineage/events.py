@@ -12,7 +12,7 @@ import pyarrow as pa
 from rich.console import Console
 
 from ragassay.jobs.config.integrations import OpenLineage
-from ragassay.jobs.display.address import address_of, format_server, without_secrets
+from ragassay.jobs.display.address import format_server, hide_secrets, strip_credentials
 from ragassay.jobs.input.files import Logs
 from ragassay.jobs.input.tables.places import library
 from ragassay.jobs.output.scored_dataset import open_scored
@@ -99,7 +99,7 @@ class _Teller:
         self._client = client.OpenLineageClient(config={"transport": transport})
         self._server, self._logs, self._output, self._run, self._console = server, logs, output, run, console
         name = settings.job or f"ragassay.{PurePosixPath(output.root).name}"
-        self._job = self._events.Job(without_secrets(settings.namespace), without_secrets(f"{name}.{step}"))
+        self._job = self._events.Job(hide_secrets(settings.namespace), hide_secrets(f"{name}.{step}"))
         self._silent = False
         ids = library("openlineage.client.uuid", _WHAT)
         self._id = str(ids.generate_static_uuid(datetime.fromisoformat(run.started), f"{output.address}#{run.run_id}".encode()))
@@ -134,7 +134,7 @@ class _Teller:
     def _input(self) -> Any:
         logs, kinds = self._logs, self._events
         if logs is None:
-            return kinds.InputDataset(*_place(self._output.address_of("raw")))
+            return kinds.InputDataset(*_place(self._output.strip_credentials("raw")))
         facets: dict[str, Any] = {"schema": self._schema(_schema_of(logs))}
         name = _table(logs) or _place(logs.uri)
         if logs.source is not None and logs.source.version is not None:
@@ -148,7 +148,7 @@ class _Teller:
         return kinds.InputDataset(*name, facets=facets, inputFacets={"inputStatistics": count})
 
     def _output_set(self, *, done: bool) -> Any:
-        place = _place(self._output.address_of("scored"))
+        place = _place(self._output.strip_credentials("scored"))
         if not done:
             return self._events.OutputDataset(*place)
         scored = open_scored(self._output)
@@ -175,14 +175,14 @@ def _table(logs: Logs) -> tuple[str, str] | None:
     """Namespace and name of a table that a catalog knows."""
     if logs.source is None or "://" not in logs.source.table:
         return None
-    scheme, _, rest = address_of(logs.source.table).partition("://")
+    scheme, _, rest = strip_credentials(logs.source.table).partition("://")
     place, _, name = rest.partition("/")
     return f"{scheme}://{place}", name or place
 
 
 def _place(address: str) -> tuple[str, str]:
     """Namespace and name of files, as OpenLineage calls them: file and a path, or s3://bucket and a key."""
-    scheme, sign, rest = address_of(address).partition("://")
+    scheme, sign, rest = strip_credentials(address).partition("://")
     if not sign or scheme == "file":
         return "file", open_folder(address).root
     bucket, _, key = rest.partition("/")

@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from ragassay.jobs.display.address import without_secrets
+from ragassay.jobs.display.address import hide_secrets
 from ragassay.jobs.integrations.publish import errors
 from ragassay.pipeline.errors import ConfigError, PublishError
 
@@ -66,7 +66,7 @@ class Answer:
     @property
     def reason(self) -> str:
         """Why not, in a line: the tool's words without what it may quote of the request."""
-        return without_secrets(f"{self.status}: {words(self.body)}")[:300].rstrip(": ")
+        return hide_secrets(f"{self.status}: {words(self.body)}")[:300].rstrip(": ")
 
 
 class TryAgainError(Exception):
@@ -184,7 +184,7 @@ class Http:
         if answer.status in {401, 403}:
             raise PublishError(errors.KEY_REFUSED, url=self.connection.url, reason=answer.reason, keys=self.connection.keys)
         if answer.status in REDIRECTS:
-            where = without_secrets(str(found.headers.get("Location", "elsewhere")))
+            where = hide_secrets(str(found.headers.get("Location", "elsewhere")))
             raise PublishError(errors.REDIRECTED, url=self.connection.url, location=where[:200])
         if answer.ok and isinstance(said, str) and said.lstrip().startswith("<"):
             raise PublishError(errors.WEB_PAGE, url=self.connection.url, status=answer.status)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC
 from typing import Any
 
-from ragassay.jobs.display.address import without_secrets
+from ragassay.jobs.display.address import hide_secrets
 from ragassay.jobs.integrations.publish import errors
 from ragassay.jobs.integrations.publish.http import Answer, Connection, Http, TryAgainError, words
 from ragassay.jobs.integrations.publish.target import (
@@ -106,7 +106,7 @@ def _note(body: dict[str, Any], said: dict[str, Outcome]) -> str:
         said[one["id"]] = SENT
     again = ""
     for one in body.get("errors") or []:
-        status, why = int(one.get("status") or 0), without_secrets(f"{one.get('status')}: {words(one)}")[:300]
+        status, why = int(one.get("status") or 0), hide_secrets(f"{one.get('status')}: {words(one)}")[:300]
         if status == 429 or status >= 500:
             again = f" ({why})"
         else:

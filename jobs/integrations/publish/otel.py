@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote
 
-from ragassay.jobs.display.address import without_secrets
+from ragassay.jobs.display.address import hide_secrets
 from ragassay.jobs.integrations.publish import errors
 from ragassay.jobs.integrations.publish.http import Answer, Connection, Http, words
 from ragassay.jobs.integrations.publish.target import SENT, Fate, Outcome, Sending, Target, address, elsewhere, key, send_batch
@@ -110,7 +110,7 @@ def send(http: Http, verdicts: Sequence[Verdict], sending: Sending) -> list[Outc
             return None
         partial = answer.body.get("partialSuccess") or {} if isinstance(answer.body, dict) else {}
         count = min(int(partial.get("rejectedLogRecords") or 0), len(some))
-        refused = Outcome(Fate.REFUSED, without_secrets(words(partial.get("errorMessage")))[:300], named=count == len(some))
+        refused = Outcome(Fate.REFUSED, hide_secrets(words(partial.get("errorMessage")))[:300], named=count == len(some))
         return [SENT] * (len(some) - count) + [refused] * count
 
     return send_batch(http, verdicts, post, read)

@@ -21,7 +21,7 @@ from ragassay.jobs.progress.task import expect
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import PublishError
 from ragassay.schemas.manifest import Manifest
-from ragassay.schemas.published import PublishedPartition, Refused
+from ragassay.schemas.published import PublishedPartition, RefusedRows
 
 AT_ONCE = 4
 """Requests under way; their answers are taken in order, so that what was sent is always the first rows of a partition."""
@@ -50,7 +50,7 @@ class Done:
     sent: dict[str, int] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
     unknown: int = 0
-    refused: list[Refused] = field(default_factory=list)
+    refused: list[RefusedRows] = field(default_factory=list)
     current: list[str] = field(default_factory=list)
     without_verdicts: list[str] = field(default_factory=list)
     requests: int = 0
@@ -167,12 +167,12 @@ def _part(job: Job, state: State, place: str) -> PublishedPartition | None:
     verdicts = "+".join(filter(None, [final.run_id, job.manifest.escalated.get(partition)]))
     before = state.published.partitions.get(partition)
     what = job.wanted.in_words()
-    if before and before.verdicts == verdicts and before.what == what and not job.again:
+    if before and before.verdicts == verdicts and before.selection == what and not job.again:
         return before
     moment = datetime.now(UTC).isoformat(timespec="seconds")
     part = PublishedPartition(verdicts, what, moment)
     if before:
-        part.since, part.times = before.since, before.times + 1
+        part.since, part.resends = before.since, before.resends + 1
     state.published.partitions[partition] = part
     return part
 
@@ -185,7 +185,7 @@ def _named(part: PublishedPartition) -> set[str]:
 def _to_send(job: Job, place: str, part: PublishedPartition) -> Iterator[Chunk]:
     """What of a partition is to be sent: the rows behind those that were, or of one that is done those that were refused."""
     scored, wanted = job.scored.partitions[place], job.wanted
-    if part.times and wanted.only_flagged:  # one that was flagged may no longer be
+    if part.resends and wanted.only_flagged:  # one that was flagged may no longer be
         wanted = replace(wanted, only_flagged=False)
     among = _named(part) if part.done else None
     repeated = scored.repeated_ids(is_counted=False)[place].to_pylist()
@@ -211,7 +211,7 @@ def _send_partition(job: Job, http: Http, state: State, place: str, part: Publis
 def _sending(job: Job, part: PublishedPartition) -> Sending:
     run_id = part.verdicts.rpartition("+")[2]
     given = next((run.finished or run.started for run in job.manifest.runs if run.run_id == run_id), part.since)
-    moment = datetime.fromisoformat(part.since) + timedelta(milliseconds=part.times)
+    moment = datetime.fromisoformat(part.since) + timedelta(milliseconds=part.resends)
     return Sending(job.name, datetime.fromisoformat(given), moment)
 
 
@@ -250,13 +250,13 @@ def _count(
     ids = {verdict.row_id for verdict in chunk.verdicts}
     part.refused = [one for one in part.refused if one.row_id not in ids]  # what was said of them before
     unnamed = Counter(o.reason for o in outcomes if o.fate is Fate.REFUSED and not o.named)
-    part.refused += [Refused(reason, None, rows) for reason, rows in unnamed.items()]
+    part.refused += [RefusedRows(reason, None, rows) for reason, rows in unnamed.items()]
     part.refused += [
-        Refused(outcome.reason, verdict.row_id)
+        RefusedRows(outcome.reason, verdict.row_id)
         for verdict, outcome in zip(chunk.verdicts, outcomes, strict=True)
         if outcome.fate is Fate.REFUSED and outcome.named
     ]
     if not retried:
         part.rows = chunk.end
         done.left_out += chunk.left_out
-        part.left_out = dict(Counter(part.left_out) + chunk.left_out)
+        part.skipped = dict(Counter(part.skipped) + chunk.left_out)

@@ -8,7 +8,7 @@ from ragassay.jobs.integrations.publish import errors
 from ragassay.jobs.integrations.publish.http import Connection
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.errors import OutputError
-from ragassay.schemas.published import Published
+from ragassay.schemas.published import PublishRecord
 
 FOLDER = "publish"
 LOCK = "_lock-publish"
@@ -37,7 +37,7 @@ class State:
         self._output, self._written = output, time.monotonic()
         text = output.read(self.name)
         try:
-            self.published = Published(target, connection.url, name) if text is None else Published.from_json(text)
+            self.published = PublishRecord(target, connection.url, name) if text is None else PublishRecord.from_json(text)
         except ValueError as error:
             raise OutputError(errors.UNREADABLE_STATE, path=output.uri_of(self.name), reason=error) from error
 

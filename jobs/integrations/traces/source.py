@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 
 from ragassay.jobs.config.input import InputConfig
-from ragassay.jobs.display.address import address_of
+from ragassay.jobs.display.address import strip_credentials
 from ragassay.jobs.input import Logs, find_logs, refuse_overlap
 from ragassay.jobs.integrations.traces import errors
 from ragassay.jobs.integrations.traces.export import export_files
@@ -49,7 +49,7 @@ def logs_of(
     if config.preset is None:
         return find_logs(uri, config, lambda: read_manifest(output).runs), {}
     if staged:
-        return _staged(output, address_of(uri)), {}
+        return _staged(output, strip_credentials(uri)), {}
     export = export_files(uri)
     refuse_overlap(export, output, export=True)
     with locked(output, "run", wait, console):
@@ -58,10 +58,10 @@ def logs_of(
         raise InputError(
             errors.NONE_WHOLE,
             uri=uri,
-            traces=read_record(output, config.preset).open,
-            kept=f"; {output.address_of(RECORD)} keeps what was read" if kept else "",
+            traces=read_record(output, config.preset).pending,
+            kept=f"; {output.strip_credentials(RECORD)} keeps what was read" if kept else "",
         )
-    return _staged(output, address_of(uri)), counts
+    return _staged(output, strip_credentials(uri)), counts
 
 
 def _staged(output: Folder, uri: str) -> Logs:

@@ -96,7 +96,7 @@ def stage(export: Logs, output: Folder, preset: str, hold_days: float, keep_bad:
     _sweep(output, record)
     work = Staging(output, hold_days * _DAY, keep_bad, record)
     fresh = _fresh(work, export)
-    if not fresh and record.waiting is None:
+    if not fresh and record.pending_file is None:
         return {}
     buckets = min(MOST_BUCKETS, 1 + sum(file.size for file, _ in fresh) // BUCKET_BYTES)
     with (
@@ -135,7 +135,7 @@ def read_record(output: Folder, preset: str) -> TracesRecord:
 
 def _sweep(output: Folder, record: TracesRecord) -> None:
     """Delete what no record names: a staging that broke off wrote it, or it was waiting and is done."""
-    named = {output.path(f"{TRACES}/{place}") for place in (*record.staged, record.waiting)}
+    named = {output.path(f"{TRACES}/{place}") for place in (*record.staged, record.pending_file)}
     for folder in (TRACES, f"{TRACES}/_waiting"):
         for info in output.list(folder, ""):
             if info.path.endswith((".parquet", ".part")) and info.path not in named:  # .part: it was killed
@@ -163,8 +163,8 @@ def _fresh(work: Staging, export: Logs) -> list[tuple[LogFile, ExportFile]]:
 def _spans(work: Staging, export: Logs, fresh: list[tuple[LogFile, ExportFile]]) -> Iterator[Span]:
     """The spans that wait, and those of new files."""
     record, counts = work.record, work.counts
-    if record.waiting is not None:
-        with pq.ParquetFile(work.output.path(f"{TRACES}/{record.waiting}"), filesystem=work.output.fs) as parquet:
+    if record.pending_file is not None:
+        with pq.ParquetFile(work.output.path(f"{TRACES}/{record.pending_file}"), filesystem=work.output.fs) as parquet:
             for batch in parquet.iter_batches(BATCH):
                 yield from from_batch(batch)
     newest = record.newest if record.newest <= work.latest else 0
@@ -189,7 +189,7 @@ def _spans(work: Staging, export: Logs, fresh: list[tuple[LogFile, ExportFile]])
         record.files[file.path] = now
         advance(1, "files")
     record.newest = newest
-    if not record.staged and record.waiting is None and counts["records"] == counts["other records"] > 0:
+    if not record.staged and record.pending_file is None and counts["records"] == counts["other records"] > 0:
         shown = f", with fields such as {', '.join(names[:8])}" if names else ""
         raise InputError(errors.NONE_KNOWN, uri=export.uri, records=counts["records"], preset=record.preset, names=shown)
 
@@ -237,8 +237,8 @@ def _write(work: Staging, spans: Spill, rows: Spill) -> None:
         work.record,
         staged={**work.record.staged, **staged},
         part=part,
-        waiting=waiting if open_traces else None,
-        open=open_traces,
+        pending_file=waiting if open_traces else None,
+        pending=open_traces,
     )
 
 

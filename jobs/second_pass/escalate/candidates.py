@@ -14,7 +14,7 @@ from ragassay.pipeline.cascade.choose import most_doubtful
 from ragassay.pipeline.cascade.config import UNCERTAINTY, EscalationPolicy
 from ragassay.pipeline.cascade.dynamic import Segment, escalated, segment_of
 from ragassay.pipeline.errors import InputError
-from ragassay.pipeline.members import Value, member_structs
+from ragassay.pipeline.members import ValueKind, read_members
 from ragassay.schemas.columns import ENSEMBLE, Status
 
 MEMBERS = [f"members.list.element.{name}" for name in ("name", "sentence_scores.list.element", "response_score")]
@@ -89,7 +89,7 @@ def certainty_of(table: pa.Table, when: str, values: Mapping[str, str]) -> Float
         return distance
     if not len(table):
         return np.array([])
-    return Value(values[when]).of_responses(member_structs(as_batch(table), [when])[when])
+    return ValueKind(values[when]).response_values(read_members(as_batch(table), [when])[when])
 
 
 def choose(found: Candidates, escalate: EscalationPolicy, before: Segment) -> Ints:

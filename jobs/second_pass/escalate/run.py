@@ -31,10 +31,10 @@ from ragassay.pipeline.arrays import Ints
 from ragassay.pipeline.cascade.config import EscalationPolicy
 from ragassay.pipeline.cascade.dynamic import Segment
 from ragassay.pipeline.errors import OutputError
-from ragassay.pipeline.stages.escalate import FromJudge, ToJudge
+from ragassay.pipeline.stages.escalate import JudgeInputStage, JudgeOutputStage
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.schemas.columns import Status
-from ragassay.schemas.escalated import ESCALATED, escalated_key, escalated_place, escalated_schema
+from ragassay.schemas.escalated import ESCALATED, escalated_partition_key, escalated_partition_path, escalated_schema
 from ragassay.schemas.manifest import Escalation, JudgeRecord, Manifest
 
 SERVED_BLOCK_MIB = 0.5
@@ -127,13 +127,13 @@ def ask_judge(job: Job, output: Folder, run_id: str, wanted: Mapping[DataFile, I
     """
     escalate = job.escalation.policy
     assert escalate is not None
-    if not escalate.judge.engine.SERVED:
+    if not escalate.judge.engine.IS_SERVED:
         check_slm(escalate.judge)
     rows = sum(map(len, wanted.values()))
     console.print(f"{rows} responses to put to the judge")
-    names = {key: escalated_key(key) for file in wanted for key in file.keys}
+    names = {key: escalated_partition_key(key) for file in wanted for key in file.keys}
     sink = escalations(output).sink(list(names.values()), escalated_schema(names.values()))
-    block_mib = min(job.runtime.block_mib, SERVED_BLOCK_MIB) if escalate.judge.engine.SERVED else job.runtime.block_mib
+    block_mib = min(job.runtime.block_mib, SERVED_BLOCK_MIB) if escalate.judge.engine.IS_SERVED else job.runtime.block_mib
     stages = judge_stages(job, escalate, run_id)
     with show_stages(stages, rows, 0, console) as board:
         run_dataflow(chosen_rows(output, wanted, names), stages, sink, block_mib, board)
@@ -183,9 +183,9 @@ def not_escalated(output: Folder, manifest: Manifest, under: EscalationPolicy | 
 def judge_stages(job: Job, escalate: EscalationPolicy, run_id: str = "") -> list[Stage]:
     """The stages of the plan: the judge's own, as that of any SLM, between two that fit it to its source and its sink."""
     return [
-        ToJudge(),
+        JudgeInputStage(),
         make_slm_stage(job, escalate.judge, (escalate.judge.replicas,)),
-        FromJudge(run_id),
+        JudgeOutputStage(run_id),
     ]
 
 
@@ -202,7 +202,7 @@ def wanted_rows(found: Candidates, chosen: Ints, known: Outcomes, earlier: Score
     asked[chosen] |= ~np.isin(found.keys[chosen], known.keys)
     wanted = by_file(found.files, found.file_numbers[asked], found.keys[asked])
     for place, part in earlier.partitions.items():
-        again = known.keys[known.failed & known.of(hive_path(escalated_place(place)))]
+        again = known.keys[known.failed & known.of(hive_path(escalated_partition_path(place)))]
         if len(again):
             wanted |= dict.fromkeys(part.files, again)
     return wanted
@@ -232,7 +232,7 @@ def _account(output: Folder, manifest: Manifest, escalate: EscalationPolicy, cho
         chosen=len(keys),
         decided=statuses.pop(Status.OK.value, 0),
         failed=dict(statuses),
-        asked=asked,
+        sent=asked,
         usage=used,
         dollars=dollars,
     )

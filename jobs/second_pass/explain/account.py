@@ -12,15 +12,15 @@ from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.arrays import Ints
 from ragassay.pipeline.reasoning.config import Reasoner
 from ragassay.pipeline.reasoning.purse import Purse
-from ragassay.schemas.explained import Explained
-from ragassay.schemas.explanations import Outcome
+from ragassay.schemas.explained import ExplainRun
+from ragassay.schemas.explanations import AnswerStatus
 from ragassay.schemas.manifest import Manifest
 
 AGREED = {True: "consistent", False: "inconsistent", None: "can't tell"}
 
 
 def count(
-    output: Folder, manifest: Manifest, run: Explained, reasoner: Reasoner, wanted: Mapping[int, tuple[int, ...]]
+    output: Folder, manifest: Manifest, run: ExplainRun, reasoner: Reasoner, wanted: Mapping[int, tuple[int, ...]]
 ) -> None:
     """Count what the chosen rows have and what this run, with what broke off before it, has had answered.
 
@@ -45,7 +45,7 @@ def count(
             continue
         found.append((row["row_key"], entry["sentence"]))
         statuses[entry["status"]] += 1
-        if entry["status"] == Outcome.OK:
+        if entry["status"] == AnswerStatus.OK:
             agreed[AGREED[entry["consistent"]]] += 1
             run.with_evidence += entry["evidence"] is not None
             categories.update([entry["category"]] if entry["category"] else [])
@@ -57,7 +57,7 @@ def count(
         r: (answer.prompt_tokens, answer.completion_tokens) for r, answer in answers.uncounted().items() if r not in counted
     }
     run.statuses, run.categories, run.agreed = dict(statuses), dict(categories.most_common()), dict(agreed)
-    run.asked = len(paid)
+    run.questions = len(paid)
     run.prompt_tokens, run.completion_tokens = (sum(tokens[i] for tokens in paid.values()) for i in (0, 1))
     if reasoner.price is not None:
         run.dollars = reasoner.price.of(run.prompt_tokens, run.completion_tokens)

@@ -8,7 +8,7 @@ from typing import Any
 from ragassay.jobs.second_pass.explain.written import entries
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.engines.text import Completion
-from ragassay.schemas.explanations import ASKED_AGAIN, EXPLANATIONS, Outcome
+from ragassay.schemas.explanations import EXPLANATIONS, RETRIED_STATUSES, AnswerStatus
 
 _NEW, _COUNTED = ".json", ".counted"
 
@@ -82,7 +82,7 @@ class AnswerFiles:
         if text is None:
             return None
         data = json.loads(text)
-        return Completion(**{**data, "outcome": Outcome(data["outcome"])})
+        return Completion(**{**data, "outcome": AnswerStatus(data["outcome"])})
 
     def _write(self, name: str, completion: Completion) -> None:
         self._output.write(f"{self._place}/{name}", json.dumps(asdict(completion)))
@@ -94,13 +94,13 @@ def written_answers(output: Folder, strategy: str) -> dict[str, Completion]:
 
 
 def _is_final(entry: Mapping[str, Any]) -> bool:
-    return entry["request"] is not None and entry["status"] not in ASKED_AGAIN
+    return entry["request"] is not None and entry["status"] not in RETRIED_STATUSES
 
 
 def _completion(entry: Mapping[str, Any]) -> Completion:
     """The answer that an explanation was read from."""
     tokens = entry["prompt_tokens"], entry["completion_tokens"]
-    if entry["status"] == Outcome.OK:  # its error, if any, is about its evidence
-        return Completion(Outcome.OK, entry["answer"], *tokens)
-    outcome = Outcome(entry["status"]) if entry["answer"] is None else Outcome.OK
+    if entry["status"] == AnswerStatus.OK:  # its error, if any, is about its evidence
+        return Completion(AnswerStatus.OK, entry["answer"], *tokens)
+    outcome = AnswerStatus(entry["status"]) if entry["answer"] is None else AnswerStatus.OK
     return Completion(outcome, entry["answer"], *tokens, error=entry["error"])

@@ -31,13 +31,13 @@ from ragassay.jobs.second_pass.explain.written import entries, take_out
 from ragassay.jobs.second_pass.scored_rows import by_file, chosen_rows
 from ragassay.jobs.storage.folder import Folder
 from ragassay.pipeline.arrays import Ints
-from ragassay.pipeline.engines.server import Caller, Server, api_key
+from ragassay.pipeline.engines.server import ModelEndpoint, ServerSettings, read_api_key
 from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.reasoning.config import Reasoner, settled
 from ragassay.pipeline.reasoning.strategy import Strategy
-from ragassay.pipeline.stages.explain import Explainer
-from ragassay.schemas.explained import Explained
-from ragassay.schemas.explanations import explanations_schema, key_name
+from ragassay.pipeline.stages.explain import ExplainStage
+from ragassay.schemas.explained import ExplainRun
+from ragassay.schemas.explanations import explanations_partition_key, explanations_schema
 from ragassay.schemas.manifest import Manifest
 
 LOCK = "_lock-explain"
@@ -68,7 +68,7 @@ def explain_output(
     strategy: Strategy | None,
     budget: Budget,
     console: Console,
-) -> Explained:
+) -> ExplainRun:
     """Explain flagged sentences of an output folder, and write `explanations/`.
 
     Args:
@@ -90,8 +90,8 @@ def explain_output(
     started, now = time.perf_counter(), datetime.now(UTC)
     run_id = f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
-    def explain(snapshot: Snapshot, _: Manifest) -> Explained:
-        run = Explained(run_id, now.isoformat(timespec="seconds"), strategy, reasoner.model)
+    def explain(snapshot: Snapshot, _: Manifest) -> ExplainRun:
+        run = ExplainRun(run_id, now.isoformat(timespec="seconds"), strategy, reasoner.model)
         _explain(job, reasoner, output, snapshot, manifest, run, budget, console)
         run.seconds = round(time.perf_counter() - started, 3)
         run.finished = datetime.now(UTC).isoformat(timespec="seconds")
@@ -110,7 +110,7 @@ def _explain(
     output: Folder,
     snapshot: Snapshot,
     manifest: Manifest,
-    run: Explained,
+    run: ExplainRun,
     budget: Budget,
     console: Console,
 ) -> None:
@@ -119,9 +119,9 @@ def _explain(
     flagged = flagged_rows(snapshot, budget.stratify)
     snapshot.check()
     chosen = choose(flagged, budget.sentences, budget.stratify is not None, budget.seed)
-    identity = {**reasoner.engine.weights(reasoner), **reasoner.identity(strategy)}
+    identity = {**reasoner.engine.identify_weights(reasoner), **reasoner.identity(strategy)}
     dataset = explanations(output, strategy)
-    advice = f"move {output.address_of(dataset.folder)} away"
+    advice = f"move {output.strip_credentials(dataset.folder)} away"
     dataset.refuse_other_settings(manifest.reasoners.get(strategy), identity, f"explanations ({strategy})", advice)
     dataset.clear()
     sentences = dict(zip(flagged.keys.tolist(), flagged.sentences, strict=True))
@@ -156,22 +156,22 @@ def _reasoner(explainer: Reasoner | None, budget: Budget) -> Reasoner:
         raise ConfigError(errors.NO_REASONER)
     if budget.dollars is not None and explainer.price is None:
         raise ConfigError(errors.NO_PRICE)
-    if budget.dollars is not None and (explainer.replicas.max > 1 or not isinstance(explainer.engine, Server)):
+    if budget.dollars is not None and (explainer.replicas.max > 1 or not isinstance(explainer.engine, ServerSettings)):
         raise ConfigError(errors.BUDGET_OF_SEVERAL)
-    if isinstance(explainer.engine, Server):
-        api_key(Caller("explain", explainer.model, explainer.engine))  # before anything is touched
+    if isinstance(explainer.engine, ServerSettings):
+        read_api_key(ModelEndpoint("explain", explainer.model, explainer.engine))  # before anything is touched
     return settled(explainer)
 
 
 def _stage(
     reasoner: Reasoner, strategy: Strategy, identity: Mapping[str, Any], run_id: str, output: Folder, budget: Budget
-) -> Explainer:
+) -> ExplainStage:
     threads = getattr(reasoner.engine, "threads", None) or max(1, (os.cpu_count() or 1) // reasoner.replicas.max)
     purse = None
     if budget.dollars is not None:
         purse = partial(fill_purse, output, strategy, reasoner, budget.dollars)
     answers = partial(AnswerFiles, output, strategy, written_answers(output, strategy))
-    return Explainer(reasoner, strategy, dict(identity), run_id, threads, answers, purse)
+    return ExplainStage(reasoner, strategy, dict(identity), run_id, threads, answers, purse)
 
 
 def _run(
@@ -179,12 +179,12 @@ def _run(
     output: Folder,
     flagged: FlaggedRows,
     todo: Ints,
-    stage: Explainer,
+    stage: ExplainStage,
     strategy: Strategy,
     console: Console,
     size: int,
 ) -> None:
-    keys = {key: key_name(key) for file in flagged.files for key in file.keys}
+    keys = {key: explanations_partition_key(key) for file in flagged.files for key in file.keys}
     wanted = by_file(flagged.files, flagged.file_numbers[todo], flagged.keys[todo])
     names = list(keys.values())
     sink = explanations(output, strategy).sink(["strategy", *names], explanations_schema(names))

@@ -7,7 +7,7 @@ import numpy as np
 
 from ragassay.jobs.output.sidecar import explanations
 from ragassay.jobs.storage.folder import Folder
-from ragassay.schemas.explanations import ASKED_AGAIN
+from ragassay.schemas.explanations import RETRIED_STATUSES
 
 READ = ["row_key", "run_id", "explanations"]
 
@@ -62,4 +62,4 @@ def _sentences(row: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _is_final(row: Mapping[str, Any]) -> bool:
-    return all(entry["status"] not in ASKED_AGAIN for entry in row["explanations"])
+    return all(entry["status"] not in RETRIED_STATUSES for entry in row["explanations"])

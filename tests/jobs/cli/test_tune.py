@@ -9,7 +9,7 @@ import torch
 from typer.testing import CliRunner
 
 from ragassay.jobs.cli.main import app
-from ragassay.pipeline.engines.adapter import SETTINGS, WEIGHTS
+from ragassay.pipeline.engines.adapter import SETTINGS_FILE, WEIGHTS_FILE
 from ragassay.pipeline.slm.config import Slm
 from tests.conftest import write_logs
 
@@ -41,7 +41,7 @@ def test_from_logs_to_an_adapter(logs: Path, tiny_model: str, tmp_path: Path, mo
     assert code == 0, said
     assert "24 supported, 24 unsupported" in said
     assert "held out" in said and "AUROC" in said
-    assert {p.name for p in out.iterdir()} == {WEIGHTS, SETTINGS, "adapter_config.json", "training.json", "README.md"}
+    assert {p.name for p in out.iterdir()} == {WEIGHTS_FILE, SETTINGS_FILE, "adapter_config.json", "training.json", "README.md"}
     training = json.loads((out / "training.json").read_text())
     assert training["recipe"]["rank"] == 2
     assert training["looks"][-1]["tokens"] > 0
@@ -59,7 +59,9 @@ def test_from_logs_to_an_adapter(logs: Path, tiny_model: str, tmp_path: Path, mo
     further = tmp_path / "further"
     code, said = tune(logs, "--base", tiny_model, "--adapter", out, "--out", further, *SHORT, "--learning-rate", "0")
     assert code == 0, said
-    assert (further / WEIGHTS).read_bytes() == (out / WEIGHTS).read_bytes(), "with a rate of 0 it is what it went on from"
+    assert (further / WEIGHTS_FILE).read_bytes() == (out / WEIGHTS_FILE).read_bytes(), (
+        "with a rate of 0 it is what it went on from"
+    )
     first, second = (json.loads((folder / "training.json").read_text()) for folder in (out, further))
     assert second["before"] == [first] and "before" not in first
 
@@ -74,7 +76,7 @@ def test_an_slm_of_a_job_file_is_trained_under_its_own_prompt(logs: Path, tiny_m
     )
     out = tmp_path / "adapter"
     assert tune(logs, "--config", job, "--slm", "two", "--out", out, *SHORT)[0] == 0
-    assert json.loads((out / SETTINGS).read_text())["prompt"] == prompt
+    assert json.loads((out / SETTINGS_FILE).read_text())["prompt"] == prompt
     code, said = tune(logs, "--config", job, "--out", tmp_path / "b")
     assert code == 1 and "error[train.several-slms]: " in said
     code, said = tune(logs, "--config", job, "--slm", "three", "--out", tmp_path / "b")

@@ -7,7 +7,7 @@ from pyarrow import fs as pafs
 from pydantic_core import PydanticCustomError
 
 from ragassay.jobs.config.job import make_job
-from ragassay.jobs.display.address import address_of, format_server, without_secrets
+from ragassay.jobs.display.address import format_server, hide_secrets, strip_credentials
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import ConfigError, InputError
 
@@ -20,26 +20,32 @@ def test_a_location_has_one_address_independent_of_its_credentials() -> None:
         "s3://KEY@bkt/a/b=%20@?region=eu&endpoint_override=h:9000",
         f"{address}#x",
     ):
-        assert address_of(uri) == address
-    assert address_of("/a?b@c") == "/a?b@c" and address_of("file:///a") == "file:///a" and address_of("gs://bkt") == "gs://bkt"
+        assert strip_credentials(uri) == address
     assert (
-        address_of("abfss://data:SECRET@acc.dfs.core.windows.net/a?client_secret=x")
+        strip_credentials("/a?b@c") == "/a?b@c"
+        and strip_credentials("file:///a") == "file:///a"
+        and strip_credentials("gs://bkt") == "gs://bkt"
+    )
+    assert (
+        strip_credentials("abfss://data:SECRET@acc.dfs.core.windows.net/a?client_secret=x")
         == "abfss://data@acc.dfs.core.windows.net/a"
     )
 
 
 def test_a_message_has_no_secrets() -> None:
     text = "input 's3://K:SECRET/1@bkt/a?region=eu&client_secret=SECRET': see http://u:SECRET@h:1/x?api_key=SECRET of m@x.org"
-    assert without_secrets(text) == "input 's3://bkt/a': see http://h:1/x of m@x.org"
-    assert without_secrets("at http://h:1/a: no, at http://b@c") == "at http://h:1/a: no, at http://c"
+    assert hide_secrets(text) == "input 's3://bkt/a': see http://h:1/x of m@x.org"
+    assert hide_secrets("at http://h:1/a: no, at http://b@c") == "at http://h:1/a: no, at http://c"
 
 
 def test_a_key_may_contain_the_start_of_a_query_or_fragment() -> None:
     folder = Folder(pafs.LocalFileSystem(), "bkt/logs", "s3://bkt/logs?region=eu")
     assert (
-        folder.address_of("a#1?.parquet") == "s3://bkt/logs/a%231%3F.parquet" == address_of(folder.address_of("a#1?.parquet"))
+        folder.strip_credentials("a#1?.parquet")
+        == "s3://bkt/logs/a%231%3F.parquet"
+        == strip_credentials(folder.strip_credentials("a#1?.parquet"))
     )
-    assert Folder(pafs.LocalFileSystem(), "/logs", "/logs").address_of("a#1?.parquet") == "/logs/a#1?.parquet"
+    assert Folder(pafs.LocalFileSystem(), "/logs", "/logs").strip_credentials("a#1?.parquet") == "/logs/a#1?.parquet"
 
 
 def test_attack_an_ambiguous_uri_is_not_opened(tmp_path: Path) -> None:

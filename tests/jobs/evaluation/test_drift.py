@@ -12,7 +12,7 @@ from ragassay.jobs.output.partitions import history
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.jobs.verdicts.drift import check_drift
 from ragassay.pipeline.verdict.moments import moments_of
-from ragassay.schemas.manifest import Manifest, Verdicts
+from ragassay.schemas.manifest import Manifest, PartitionVerdicts
 from ragassay.schemas.stats import PartitionStats
 from tests.jobs.conftest import here
 from tests.jobs.evaluation.conftest import job
@@ -27,10 +27,12 @@ def night(seed: int, *, shift: float = 0, mass: float = 0.9, failed: int = 0, se
 
 def check(tonight: PartitionStats, flagged: int = 10, **settings: Any) -> dict[str, bool]:
     stats = {f"dt={d}": night(d) for d in range(1, 6)} | {"dt=6": tonight}
-    finalized = {f"dt={d}": Verdicts("r", 100, 10) for d in range(1, 6)} | {"dt=6": Verdicts("r", 100, flagged)}
+    finalized = {f"dt={d}": PartitionVerdicts("r", 100, 10) for d in range(1, 6)} | {
+        "dt=6": PartitionVerdicts("r", 100, flagged)
+    }
     found = check_drift(job(**settings).verdict, Manifest(finalized=finalized), stats)
-    assert found.tonight == ["dt=6"] and found.note is None
-    return {shift.what: shift.drifted for shift in found.shifts}
+    assert found.latest == ["dt=6"] and found.note is None
+    return {shift.metric: shift.drifted for shift in found.shifts}
 
 
 def test_a_night_like_the_others_has_not_drifted() -> None:
@@ -55,9 +57,9 @@ def test_what_moved_is_named_and_nothing_else(tonight: PartitionStats, flagged: 
 def test_rows_that_lost_their_score_in_finalize_count_as_errors() -> None:
     """The statistics are of `raw/`, where the row had one."""
     stats = {"dt=1": night(1), "dt=2": night(2)}
-    finalized = {"dt=1": Verdicts("r", 100, 10), "dt=2": Verdicts("r", 90, 9)}
+    finalized = {"dt=1": PartitionVerdicts("r", 100, 10), "dt=2": PartitionVerdicts("r", 90, 9)}
     found = check_drift(job().verdict, Manifest(finalized=finalized), stats)
-    assert [(shift.what, round(shift.distance, 6)) for shift in found.drifted] == [("error_rate", 0.1)]
+    assert [(shift.metric, round(shift.distance, 6)) for shift in found.drifted] == [("error_rate", 0.1)]
 
 
 def test_thresholds_come_from_the_job() -> None:
@@ -67,7 +69,7 @@ def test_thresholds_come_from_the_job() -> None:
 def test_fewer_failures_are_no_drift() -> None:
     stats = {f"dt={d}": night(d, failed=20) for d in range(1, 6)} | {"dt=6": night(9)}
     found = check_drift(job().verdict, Manifest(), stats)
-    assert not found.drifted and "flagged" not in {shift.what for shift in found.shifts}
+    assert not found.drifted and "flagged" not in {shift.metric for shift in found.shifts}
 
 
 def test_too_little_to_compare_is_said() -> None:
@@ -79,13 +81,13 @@ def test_too_little_to_compare_is_said() -> None:
 def test_a_night_that_failed_whole_is_drift() -> None:
     dead = PartitionStats("", {"a": moments_of([])}, {"a": "log_odds"}, {"a": moments_of([])}, {"no_context": 50}, 0, [])
     found = check_drift(job().verdict, Manifest(), {"dt=1": night(1), "dt=2": dead})
-    assert [shift.what for shift in found.drifted] == ["error_rate"] and found.note is None
+    assert [shift.metric for shift in found.drifted] == ["error_rate"] and found.note is None
 
 
 def test_tonight_is_all_folders_of_the_last_night_in_the_order_of_numbers() -> None:
     stats = {f"month={m}/tn={t}": night(m) for m in (9, 10, 2) for t in "ab"}
     found = check_drift(job().verdict, Manifest(), stats)
-    assert found.tonight == ["month=10/tn=a", "month=10/tn=b"]
+    assert found.latest == ["month=10/tn=a", "month=10/tn=b"]
     assert found.history == ["month=2/tn=a", "month=2/tn=b", "month=9/tn=a", "month=9/tn=b"]
 
 

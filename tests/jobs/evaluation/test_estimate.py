@@ -14,7 +14,7 @@ from ragassay.jobs.report.review.rows import shown_rows
 from ragassay.jobs.report.review.sample import draw
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.schemas.estimate import Estimate
-from ragassay.schemas.review import LEAST_PROBABILITY
+from ragassay.schemas.review import MIN_PROBABILITY
 from tests.jobs.conftest import here, read_rows
 from tests.jobs.evaluation.conftest import DAYS, ITEMS
 from tests.raises import fails, raises
@@ -53,7 +53,7 @@ def test_all_rows_by_a_few_labels(scored: Path, rows: list[dict[str, Any]], tmp_
     assert powered and classical and powered.low < 2 / 3 < powered.high
     assert powered.high - powered.low < classical.high - classical.low  # SLM a sees what is supported
     assert found.overall.flagged == pytest.approx(sum(row["verdict"] == "hallucinated" for row in rows) / ROWS)
-    assert [part.part for part in found.partitions] == [f"dt=2026-11-{day + 2:02d}" for day in range(DAYS)]
+    assert [part.subset for part in found.partitions] == [f"dt=2026-11-{day + 2:02d}" for day in range(DAYS)]
     for parts in (found.partitions, found.slices["tenant"]):
         assert sum(part.rows for part in parts) == ROWS and sum(part.labels for part in parts) == ROWS // 4
     assert any("simple random sample" in note for note in found.notes)
@@ -64,7 +64,7 @@ def test_with_all_labels_it_is_the_truth(scored: Path) -> None:
     found = estimate(open_folder(str(scored)), LabelSource("label"))  # the logs' own column; partly wrong is wrong
     for share in (found.overall.powered, found.overall.classical):
         assert share and share.value == pytest.approx(2 / 3) and share.high - share.low < 1e-3
-    assert found.overall.more_labels == 0 and found.labelled_unscored == DAYS
+    assert found.overall.more_labels == 0 and found.labeled_unscored == DAYS
 
 
 def test_strata_are_weighted(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_what_is_not_counted_is_said(scored: Path, rows: list[dict[str, Any]], t
         {"row_id": "nobody2", "partition": "dt=2026-11-02", "label": "supported"},
     ]
     found = estimate(open_folder(str(scored)), write(tmp_path / "r.jsonl", lines))
-    assert (found.overall.labels, found.undecided, found.labelled_unscored) == (30, 11, 1)
+    assert (found.overall.labels, found.undecided, found.labeled_unscored) == (30, 11, 1)
     assert (found.unmatched, found.repeated) == (2, 2)
     assert any("11 responses were looked at without getting a label" in note for note in found.notes)
     assert [part.labels for part in found.partitions] == [30, 0, 0, 0, 0, 0] and found.partitions[1].powered is None
@@ -146,7 +146,7 @@ def test_attack_a_probability_that_no_sample_has_is_refused(
 
 
 def test_the_smallest_probability_gives_numbers(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
-    lines = [*lines_of(rows[:30], inclusion_probability=0.5), *lines_of(rows[30:32], inclusion_probability=LEAST_PROBABILITY)]
+    lines = [*lines_of(rows[:30], inclusion_probability=0.5), *lines_of(rows[30:32], inclusion_probability=MIN_PROBABILITY)]
     share = estimate(open_folder(str(scored)), write(tmp_path / "r.jsonl", lines)).overall.powered
     assert share is not None and 0 <= share.low <= share.value <= share.high <= 1
 
@@ -226,7 +226,7 @@ def test_values_without_labels_have_counts_and_too_many_are_refused(
     scored: Path, rows: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = write(tmp_path / "r.jsonl", lines_of(rows[:30]))
-    found = {part.part: part for part in estimate(open_folder(str(scored)), source, ["item"]).slices["item"]}
+    found = {part.subset: part for part in estimate(open_folder(str(scored)), source, ["item"]).slices["item"]}
     assert len(found) == DAYS * ITEMS
     for item, part in found.items():
         mine = [row for row in rows if row["item"] == item]

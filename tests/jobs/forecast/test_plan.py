@@ -17,7 +17,7 @@ from ragassay.jobs.forecast.sample import read_sample
 from ragassay.jobs.forecast.trial import Trial
 from ragassay.jobs.input import LogFile, Logs, find_logs
 from ragassay.jobs.scoring.stages import make_uncertainty_stages
-from ragassay.pipeline.stages.split import Split
+from ragassay.pipeline.stages.split import SplitStage
 from tests.conftest import example_rows, write_logs
 from tests.jobs.conftest import here, ragassay, write_job
 from tests.raises import fails
@@ -30,7 +30,7 @@ def rows_of(tables: list[pa.Table]) -> list[int]:
 
 
 def split_all(job: Job, tables: list[pa.Table]) -> list[pa.Table]:
-    return [Split((job.splitting.pipeline, job.splitting.language), True)(table) for table in tables]
+    return [SplitStage((job.splitting.pipeline, job.splitting.language), True)(table) for table in tables]
 
 
 def test_a_small_log_is_looked_at_whole(tmp_path: Path) -> None:
@@ -87,12 +87,12 @@ def test_the_sample_is_the_same_every_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize("model", [{}, {"num_gpus": 1}])
 def test_blocks_are_the_engines(model: dict[str, Any]) -> None:
     (slm,) = make_job({"members": {"slms": [{"name": "m", "replicas": model}]}}).members.slms
-    assert slm.cache_block == (16 if model else 32)
+    assert slm.cache_block_size == (16 if model else 32)
     others: list[dict[str, Any]] = [{"engine": "transformers"}, {"block_size": 64}]
     padded, large = make_job(
         {"members": {"slms": [{"name": f"m{i}", "replicas": model, **other} for i, other in enumerate(others)]}}
     ).members.slms
-    assert padded.cache_block == 0 and large.cache_block == 64
+    assert padded.cache_block_size == 0 and large.cache_block_size == 64
 
 
 def test_repeated_rows_and_shared_contexts_cost_what_they_cost(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from ragassay.jobs.forecast.trial import Trial
 from ragassay.jobs.input import find_logs
 from ragassay.pipeline.reasoning.prompt import chat_of
 from ragassay.pipeline.reasoning.purse import about_tokens
-from ragassay.pipeline.rows import good_rows
-from ragassay.pipeline.slm.served import prompt_of
-from ragassay.pipeline.stages.split import Split
+from ragassay.pipeline.rows import select_ok_rows
+from ragassay.pipeline.slm.served import render_prompt
+from ragassay.pipeline.stages.split import SplitStage
 from tests.conftest import example_rows, write_logs
 from tests.job_settings import merged
 from tests.jobs.conftest import here, write_job
@@ -48,7 +48,7 @@ def sampled(folder: Path, rows: list[dict[str, Any]], job: Job, sample: int = 1_
     """The rows of a new log that `plan` looks at, split."""
     write_logs(folder / "a.parquet", rows)
     tables = read_sample(find_logs(str(folder)), Columns(), sample)
-    return [Split((job.splitting.pipeline, job.splitting.language), job.members.need_question)(table) for table in tables]
+    return [SplitStage((job.splitting.pipeline, job.splitting.language), job.members.need_question)(table) for table in tables]
 
 
 def forecasts_of(
@@ -78,7 +78,7 @@ def test_what_explaining_asks_is_the_chats_about_the_sentences(tmp_path: Path) -
             sentence,
         )
         for table in sampled(tmp_path, example_rows(7), job)
-        for row in good_rows(table)[1]
+        for row in select_ok_rows(table)[1]
         for sentence in row.sentences
     ]
     assert told.sentences == pytest.approx(0.2 * whole.sentences) and whole.sentences == len(chats)
@@ -96,7 +96,9 @@ def test_what_a_cascade_asks_is_the_judges_prompts_of_the_share(tmp_path: Path) 
     told = later(tmp_path, example_rows(12), job)
     (table,) = sampled(tmp_path, example_rows(12), job)
     assert job.escalation.policy is not None
-    prompts = [prompt_of(job.escalation.policy.judge, row, text) for row in good_rows(table)[1] for text in row.sentences]
+    prompts = [
+        render_prompt(job.escalation.policy.judge, row, text) for row in select_ok_rows(table)[1] for text in row.sentences
+    ]
     tokens = about_tokens([[{"role": "user", "content": prompt}] for prompt in prompts])
     assert (told.rows, told.sentences, told.asked.prompts) == pytest.approx((4.8, 0.4 * len(prompts), 0.4 * len(prompts)))
     assert told.asked.tokens == pytest.approx(0.4 * tokens)

@@ -14,7 +14,7 @@ from ragassay.jobs.output.snapshot import VERDICTS_ID, read_snapshot
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.pipeline.errors import OutputRewritten
 from ragassay.schemas.columns import scored_schema
-from ragassay.schemas.manifest import Manifest, Verdicts
+from ragassay.schemas.manifest import Manifest, PartitionVerdicts
 from tests.raises import raises
 
 ROWS = 25
@@ -205,7 +205,7 @@ def test_a_snapshot_is_read_as_the_manifest_names_it(output: Path) -> None:
     manifest = Manifest()
     for place in PLACES:
         name = DataFile(place, "").partition_name
-        manifest.finalized[name], manifest.verdict_files[name] = Verdicts("1", ROWS, 0), "1"
+        manifest.finalized[name], manifest.verdict_files[name] = PartitionVerdicts("1", ROWS, 0), "1"
         for path in (output / "scored" / place).iterdir():
             pq.write_table(pq.read_table(path, partitioning=None).replace_schema_metadata({VERDICTS_ID: b"1"}), path)
     (output / "manifest.json").write_text(manifest.to_json())

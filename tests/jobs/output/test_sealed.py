@@ -38,7 +38,7 @@ def done(output: Path, run_id: str) -> Manifest:
     """End a night as a run does."""
     folder = open_folder(str(output))
     manifest = read_manifest(folder)
-    judged = {number: replace(file, judged=file.state == SCORED) for number, file in manifest.files.items()}
+    judged = {number: replace(file, finalized=file.state == SCORED) for number, file in manifest.files.items()}
     manifest = seal(folder, replace(manifest, files=judged), run_id)
     write_manifest(folder, manifest)
     return manifest
@@ -81,14 +81,14 @@ def test_a_sealed_file_that_changed_is_refused_and_one_that_was_touched_is_told_
     assert register(logs, output) == []
     manifest = read_manifest(open_folder(str(output)))
     assert manifest.runs[-1].files_touched == [str(logs / "b.parquet")]
-    assert (list(manifest.files), manifest.sealed.files, manifest.scored_rows()) == ([1], 2, before.scored_rows())
+    assert (list(manifest.files), manifest.sealed.files, manifest.count_scored_rows()) == ([1], 2, before.count_scored_rows())
     assert register(logs, output) == []
     assert read_manifest(open_folder(str(output))).runs[-1].files_touched == []
     os.utime(logs / "a.parquet", ns=(10**9, 10**9))
     register(logs, output)
     assert done(output, "r2").sealed.files == 3 and register(logs, output) == []  # sealed anew: the newer entries count
     manifest = read_manifest(open_folder(str(output)))
-    assert manifest.runs[-1].files_touched == [] and not manifest.files and manifest.registered == 3
+    assert manifest.runs[-1].files_touched == [] and not manifest.files and manifest.registered_files == 3
     write_logs(logs / "a.parquet", [{**row, "response": "It opens at 9."}])
     with raises("input.changed-file", though=", though as large"):
         register(logs, output)
@@ -154,10 +154,10 @@ def test_sums_and_entries_are_those_of_a_manifest_that_keeps_all(
         patch.setattr(sealed, "SHARD_FILES", 2)
         for number, new in enumerate(nights):
             for file in new:
-                assert manifest.registered == plain.registered
-                manifest.files[manifest.registered] = plain.files[plain.registered] = file
+                assert manifest.registered_files == plain.registered_files
+                manifest.files[manifest.registered_files] = plain.files[plain.registered_files] = file
             manifest = Manifest.from_json(seal(folder, manifest, f"r{number}").to_json())
-    assert manifest.scored_rows() == plain.scored_rows()
+    assert manifest.count_scored_rows() == plain.count_scored_rows()
     assert files_text(manifest) == files_text(plain)
     back = entries(folder, manifest)
     assert back | manifest.files == plain.files and not back.keys() & manifest.files.keys()
@@ -179,7 +179,7 @@ def test_verdicts_are_the_same_before_and_behind_the_seal(tmp_path: Path) -> Non
     assert before.sealed.files == 6 and before.files == {}  # sealed by the run that judged them
     with without_ray():
         run = finalize_job(decide_job(), str(output), Console(quiet=True))
-    assert run.rows["in"] == before.scored_rows().total() == sum(len(rows) for rows in labelled_days().values())
+    assert run.rows["in"] == before.count_scored_rows().total() == sum(len(rows) for rows in labelled_days().values())
     assert (run.flagged, run.errors) == (before.runs[-1].flagged, before.runs[-1].errors)
     assert read_manifest(folder).finalized.keys() == before.finalized.keys()
 

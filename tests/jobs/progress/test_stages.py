@@ -7,14 +7,14 @@ from ragassay.jobs.progress.bar import Bar
 from ragassay.jobs.progress.counts import Counts, Phase
 from ragassay.jobs.progress.stages import StageProgress
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.stages.detect import Detect
-from ragassay.pipeline.stages.served import ServedScorer
-from ragassay.pipeline.stages.split import Split
+from ragassay.pipeline.stages.detect import DetectStage
+from ragassay.pipeline.stages.served import ServedSlmStage
+from ragassay.pipeline.stages.split import SplitStage
 
 STAGES = (
-    Split(("sentencizer", "en"), False),
-    ServedScorer(Slm(name="facts")),
-    Detect([], "en", None, 1),
+    SplitStage(("sentencizer", "en"), False),
+    ServedSlmStage(Slm(name="facts")),
+    DetectStage([], "en", None, 1),
 )
 
 

@@ -25,7 +25,17 @@ from ragassay.jobs.storage.folder import Folder
 from ragassay.jobs.verdicts.finalize import FinalizedPartition
 from ragassay.jobs.verdicts.partitions import ScoredPartitions
 from ragassay.jobs.verdicts.settings import resolve_settings
-from ragassay.schemas.manifest import LEFT, PENDING, SCORED, DriftCheck, Escalation, InputFile, Manifest, Run, Verdicts
+from ragassay.schemas.manifest import (
+    DEFERRED,
+    PENDING,
+    SCORED,
+    DriftCheck,
+    Escalation,
+    InputFile,
+    Manifest,
+    PartitionVerdicts,
+    Run,
+)
 from ragassay.schemas.stats import PartitionStats
 
 JOB = make_job({"members": {"slms": [], "detectors": [{"name": "novelty", "kind": "novelty"}]}})
@@ -51,7 +61,7 @@ def scored_runs(draw: st.DrawFn) -> tuple[RunPlan, ScoreResult]:
     files = {n: (log_file(n, day, rows), kind) for n, (day, rows, kind) in enumerate(draw(st.lists(drawn, max_size=8)))}
     by_kind = {name: {n: file for n, (file, kind) in files.items() if kind == name} for name in FILE_KINDS}
     known = {n: entry(file, state=SCORED, judged=True) for n, file in by_kind["known"].items()}
-    finalized = {file.partition: Verdicts("r0", 1, 0) for file in known.values()}
+    finalized = {file.partition: PartitionVerdicts("r0", 1, 0) for file in known.values()}
     manifest = Manifest({}, known, finalized, [Run("r0", "before", errors={"errors": 1, "rows": 2})])
     logs = Logs("logs", pafs.LocalFileSystem(), [file for file, _ in files.values()])
     chosen = {**by_kind["whole"], **{n: file for n, file in by_kind["cut"].items() if file.rows}}
@@ -99,16 +109,16 @@ def test_folding_scores_loses_no_file_and_no_row(case: tuple[RunPlan, ScoreResul
     assert run.rows["in"] == run.rows["scored"] + run.rows["failed"] + run.rows["skipped"]
     assert run.rows["in"] == sum(file.rows or 0 for file in plan.selection.logs.files)
     states = {n: file.state for n, file in manifest.files.items()}
-    assert all(states[n] == (SCORED if n in scored.whole_files else LEFT) for n in plan.selection.files)
+    assert all(states[n] == (SCORED if n in scored.whole_files else DEFERRED) for n in plan.selection.files)
     assert (
-        find_open_files(manifest.files) == [n for n, state in states.items() if state == LEFT]
+        find_open_files(manifest.files) == [n for n, state in states.items() if state == DEFERRED]
         and PENDING not in states.values()
     )
     ended = {manifest.files[n].partition for n in scored.whole_files}
     assert manifest.finalized.keys() == plan.manifest.finalized.keys() - ended
-    out = sum(manifest.scored_rows().values())
+    out = sum(manifest.count_scored_rows().values())
     assert out == sum(f.rows or 0 for f in plan.manifest.files.values()) + scored.counts.sum_statuses().total()
-    assert (run.left is None) == (not scored.deferred)
+    assert (run.deferred is None) == (not scored.deferred)
     assert Manifest.from_json(manifest.to_json()) == manifest
 
 
@@ -137,7 +147,7 @@ def test_folding_verdicts_keeps_the_balance_of_rows(case: tuple[RunPlan, ScoreRe
     assert run.rows == manifest.runs[-1].rows and run.sentences == manifest.runs[-1].sentences
     assert run.seconds == {"score": 1.5, "fit": 0.5, "finalize": 0.25}
     for number in scored.whole_files:
-        assert after.files[number].judged == (after.files[number].partition in by_partition)
+        assert after.files[number].finalized == (after.files[number].partition in by_partition)
 
 
 @pytest.mark.parametrize("is_command", [True, False])
@@ -145,12 +155,12 @@ def test_decisions_of_a_judge_change_the_flagged_counts_of_their_partitions(is_c
     file = log_file(0, "dt=1", 4)
     files = {0: entry(file, state=SCORED, judged=True)}
     run = Run("r1", "now", flagged=None if is_command else 2, rows={"in": 4, "scored": 4, "failed": 0, "skipped": 0})
-    manifest = Manifest({}, files, {"dt=1": Verdicts("r1", 4, 2)}, [run], verdict_files={"dt=1": "r1"})
+    manifest = Manifest({}, files, {"dt=1": PartitionVerdicts("r1", 4, 2)}, [run], verdict_files={"dt=1": "r1"})
     record = Escalation("judge", "uncertainty", 0.5, {}, ["dt=1"], seconds=2.0)
     done = Escalated(record, ["dt=1"], {"dt=1": 3}, "r1+judge", Counter({0: 1}))
     scored = None if is_command else ScoreResult({0: file}, RawCounts(), 0, (), {}, frozenset(), 1.0)
     after = fold_escalation(manifest, scored, done)
-    assert after.finalized["dt=1"] == Verdicts("r1", 4, 3) and manifest.finalized["dt=1"].flagged == 2
+    assert after.finalized["dt=1"] == PartitionVerdicts("r1", 4, 3) and manifest.finalized["dt=1"].flagged == 2
     assert after.verdict_files == {"dt=1": "r1+judge"} and after.escalated == {"dt=1": "r1"}
     assert after.runs[-1].flagged == (None if is_command else 3) and after.runs[-1].escalation == record
     assert after.runs[-1].rows["scored"] == (0 if is_command else 4)

@@ -18,7 +18,7 @@ from ragassay.jobs.scoring.register import check_input
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.pipeline.errors import ConfigError, InputError, OutputError
 from ragassay.pipeline.slm.config import Slm
-from ragassay.schemas.manifest import LEFT, PENDING, SCORED, Manifest, Run, Verdicts
+from ragassay.schemas.manifest import DEFERRED, PENDING, SCORED, Manifest, PartitionVerdicts, Run
 from tests.conftest import example_rows, write_logs
 from tests.jobs.scoring.test_checkpoint import commit
 
@@ -50,7 +50,7 @@ def begin(plan: RunPlan, scored: int = 0) -> Manifest:
     """Write the manifest of a run that has started: the first files are scored, and their partitions have verdicts."""
     manifest = begin_run(plan, Run("r1", "now"))
     files = {n: replace(file, state=SCORED) if n < scored else file for n, file in manifest.files.items()}
-    finalized = {files[n].partition: Verdicts("r1", ROWS, 0) for n in range(scored)}
+    finalized = {files[n].partition: PartitionVerdicts("r1", ROWS, 0) for n in range(scored)}
     manifest = replace(manifest, files=files, finalized=finalized)
     write_manifest(plan.output, manifest)
     return manifest
@@ -99,7 +99,7 @@ def test_nothing_to_do_needs_no_ray(logs: Path) -> None:
 
 def test_scored_partitions_without_verdicts_are_finalized(logs: Path) -> None:
     manifest = begin(plan_run(logs), scored=3)
-    write_manifest(plan_run(logs).output, replace(manifest, finalized={"dt=1": Verdicts("r1", ROWS, 0)}))
+    write_manifest(plan_run(logs).output, replace(manifest, finalized={"dt=1": PartitionVerdicts("r1", ROWS, 0)}))
     add_raw(logs, "dt=1", "dt=2", "dt=3")
     plan = plan_run(logs)
     assert not plan.has_files and plan.finalize.is_needed and plan.finalize.partitions == ("dt=2", "dt=3")
@@ -160,7 +160,7 @@ def test_partitions_to_finalize_are_escalated_and_the_judge_needs_resources(logs
 
 def test_deferred_files_are_selected_again_and_a_missing_calibration_is_refused_before_any_write(logs: Path) -> None:
     manifest = begin(plan_run(logs), scored=2)
-    left = {n: replace(file, state=LEFT) if file.state == PENDING else file for n, file in manifest.files.items()}
+    left = {n: replace(file, state=DEFERRED) if file.state == PENDING else file for n, file in manifest.files.items()}
     write_manifest(open_folder(str(logs.parent / "out")), replace(manifest, files=left))
     assert selected_paths(plan_run(logs)) == ["dt=3/a.parquet"]
     job = JOB.with_calibration(str(logs.parent / "none.json"))

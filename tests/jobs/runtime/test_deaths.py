@@ -10,16 +10,16 @@ from ragassay.jobs.runtime import deaths
 from ragassay.jobs.runtime.deaths import explain_death
 from ragassay.jobs.runtime.ray_session import find_own_error
 from ragassay.pipeline.slm.config import Replicas, Slm
-from ragassay.pipeline.stages.served import ServedScorer
-from ragassay.pipeline.stages.split import Split
+from ragassay.pipeline.stages.served import ServedSlmStage
+from ragassay.pipeline.stages.split import SplitStage
 
 DIED = "The actor died unexpectedly.\n\tclass_name: MapWorker(MapBatches(StageActor))\n\tactor_id: {}\n{}"
 CRASHED = "Worker unexpectedly exits with a connection error code 2. End of file."
 STARVED = "Task was killed due to the node running low on memory."
 STAGES = (
-    Split(("sentencizer", "en"), False),
-    ServedScorer(Slm(name="first", replicas=Replicas(restarts=0))),
-    ServedScorer(Slm(name="second", replicas=Replicas(restarts=3))),
+    SplitStage(("sentencizer", "en"), False),
+    ServedSlmStage(Slm(name="first", replicas=Replicas(restarts=0))),
+    ServedSlmStage(Slm(name="second", replicas=Replicas(restarts=3))),
 )
 
 

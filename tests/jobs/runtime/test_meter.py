@@ -12,7 +12,7 @@ from ragassay.jobs.runtime import stage_actor
 from ragassay.jobs.runtime.meter import Meter, count_prompts, count_sentences, task_meter
 from ragassay.jobs.runtime.stage_actor import StageActor, run_stage
 from ragassay.pipeline import listener
-from ragassay.pipeline.listener import answered, loaded
+from ragassay.pipeline.listener import report_answered, report_loaded
 from ragassay.pipeline.slm.config import Replicas
 from ragassay.pipeline.stages.stage import Stage
 from ragassay.schemas.columns import SPAN, USAGE
@@ -59,13 +59,13 @@ class Model(Stage):
     replicas = Replicas(hang_minutes=None)
 
     def setup(self) -> None:
-        loaded()
-        answered(1, 256)
+        report_loaded()
+        report_answered(1, 256)
 
     def __call__(self, table: pa.Table) -> pa.Table:
         size = count_sentences(table)
         for _ in range(2):
-            answered(size * self.prompts // 2, 5 * size * self.prompts)
+            report_answered(size * self.prompts // 2, 5 * size * self.prompts)
             self.snapshots.append(meter().counts)
         return rows(*table["sentences"].combine_chunks().value_lengths().to_pylist(), prompts=self.prompts)
 

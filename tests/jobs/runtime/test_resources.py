@@ -6,12 +6,14 @@ from hypothesis import strategies as st
 from ragassay.jobs.runtime.dataflow import compute_needed_resources, sum_min_pool_cpus
 from ragassay.jobs.runtime.resources import CONCURRENT_LIGHT_TASKS, LIGHT_CPUS, MIN_LIGHT_CPUS, choose_light_cpus
 from ragassay.pipeline.slm.config import Replicas, Slm
-from ragassay.pipeline.stages.served import ServedScorer
+from ragassay.pipeline.stages.served import ServedSlmStage
 from ragassay.pipeline.stages.stage import Stage
 
 POOLS = st.lists(
     st.builds(
-        lambda least, more, cpus: ServedScorer(Slm(name="slm", replicas=Replicas(min=least, max=least + more, num_cpus=cpus))),
+        lambda least, more, cpus: ServedSlmStage(
+            Slm(name="slm", replicas=Replicas(min=least, max=least + more, num_cpus=cpus))
+        ),
         st.integers(1, 4),
         st.integers(0, 4),
         st.sampled_from([0.5, 1, 2]),
@@ -29,6 +31,6 @@ def test_a_plan_with_the_needed_resources_never_waits_for_itself(stages: list[St
 
 def test_light_tasks_take_less_on_a_small_machine() -> None:
     """Therefore a machine with two CPUs is enough for a job with one SLM."""
-    slm = ServedScorer(Slm(name="slm", replicas=Replicas(num_cpus=1)))
+    slm = ServedSlmStage(Slm(name="slm", replicas=Replicas(num_cpus=1)))
     assert compute_needed_resources([slm]) == (2, 0)
     assert (choose_light_cpus(2), choose_light_cpus(1)) == (LIGHT_CPUS, MIN_LIGHT_CPUS)

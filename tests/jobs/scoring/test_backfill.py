@@ -63,7 +63,7 @@ def run_backfill(logs: Path, output: Path, backfill: Backfill) -> Run:
     scored = {str(row["dt"]) for row in read_rows(output)} if (output / "scored").exists() else set()
     written, finalized = {f"dt={day}" for day in scored}, set(manifest(output)["finalized"])
     assert written == finalized or (
-        run.left is not None and finalized < written
+        run.deferred is not None and finalized < written
     )  # old verdicts stay until new ones are written
     return run
 
@@ -92,7 +92,7 @@ def test_any_sequence_of_runs_ends_with_the_rows_of_one_run(
     some = raw_of(output) if (output / "raw").exists() and read_rows(output, "raw") else {}
     assert {name: whole[name] for name in some} == some
     for _ in range(TOTAL):
-        if run_backfill(logs, output, Backfill(max_rows=budget)).left is None:
+        if run_backfill(logs, output, Backfill(max_rows=budget)).deferred is None:
             break
     assert raw_of(output) == whole
     assert {row["row_id"] for row in read_rows(output)} == whole.keys()
@@ -109,13 +109,18 @@ def test_a_budget_selects_whole_files_and_the_summary_counts_deferred_rows(
         3 * ROWS,
         ["dt=2026-11-03"],
     )  # the partition of the third file is incomplete
-    assert first.left and (first.left.rows, first.left.files, first.left.partitions, first.left.nights) == (3 * ROWS, 3, 2, 1)
+    assert first.deferred and (first.deferred.rows, first.deferred.files, first.deferred.partitions, first.deferred.runs) == (
+        3 * ROWS,
+        3,
+        2,
+        1,
+    )
     with (tmp_path / "summary").open("w") as text:
         print_summary(first, str(output), Console(file=text, width=200))
     assert "36 rows in 3 files of 2 partitions; about 1 more nights" in (tmp_path / "summary").read_text()
     assert {row["row_id"] for row in read_rows(output)} == {f"r{i}" for i in range(4 * ROWS, 6 * ROWS)}
     second = run_backfill(logs, output, newest)
-    assert second.left is None and raw_of(output) == whole
+    assert second.deferred is None and raw_of(output) == whole
     assert run_backfill(logs, output, newest).rows["skipped"] == TOTAL
 
 
@@ -124,7 +129,7 @@ def test_a_file_that_exceeds_the_budget_is_cut_and_its_partition_waits(
 ) -> None:
     output = tmp_path / "out"
     run = run_backfill(logs, output, Backfill(max_rows=5))
-    assert run.rows["scored"] == 0 and run.left and run.left.committed == 5 and run.left.rows == TOTAL - 5
+    assert run.rows["scored"] == 0 and run.deferred and run.deferred.committed == 5 and run.deferred.rows == TOTAL - 5
     assert len(read_rows(output, "raw")) == 5 and not (output / "scored").exists() and (output / "_checkpoint").exists()
     with raises("output.no-whole-partition"):
         finalize_job(JOB, str(output), QUIET)
@@ -132,15 +137,15 @@ def test_a_file_that_exceeds_the_budget_is_cut_and_its_partition_waits(
     assert other.partitions == ["dt=2026-11-03"] and other.skips["outside"] == 4 * ROWS
     assert finalize_job(JOB, str(output), QUIET).partitions == ["dt=2026-11-03"]
     done = run_backfill(logs, output, Backfill())
-    assert done.resumed == 5 and raw_of(output) == whole and done.left is None
+    assert done.resumed == 5 and raw_of(output) == whole and done.deferred is None
 
 
 def test_after_the_budget_of_hours_no_row_is_started_and_the_run_succeeds(
     logs: Path, whole: dict[str, Any], tmp_path: Path
 ) -> None:
     run = run_backfill(logs, tmp_path / "out", Backfill(max_hours=0.0))
-    assert run.rows["scored"] == 0 and run.left and run.left.rows == TOTAL and run.left.nights is None
-    assert run_backfill(logs, tmp_path / "out", Backfill(max_hours=1.0)).left is None
+    assert run.rows["scored"] == 0 and run.deferred and run.deferred.rows == TOTAL and run.deferred.runs is None
+    assert run_backfill(logs, tmp_path / "out", Backfill(max_hours=1.0)).deferred is None
     assert raw_of(tmp_path / "out") == whole
 
 
@@ -173,7 +178,7 @@ def test_a_file_with_new_scores_has_no_verdicts_until_they_are_written(without_r
     write_logs(tmp_path / "logs" / "a.parquet", example_rows(ROWS))
 
     def judged() -> list[bool]:
-        return [file["judged"] for file in manifest(tmp_path / "out")["files"]]
+        return [file["finalized"] for file in manifest(tmp_path / "out")["files"]]
 
     run_job(JOB, str(tmp_path / "logs"), output, QUIET, RunOptions(Backfill(share=0.5)))
     assert judged() == [True]
@@ -196,7 +201,7 @@ def test_more_rows_of_a_file_are_scored_only_under_the_path_in_their_ids(without
     assert ((tmp_path / "out" / "raw").stat().st_mtime_ns, manifest(tmp_path / "out")["files"]) == before
     smaller = run_job(JOB, wide, output, QUIET, RunOptions(Backfill(share=0.2)))
     assert smaller.rows["skipped"] == 2 * ROWS
-    assert run_job(JOB, narrow, output, QUIET).left is None and len(read_rows(tmp_path / "out")) == 2 * ROWS
+    assert run_job(JOB, narrow, output, QUIET).deferred is None and len(read_rows(tmp_path / "out")) == 2 * ROWS
 
 
 @given(st.lists(st.text(), max_size=30), st.floats(0, 1), st.floats(0, 1))
@@ -262,9 +267,9 @@ def test_files_without_rows_are_never_deferred_and_deferred_files_take_a_run() -
         assert [file.path for file in found.files] == list(taken), budget
         assert [file.path for file in found.deferred] == ["2"] * (budget < 10)
     few = count_deferred(files[:1], {}, 0.05, 7)  # a sample, rounded to no row
-    assert few is not None and (few.rows, few.nights) == (0, 1)
+    assert few is not None and (few.rows, few.runs) == (0, 1)
     none = count_deferred(files[:1], {}, 1.0, 0)
-    assert none is not None and none.nights is None
+    assert none is not None and none.runs is None
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(1, 30), st.sets(st.integers(0, 8)))

@@ -21,7 +21,7 @@ from ragassay.jobs.run.account import begin_run
 from ragassay.jobs.scoring.register import check_input, check_selection, refuse_unfinished_run
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.schemas.columns import raw_schema
-from ragassay.schemas.manifest import LEFT, PENDING, SCORED, UNREADABLE, InputFile, Manifest, Run
+from ragassay.schemas.manifest import DEFERRED, PENDING, SCORED, UNREADABLE, InputFile, Manifest, Run
 from tests.conftest import example_rows, write_logs
 from tests.jobs.scoring.test_checkpoint import commit
 from tests.raises import raises
@@ -177,7 +177,7 @@ def test_an_unreadable_file_may_have_another_path_later(tmp_path: Path) -> None:
 def test_only_an_interrupted_run_with_committed_rows_must_be_finished_first(tmp_path: Path) -> None:
     folder = open_folder(str(tmp_path / "out"))
     known = Manifest(
-        files={0: InputFile("a", "a", 1, 5, "", PENDING, None, None), 1: InputFile("b", "b", 1, 5, "", LEFT, None, None)}
+        files={0: InputFile("a", "a", 1, 5, "", PENDING, None, None), 1: InputFile("b", "b", 1, 5, "", DEFERRED, None, None)}
     )
     refuse_unfinished_run(folder, known, ())
     commit(tmp_path / "out", "1.parquet", [1 << 32])  # a row of a deferred file, which the manifest marks as open

@@ -16,7 +16,7 @@ from pyarrow import fs as pafs
 from ragassay.jobs.output.scored_dataset import DataFile, ScoredDataset
 from ragassay.jobs.verdicts.finalize import compute_score_moments, finalize_partition
 from ragassay.jobs.verdicts.fit import compute_partition_stats
-from ragassay.pipeline.members import Value, scores_of
+from ragassay.pipeline.members import ValueKind, read_scores
 from ragassay.pipeline.stages.finalize import VerdictSettings, finalize_rows
 from ragassay.pipeline.verdict.aggregate import Mean, Positive
 from ragassay.pipeline.verdict.normalize import Fit, fit_detector, fit_member
@@ -137,7 +137,7 @@ def test_an_unknown_member_is_named(files: list[str], tmp_path: Path) -> None:
         finalize_partition(raw_of(files), str(tmp_path / "s.parquet"), wrong)
 
 
-MIXED = {"a": "log_odds", "words": Value.SCORE}
+MIXED = {"a": "log_odds", "words": ValueKind.SCORE}
 """An SLM and a detector, as most jobs have them."""
 
 
@@ -169,7 +169,7 @@ def test_a_member_of_another_kind_than_in_the_job_is_named(tmp_path: Path) -> No
     with raises("output.member-kind", member="words", kind="a detector"):
         compute_partition_stats(raw_of([raw]), {"words": "log_odds"})
     with raises("output.member-kind", kind="an SLM"):
-        compute_partition_stats(raw_of([raw]), {"a": Value.SCORE})
+        compute_partition_stats(raw_of([raw]), {"a": ValueKind.SCORE})
 
 
 def test_a_row_without_a_value_of_a_remaining_member_is_not_judged(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_row_without_a_value_of_a_remaining_member_is_not_judged(tmp_path: Pat
     file = 7 << 32
     rows = [with_detector(raw_row(file + 1, [3.0, -1.0]), [None, None]), with_detector(raw_row(file + 2, [1.0]), [0.75])]
     raw = write_raw(tmp_path / "a.parquet", [*rows, raw_row(file + 3, None, "no_context")])
-    values: dict[str, str] = {"words": Value.SCORE}
+    values: dict[str, str] = {"words": ValueKind.SCORE}
     fits = {"words": Fit(0.5, 0.1, 1, 0.0)}
     for chosen, weights in ((values, None), (MIXED, {"a": 0.0, "words": 1.0})):
         fitted_rule = replace(rule({**fits, **({"a": Fit(0, 1, 1, 0)} if "a" in chosen else {})}), weights=weights)
@@ -226,12 +226,15 @@ def test_a_row_that_cannot_be_read_stops_neither_fit_nor_threshold(tmp_path: Pat
     raw = write_raw(tmp_path / "a.parquet", [raw_row(1, [3.0]), raw_row(2, [BAD, 1.0]), raw_row(3, [-1.0, 0.5])])
 
     def failing(batch: pa.RecordBatch, values: dict[str, str]) -> Any:
-        scores = scores_of(batch, values)
+        scores = read_scores(batch, values)
         if BAD in scores[0]["a"]:
             raise KeyError("log text")
         return scores
 
-    with patch("ragassay.pipeline.members.scores_of", failing), patch("ragassay.pipeline.stages.finalize.scores_of", failing):
+    with (
+        patch("ragassay.pipeline.members.read_scores", failing),
+        patch("ragassay.pipeline.stages.finalize.read_scores", failing),
+    ):
         stats = compute_partition_stats(raw_of([raw]), VALUES)
         assert stats.rows == {"ok": 3} and stats.members["a"].count == 3
         verdict_settings = VerdictSettings(VALUES, rule({"a": fit_member("a", stats.members["a"])}), 0.5, "r")

@@ -21,7 +21,7 @@ from ragassay.pipeline.detectors.ner import load_ner
 from ragassay.pipeline.detectors.novelty import Novelty
 from ragassay.pipeline.detectors.terms import content_terms
 from ragassay.pipeline.rows import Row
-from ragassay.pipeline.stages.detect import Detect
+from ragassay.pipeline.stages.detect import DetectStage
 from ragassay.pipeline.text.split import load_splitter, split
 from ragassay.schemas.columns import logs_schema
 from tests.pipeline.detectors.test_named import odd_texts
@@ -173,12 +173,12 @@ def test_a_pipeline_without_names_or_that_is_not_there_is_refused(tmp_path: Any)
 
 
 def batch(*rows: dict[str, Any]) -> pa.Table:
-    from ragassay.pipeline.stages.split import Split
+    from ragassay.pipeline.stages.split import SplitStage
 
     full = [
         {"row_key": i, "row_id": str(i), "status": "ok", "error": None, "question": "", **row} for i, row in enumerate(rows)
     ]
-    return Split(("sentencizer", "en"), False)(pa.Table.from_pylist(full, schema=logs_schema(pa.schema([]))))
+    return SplitStage(("sentencizer", "en"), False)(pa.Table.from_pylist(full, schema=logs_schema(pa.schema([]))))
 
 
 def test_as_a_step_of_the_plan() -> None:
@@ -187,7 +187,7 @@ def test_as_a_step_of_the_plan() -> None:
         {"context": CONTEXT, "response": "It is so."},
         {"context": [], "response": "Leave is 3 days."},
     )
-    out = Detect(ALL, "en", lambda: frequencies(ROW), 1)(table)
+    out = DetectStage(ALL, "en", lambda: frequencies(ROW), 1)(table)
     assert out.schema == table.schema
     good, empty, no_context = out.to_pylist()
     assert [m["name"] for m in good["members"]] == list(NAMES) and good["status"] == "ok"
@@ -200,7 +200,7 @@ def test_as_a_step_of_the_plan() -> None:
 def test_a_detector_beside_the_ensemble_judges_nothing() -> None:
     beside: list[Detector] = [Novelty(name="n", in_ensemble=False), Entities(name="e")]
     table = batch({"context": CONTEXT, "response": "Leave is free."})
-    row = Detect(beside, "en", lambda: frequencies(ROW), 1)(table).to_pylist()[0]
+    row = DetectStage(beside, "en", lambda: frequencies(ROW), 1)(table).to_pylist()[0]
     assert row["status"] == "not_judged" and "e: nothing named" in row["error"]
 
 

@@ -13,9 +13,9 @@ import torch
 from ragassay.jobs.config.job import make_job
 from ragassay.jobs.training.adapter import write_adapter
 from ragassay.jobs.training.train import Look, Recipe
-from ragassay.pipeline.engines.adapter import BUNDLED
-from ragassay.pipeline.engines.prepare import own_adapter, prepare_slm, weights_identity
-from ragassay.pipeline.engines.weights import identity
+from ragassay.pipeline.engines.adapter import BUNDLED_FOLDER
+from ragassay.pipeline.engines.prepare import find_own_adapter, identify_model, prepare_model
+from ragassay.pipeline.engines.weights import identify_weights
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import check_template
 from ragassay.pipeline.token_tree.attention import NAME, register
@@ -77,16 +77,16 @@ def test_merged_weights_agree_with_the_adapter(tiny_model: str, adapter: Path) -
 
 def test_an_adapter_is_merged_once(tiny_model: str, adapter: Path) -> None:
     slm = Slm(name="a", model=tiny_model, adapter=str(adapter))
-    first = Path(prepare_slm(slm))
+    first = Path(prepare_model(slm))
     mtime = (first / "model.safetensors").stat().st_mtime_ns
-    assert prepare_slm(slm) == str(first)
+    assert prepare_model(slm) == str(first)
     assert (first / "model.safetensors").stat().st_mtime_ns == mtime
     assert (first / "tokenizer.json").exists()
 
 
 def test_the_identity_includes_the_adapter(tiny_model: str, adapter: Path) -> None:
     plain, tuned = Slm(name="a", model=tiny_model), Slm(name="a", model=tiny_model, adapter=str(adapter))
-    assert weights_identity(plain).items() < weights_identity(tuned).items()
+    assert identify_model(plain).items() < identify_model(tuned).items()
 
 
 def test_an_adapter_contains_no_local_path(adapter: Path, tiny_model: str) -> None:
@@ -103,7 +103,7 @@ def test_a_prompt_other_than_the_adapters_is_refused(adapter: Path) -> None:
 def test_a_model_other_than_the_adapters_is_refused(adapter: Path, tiny_model: str, tmp_path: Path) -> None:
     other = copy_with_changed_weights(tiny_model, tmp_path / "other")
     with raises("model.adapter-of-other-model"):
-        prepare_slm(Slm(name="a", model=str(other), adapter=str(adapter)))
+        prepare_model(Slm(name="a", model=str(other), adapter=str(adapter)))
 
 
 def test_an_unknown_adapter_is_named() -> None:
@@ -112,10 +112,10 @@ def test_an_unknown_adapter_is_named() -> None:
 
 
 def test_the_bundled_adapters_have_valid_settings_and_licenses() -> None:
-    for folder in BUNDLED.iterdir():
+    for folder in BUNDLED_FOLDER.iterdir():
         slm = Slm(name="a", adapter=folder.name)
         check_template(slm)
-        assert own_adapter(slm) == folder
+        assert find_own_adapter(slm) == folder
         assert "Licences".lower() in (folder / "README.md").read_text().lower()
 
 
@@ -132,17 +132,17 @@ def copy_with_changed_weights(model: str, folder: Path) -> Path:
 
 def test_a_change_anywhere_in_the_weights_changes_the_identity(tiny_model: str, tmp_path: Path) -> None:
     other = copy_with_changed_weights(tiny_model, tmp_path / "other")
-    assert identity(tiny_model) != identity(str(other))
-    assert identity(tiny_model) == identity(tiny_model)
-    before = identity(str(other))
+    assert identify_weights(tiny_model) != identify_weights(str(other))
+    assert identify_weights(tiny_model) == identify_weights(tiny_model)
+    before = identify_weights(str(other))
     os.utime(other / "model.safetensors")
-    assert identity(str(other)) == before  # read again, with the same result
+    assert identify_weights(str(other)) == before  # read again, with the same result
 
 
 def test_weights_are_read_once_for_their_identity(tiny_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = identity(tiny_model)
+    first = identify_weights(tiny_model)
     monkeypatch.setattr(hashlib, "file_digest", lambda *_: pytest.fail("read again"))
-    assert identity(tiny_model) == first
+    assert identify_weights(tiny_model) == first
 
 
 def test_models_of_the_same_name_share_no_merged_weights(tiny_model: str, adapter: Path, tmp_path: Path) -> None:
@@ -152,5 +152,5 @@ def test_models_of_the_same_name_share_no_merged_weights(tiny_model: str, adapte
     settings = json.loads((loose / "slm.json").read_text())
     del settings["base"]  # an adapter that does not name its base model
     (loose / "slm.json").write_text(json.dumps(settings))
-    merged = {prepare_slm(Slm(name="a", model=model, adapter=str(loose))) for model in (tiny_model, str(other))}
+    merged = {prepare_model(Slm(name="a", model=model, adapter=str(loose))) for model in (tiny_model, str(other))}
     assert len(merged) == 2

@@ -8,8 +8,8 @@ import pytest
 from ragassay.jobs.config.job import Job, make_job, with_dtypes
 from ragassay.jobs.output.fingerprint import check_fingerprint, fingerprint
 from ragassay.pipeline.engines import dtype
-from ragassay.pipeline.engines.dtype import cpu_dtype_of, dtype_of
-from ragassay.pipeline.engines.vllm_engine import Vllm, engine_args
+from ragassay.pipeline.engines.dtype import choose_cpu_dtype, resolve_dtype
+from ragassay.pipeline.engines.vllm_engine import VllmSettings, engine_args
 from ragassay.pipeline.slm.config import Slm
 from tests.raises import raises
 
@@ -32,7 +32,7 @@ ZEN3 = "flags\t\t: fpu sse2 avx2\n"
     ],
 )
 def test_the_dtype_depends_on_the_flags_of_the_processor(cpu_info: str, expected: str) -> None:
-    assert cpu_dtype_of(cpu_info) == expected
+    assert choose_cpu_dtype(cpu_info) == expected
 
 
 def set_processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cpu_info: str) -> None:
@@ -42,9 +42,9 @@ def set_processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cpu_info: str
 
 def test_a_named_dtype_is_used_and_auto_is_resolved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     set_processor(monkeypatch, tmp_path, ZEN3)
-    assert dtype_of("float16", 0) == "float16"
-    assert dtype_of("auto", 0) == "float32" and dtype_of("auto", 0.5) == dtype_of("auto", 1) == "bfloat16"
-    assert engine_args(Slm(name="a"), Vllm(), "m", cpu=True, window=64, labels=6, gpus=0)["dtype"] == "float32"
+    assert resolve_dtype("float16", 0) == "float16"
+    assert resolve_dtype("auto", 0) == "float32" and resolve_dtype("auto", 0.5) == resolve_dtype("auto", 1) == "bfloat16"
+    assert engine_args(Slm(name="a"), VllmSettings(), "m", cpu=True, window=64, labels=6, gpus=0)["dtype"] == "float32"
 
 
 def test_resuming_on_another_processor_names_the_dtype(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_concurrent_calls_run_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> 
         return engines[0]
 
     called: list[tuple[float, ...]] = []
-    monkeypatch.setattr(engine_thread, "called", lambda *values: called.append(values))
+    monkeypatch.setattr(engine_thread, "report_call", lambda *values: called.append(values))
     thread = EngineThread(load)
     with ThreadPoolExecutor(4) as pool:
         outputs = list(pool.map(lambda size: thread.label_logprobs([[1] * size], [2]), range(1, 9)))

@@ -8,8 +8,8 @@ import pytest
 
 from ragassay.pipeline.detectors.embedding import Encoder
 from ragassay.pipeline.engines.causal_lm import load_causal_lm
-from ragassay.pipeline.engines.vllm_engine import Vllm, engine_args
-from ragassay.pipeline.engines.weights import prepare
+from ragassay.pipeline.engines.vllm_engine import VllmSettings, engine_args
+from ragassay.pipeline.engines.weights import prepare_weights
 from ragassay.pipeline.slm.config import Slm
 from tests.raises import raises
 
@@ -38,12 +38,12 @@ def pickled(tiny_model: str, tmp_path: Path) -> Path:
 
 def test_attack_pickled_weights_are_refused_by_every_loader(pickled: Path, tmp_path: Path) -> None:
     with raises("model.pickled-weights", file="pytorch_model.bin"):
-        prepare(str(pickled))
+        prepare_weights(str(pickled))
     with raises("model.engine-cannot-load", member="m"):
         load_causal_lm(Slm(name="m", model=str(pickled)), str(pickled), "float32", 0.0)
     with raises("model.embedding-not-loaded"):
         Encoder(str(pickled), 1)
-    args = engine_args(Slm(name="m", model=str(pickled)), Vllm(), str(pickled), cpu=True, window=64, labels=2, gpus=0.0)
+    args = engine_args(Slm(name="m", model=str(pickled)), VllmSettings(), str(pickled), cpu=True, window=64, labels=2, gpus=0.0)
     assert args["load_format"] == "safetensors"
     assert not (tmp_path / "was here").exists()
 
@@ -51,6 +51,6 @@ def test_attack_pickled_weights_are_refused_by_every_loader(pickled: Path, tmp_p
 def test_pickles_next_to_safetensors_are_ignored(pickled: Path, tiny_model: str, tmp_path: Path) -> None:
     for file in Path(tiny_model).glob("*.safetensors"):
         (pickled / file.name).write_bytes(file.read_bytes())
-    assert prepare(str(pickled)) == str(pickled)
+    assert prepare_weights(str(pickled)) == str(pickled)
     assert load_causal_lm(Slm(name="m", model=str(pickled)), str(pickled), "float32", 0.0).config.hidden_size == 128
     assert not (tmp_path / "was here").exists()

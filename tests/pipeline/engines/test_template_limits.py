@@ -9,11 +9,11 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from transformers.utils.chat_template_utils import render_jinja_template
 
 from ragassay.pipeline.engines import template_limits
-from ragassay.pipeline.engines.plain_text import PlainText
-from ragassay.pipeline.engines.template_limits import TemplateLimitError, limited_steps, render_chat
-from ragassay.pipeline.engines.vllm_text import chat_ids
+from ragassay.pipeline.engines.plain_text import PlainTextEncoder
+from ragassay.pipeline.engines.template_limits import TemplateLimitError, limit_steps, render_chat
+from ragassay.pipeline.engines.vllm_text import encode_chat
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.slm.prompt import chat_around, check_template
+from ragassay.pipeline.slm.prompt import apply_chat_template, check_template
 from tests.raises import raises
 
 LOOPS = {
@@ -37,9 +37,9 @@ VALID_PROMPT = "{{ question }} {{ context | join }} {{ sentence }}"
 
 @pytest.fixture(autouse=True)
 def short_limits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(template_limits, "SECONDS", 1)
+    monkeypatch.setattr(template_limits, "TRIAL_SECONDS", 1)
     monkeypatch.setenv("RAGASSAY_HOME", str(tmp_path))
-    template_limits._try_once.cache_clear()
+    template_limits._run_trial_once.cache_clear()
 
 
 def make_tokenizer(template: str, rendered: list[str]) -> Any:
@@ -69,10 +69,10 @@ def test_attack_a_chat_template_that_loops_or_grows_is_refused(hostile_template:
     rendered: list[str] = []
     tokenizer = make_tokenizer({**LOOPS, **GROWTH}[hostile_template] + "{{ messages[0].content }}", rendered)
     with raises("model.chat-template-fails") as error:
-        chat_around("x", tokenizer, "m", None)
+        apply_chat_template("x", tokenizer, "m", None)
     assert isinstance(error.value.__cause__, TemplateLimitError) and rendered == []
     with raises("model.template-fails"):
-        chat_ids("model 'm'", tokenizer, PlainText.__new__(PlainText), [{"role": "user", "content": "x"}])
+        encode_chat("model 'm'", tokenizer, PlainTextEncoder.__new__(PlainTextEncoder), [{"role": "user", "content": "x"}])
 
 
 def test_attack_a_chat_template_that_loops_only_for_some_texts_is_refused() -> None:
@@ -94,16 +94,16 @@ def test_a_chat_template_is_tried_once_and_renders_the_same_bytes(monkeypatch: p
     chat = [{"role": "system", "content": " Be brief. \n"}, {"role": "user", "content": "\ue000passage0\ue001" * 3}]
     [[expected], _] = render_jinja_template([chat], chat_template=template, add_generation_prompt=True, bos_token="<s>")
     assert render_chat(make_tokenizer(template, []), chat) == expected
-    template_limits._try_once.cache_clear()
-    monkeypatch.setattr(template_limits, "_try", lambda given: pytest.fail("the template is tried again"))
+    template_limits._run_trial_once.cache_clear()
+    monkeypatch.setattr(template_limits, "_run_trial", lambda trial: pytest.fail("the template is tried again"))
     assert render_chat(make_tokenizer(template, []), chat) == expected
 
 
 def test_only_steps_of_templates_are_counted() -> None:
     template = ImmutableSandboxedEnvironment().from_string("{% for i in range(n) %}{{ i }}{% endfor %}")
-    with limited_steps(1000):
+    with limit_steps(1000):
         assert sum(i for i in range(100_000)) and len(template.render(n=100)) == 190
-    with pytest.raises(TemplateLimitError), limited_steps(1000):
+    with pytest.raises(TemplateLimitError), limit_steps(1000):
         template.render(n=1000)
-    with limited_steps(1000):  # each block starts a new count
+    with limit_steps(1000):  # each block starts a new count
         assert len(template.render(n=100)) == 190

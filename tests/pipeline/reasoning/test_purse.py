@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ragassay.pipeline.engines.text import Completion
 from ragassay.pipeline.reasoning.config import Price
 from ragassay.pipeline.reasoning.purse import Purse, most_tokens
-from ragassay.schemas.explanations import Outcome
+from ragassay.schemas.explanations import AnswerStatus
 from tests.raises import raises
 
 PRICE = Price(input=1.0, output=2.0)
@@ -31,7 +31,9 @@ def test_what_is_spent_is_within_the_budget(budget: int, answers: list[tuple[int
         prompt, completion, trouble = one
         spent += prompt + 2 * completion
         text = None if trouble else "{}"
-        purse.settle(CHAT, Completion(Outcome.ERROR if trouble else Outcome.OK, text, 0 if trouble else prompt, completion))
+        purse.settle(
+            CHAT, Completion(AnswerStatus.ERROR if trouble else AnswerStatus.OK, text, 0 if trouble else prompt, completion)
+        )
         return True
 
     with ThreadPoolExecutor(4) as threads:
@@ -45,4 +47,4 @@ def test_a_server_that_does_not_count_takes_no_budget() -> None:
     purse = Purse(PRICE, 1.0, 50)
     assert purse.reserve(CHAT)
     with raises("explain.no-usage"):
-        purse.settle(CHAT, Completion(Outcome.OK, "{}"))
+        purse.settle(CHAT, Completion(AnswerStatus.OK, "{}"))

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from ragassay.pipeline.slm.judge import Judge, Judgement, check_judge, judge_rows
+from ragassay.pipeline.slm.judge import Judge, JudgeAnswer, check_judge, judge_rows
 from tests.chat_server import Reply, Serve, Server, completion
 from tests.conftest import HANDBOOK
 from tests.raises import raises
@@ -67,7 +67,7 @@ def test_configured_words_decide(serve: Serve) -> None:
 
 def test_only_no_among_the_alternatives_is_zero(serve: Serve) -> None:
     server = serve(lambda body: completion({"No": 0.9, "Nope": 0.1}))
-    assert judge_rows(make_judge(server), [ROW]) == [Judgement(0.0, None, 41)]
+    assert judge_rows(make_judge(server), [ROW]) == [JudgeAnswer(0.0, None, 41)]
 
 
 def test_an_answer_with_neither_word_is_null_not_zero(serve: Serve) -> None:
@@ -176,7 +176,11 @@ def test_a_busy_server_is_retried(serve: Serve) -> None:
 
     def reply(body: dict[str, Any]) -> Reply:
         received.append(row_number(body))
-        return error_reply((429, 503)[received.count(received[-1]) - 1]) if received.count(received[-1]) < 3 else completion({"Yes": 0.5})
+        return (
+            error_reply((429, 503)[received.count(received[-1]) - 1])
+            if received.count(received[-1]) < 3
+            else completion({"Yes": 0.5})
+        )
 
     assert [a.value for a in judge_rows(make_judge(serve(reply), retries=2), make_rows(2))] == pytest.approx([0.5, 0.5])
     assert sorted(received) == [0, 0, 0, 1, 1, 1]
@@ -260,7 +264,11 @@ def test_only_the_server_is_contacted(serve: Serve, monkeypatch: pytest.MonkeyPa
 
 def test_texts_are_never_logged(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
     def reply(body: dict[str, Any]) -> Reply:
-        return error_reply(400, "too long") if "secret two" in message_text(body) else completion({"secret three": 0.5, "Yes": 0.1})
+        return (
+            error_reply(400, "too long")
+            if "secret two" in message_text(body)
+            else completion({"secret three": 0.5, "Yes": 0.1})
+        )
 
     with caplog.at_level(logging.DEBUG):
         judge_rows(make_judge(serve(reply)), [("secret one", ["secret context"], "r"), ("q", ["c"], "secret two")])

@@ -9,18 +9,26 @@ import pytest
 
 from ragassay.jobs.config.job import make_job
 from ragassay.jobs.scoring.stages import make_slm_stages, make_split_stage
-from ragassay.pipeline.engines.adapter import trained_with
-from ragassay.pipeline.slm.config import TRAINED
+from ragassay.pipeline.engines.adapter import read_adapter_settings
+from ragassay.pipeline.slm.config import ADAPTER_SETTINGS
 from tests.conftest import run_stages
 from tests.corpus import rows as odd
 
 
 @pytest.mark.slow
 def test_every_odd_row_is_scored_or_has_a_reason(tiny_model: str) -> None:
-    adapter_settings = {key: value for key, value in trained_with("facts").items() if key in TRAINED}
-    slm: dict[str, Any] = {"name": "facts", "model": tiny_model, "engine": "transformers", "dtype": "float32", **adapter_settings}
+    adapter_settings = {key: value for key, value in read_adapter_settings("facts").items() if key in ADAPTER_SETTINGS}
+    slm: dict[str, Any] = {
+        "name": "facts",
+        "model": tiny_model,
+        "engine": "transformers",
+        "dtype": "float32",
+        **adapter_settings,
+    }
     job = make_job({"members": {"slms": [{**slm, "max_model_len": 1024}]}, "splitting": {"languages": "any"}})
-    kinds = [(kind, row) for kind, rows in odd.ROWS.items() if kind != "not UTF-8" for row in rows]  # the reader's tests cover it
+    kinds = [
+        (kind, row) for kind, rows in odd.ROWS.items() if kind != "not UTF-8" for row in rows
+    ]  # the reader's tests cover it
     assert len(kinds) > 400
     rows = odd.table([row for _, row in kinds])
     for name, values in {

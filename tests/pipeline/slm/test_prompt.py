@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.pipeline.engines.plain_text import plain_tokenizer
+from ragassay.pipeline.engines.plain_text import make_plain_tokenizer
 from ragassay.pipeline.slm.config import VERIFIER_PROMPT, Slm
-from ragassay.pipeline.slm.prompt import PADDED_TO, PromptBuilder, check_template, needs_question
+from ragassay.pipeline.slm.prompt import PADDING_MULTIPLE, PromptBuilder, check_template, needs_question
 from tests.raises import raises
 
 CONTROL = ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<repo_name>", "<jupyter_code>"]
@@ -20,7 +20,7 @@ def builder(tokenizer: Any) -> PromptBuilder:
 
 @pytest.fixture(scope="module")
 def plain(tokenizer: Any) -> Any:
-    return plain_tokenizer(tokenizer)[0]
+    return make_plain_tokenizer(tokenizer)[0]
 
 
 def encode_one(builder: PromptBuilder, question: str, context: list[str], sentence: str) -> list[int]:
@@ -103,10 +103,10 @@ def test_padding_adds_only_line_breaks_up_to_a_block_boundary(
     padded: PromptBuilder, unpadded: PromptBuilder, plain: Any, rows: list[tuple[str, list[str], list[str]]]
 ) -> None:
     for padded_prompts, unpadded_prompts in zip(padded.encode(rows), unpadded.encode(rows), strict=True):
-        assert len(padded_prompts.head) % PADDED_TO == 0 and padded_prompts.tails == unpadded_prompts.tails
+        assert len(padded_prompts.head) % PADDING_MULTIPLE == 0 and padded_prompts.tails == unpadded_prompts.tails
         text, unpadded_text = plain.decode(padded_prompts.head), plain.decode(unpadded_prompts.head)
         added = len(text) - len(unpadded_text)
-        assert 0 <= added < PADDED_TO
+        assert 0 <= added < PADDING_MULTIPLE
         assert text == unpadded_text.removesuffix("Statement:") + "\n" * added + "Statement:"
 
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.pipeline.engines.protocol import EngineOutput
-from ragassay.pipeline.members import Value, member_values
+from ragassay.pipeline.members import ValueKind, convert_logprobs
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.prompt import PromptBuilder
-from ragassay.pipeline.slm.score import STEPS_A_CALL, RowScore, attach_scores, row_digest, score_rows
+from ragassay.pipeline.slm.score import STEPS_PER_CALL, RowScore, attach_scores, hash_row, score_rows
 from ragassay.schemas.columns import MEMBER, USAGE
 from tests.raises import raises
 
@@ -93,7 +93,7 @@ def test_a_long_context_uses_the_best_window(slm: Slm, builder: PromptBuilder, t
         yes, no = (np.logaddexp.reduce(x) for x in np.split(out, [len(builder.yes)]))
         sentence = tokenizer.decode(prompt).split("Statement: ")[1].split("\n")[0]
         values.setdefault(sentence, []).append(yes - no)
-    got = member_values(Value.LOG_ODDS, result.log_p_yes, result.log_p_no)
+    got = convert_logprobs(ValueKind.LOG_ODDS, result.log_p_yes, result.log_p_no)
     assert got.tolist() == pytest.approx([max(values["Shop 1 opens."]), max(values["It closes."])])
 
 
@@ -131,7 +131,7 @@ def test_the_whole_response_is_scored_too_unless_it_does_not_fit(builder: Prompt
 
 
 def test_nan_is_an_error_and_not_a_score(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
-    class Broken(CountingEngine):
+    class NanEngine(CountingEngine):
         def label_logprobs(self, prompts: Sequence[Sequence[int]], labels: Sequence[int]) -> EngineOutput:
             out = super().label_logprobs(prompts, labels)
             return EngineOutput(out.logprobs * np.nan, out.tokens_computed, out.tokens_reused)
@@ -142,9 +142,9 @@ def test_nan_is_an_error_and_not_a_score(slm: Slm, builder: PromptBuilder, token
 
 def test_kinds_of_values() -> None:
     yes, no = np.log([0.6, 0.1]), np.log([0.2, 0.1])
-    assert member_values(Value.P_YES, yes, no) == pytest.approx([0.6, 0.1])
-    assert member_values(Value.P_YES_SHARE, yes, no) == pytest.approx([0.75, 0.5])
-    assert member_values(Value.LOG_ODDS, yes, no) == pytest.approx([np.log(3), 0])
+    assert convert_logprobs(ValueKind.P_YES, yes, no) == pytest.approx([0.6, 0.1])
+    assert convert_logprobs(ValueKind.P_YES_SHARE, yes, no) == pytest.approx([0.75, 0.5])
+    assert convert_logprobs(ValueKind.LOG_ODDS, yes, no) == pytest.approx([np.log(3), 0])
 
 
 def test_attach_appends_a_member_and_keeps_failed_rows(slm: Slm, builder: PromptBuilder, tokenizer: Any) -> None:
@@ -172,7 +172,7 @@ def test_a_call_has_a_bounded_number_of_tokens(builder: PromptBuilder, tokenizer
     rows = [make_row(i % 7, sentences=[f"Sentence {i}.", "It closes."]) for i in range(60)]
     results = score_rows(rows, small, builder, engine, keep_whole)
     assert len(engine.calls) > 1
-    assert all(sum(map(len, call)) <= STEPS_A_CALL * 64 for call in engine.calls)
+    assert all(sum(map(len, call)) <= STEPS_PER_CALL * 64 for call in engine.calls)
     alone = [score_rows([r], small, builder, CountingEngine(tokenizer), keep_whole)[0] for r in rows]
     assert [r.log_p_yes for r in results] == [a.log_p_yes for a in alone]
 
@@ -192,7 +192,7 @@ def test_repeated_rows_are_scored_once_over_batches_and_cost_nothing(slm: Slm, b
     again = score_rows([make_row(2), make_row(3), make_row(2)], slm, builder, engine, keep_whole, known)
     sent = [prompt for call in engine.calls for prompt in call]
     assert len(sent) == len(set(sent)) == 6
-    assert again[0] == again[2] == first[1].repeated()
+    assert again[0] == again[2] == first[1].as_repeat()
     assert [r.prompts for r in (*first, *again)] == [2, 2, 0, 0, 2, 0]
     assert sum(r.tokens_computed + r.tokens_reused for r in (*first, *again)) == sum(map(len, sent))
 
@@ -220,4 +220,4 @@ def test_row_hashes_depend_on_text_boundaries() -> None:
         Row("a", ["r"], "b", ["b"]),
         Row("ab", ["c"], "r", ["r"]),
     ]
-    assert len({row_digest(row) for row in rows}) == len(rows)
+    assert len({hash_row(row) for row in rows}) == len(rows)

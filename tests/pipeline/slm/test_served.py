@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 from ragassay.jobs.config.job import make_job
-from ragassay.pipeline.members import Value, scores_of
+from ragassay.pipeline.members import ValueKind, read_scores
 from ragassay.pipeline.rows import Row
 from ragassay.pipeline.slm.config import Slm
-from ragassay.pipeline.slm.served import ask_rows
-from ragassay.pipeline.stages.served import ServedScorer
-from ragassay.pipeline.stages.split import Split
+from ragassay.pipeline.slm.served import score_served_rows
+from ragassay.pipeline.stages.served import ServedSlmStage
+from ragassay.pipeline.stages.split import SplitStage
 from ragassay.schemas.columns import Status, logs_schema
 from tests.chat_server import Reply, Serve, Server, completion
 from tests.raises import raises, refuses
@@ -33,7 +33,7 @@ def make_slm(server: Server, **more: Any) -> Slm:
 
 
 def test_an_unlisted_word_gets_at_most_the_last_listed_probability(serve: Serve) -> None:
-    (result,) = ask_rows([ROW], make_slm(serve(reply_by_statement)))
+    (result,) = score_served_rows([ROW], make_slm(serve(reply_by_statement)))
     assert result.status is Status.OK and result.prompts == 2 and result.tokens_computed == 82
     assert [math.exp(x) for x in result.log_p_yes] == pytest.approx([0.8, 0.05])  # for "red": the least listed probability
     assert [math.exp(x) for x in result.log_p_no] == pytest.approx([0.15, 0.8])
@@ -41,20 +41,20 @@ def test_an_unlisted_word_gets_at_most_the_last_listed_probability(serve: Serve)
 
 @pytest.mark.parametrize("probabilities", [{"Yes": 0.9}, {"Yes": 0.6, " yes": 0.3}])
 def test_an_unlisted_word_gets_at_most_the_remaining_probability(serve: Serve, probabilities: dict[str, float | None]) -> None:
-    (result,) = ask_rows([ROW], make_slm(serve(lambda _: completion(probabilities)), top_logprobs=len(probabilities)))
+    (result,) = score_served_rows([ROW], make_slm(serve(lambda _: completion(probabilities)), top_logprobs=len(probabilities)))
     assert [math.exp(x) for x in result.log_p_no] == pytest.approx([0.1, 0.1])
 
 
 def test_a_row_with_a_server_failure_counts_as_an_error(serve: Serve) -> None:
     busy = Row("When?", ROW.context, "It is busy.", ["It is busy."])
     server = serve(lambda body: (503, {"error": {}}) if "busy" in str(body) else reply_by_statement(body))
-    first, second = ask_rows([busy, ROW], make_slm(server, retries=0))
+    first, second = score_served_rows([busy, ROW], make_slm(server, retries=0))
     assert first.status is Status.ERROR and "HTTP 503" in (first.error or "") and second.status is Status.OK
 
 
 def test_a_row_with_an_unanswered_sentence_has_no_answer_and_other_rows_continue(serve: Serve) -> None:
     hat = Row("When?", ROW.context, "Wear a hat.", ["Wear a hat."])
-    first, second = ask_rows([hat, ROW], make_slm(serve(reply_by_statement)))
+    first, second = score_served_rows([hat, ROW], make_slm(serve(reply_by_statement)))
     assert first.status is Status.NO_ANSWER and "'Maybe'" in (first.error or "") and second.status is Status.OK
 
 
@@ -65,24 +65,24 @@ def test_a_batch_has_the_columns_of_any_member(serve: Serve) -> None:
         for i, text in enumerate([ROW.response, ROW.response, "Wear a hat.", ""])
     ]
     table = pa.Table.from_pylist(rows, schema=logs_schema(pa.schema([])))
-    scorer = ServedScorer(make_slm(server, whole_response=True))
+    scorer = ServedSlmStage(make_slm(server, whole_response=True))
     scorer.setup()
-    scored = scorer(Split(("sentencizer", "en"), question_needed=True)(table))
+    scored = scorer(SplitStage(("sentencizer", "en"), needs_question=True)(table))
     assert scored["status"].to_pylist() == ["ok", "ok", "no_answer", "empty_response"]
-    values, counts = scores_of(scored.combine_chunks().to_batches()[0], {"gpt": "log_odds"})
+    values, counts = read_scores(scored.combine_chunks().to_batches()[0], {"gpt": "log_odds"})
     assert counts.tolist() == [2, 2] and values["gpt"][1] == values["gpt"][3]
     assert values["gpt"] == pytest.approx([math.nan, math.log(0.05 / 0.8)] * 2, nan_ok=True)  # the first repeats the context
     assert scored["members"][0].as_py()[0]["response_score"] == pytest.approx(math.log(0.8 / 0.15))
     sent = len(server.bodies)
-    scorer(Split(("sentencizer", "en"), question_needed=True)(table.slice(0, 1)))
+    scorer(SplitStage(("sentencizer", "en"), needs_question=True)(table.slice(0, 1)))
     assert len(server.bodies) == sent, "a repeated row is not sent again"
-    assert Value.LOG_ODDS.of_logprobs
+    assert ValueKind.LOG_ODDS.is_from_logprobs
 
 
 def test_an_unreachable_server_ends_the_run(serve: Serve) -> None:
     gone = Slm.model_validate({"name": "g", "model": "m", "engine": {"kind": "server", "base_url": "http://127.0.0.1:9/v1"}})
     with raises("server.unreachable", where="SLM 'g': http://127.0.0.1:9/v1"):
-        list(ask_rows([ROW], gone))
+        list(score_served_rows([ROW], gone))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragassay.pipeline.slm.windows import Unit, cut_context, pack
+from ragassay.pipeline.slm.windows import ContextPiece, cut_context, pack_windows
 
 
 def count_words(texts: Sequence[str]) -> list[int]:
@@ -21,7 +21,7 @@ def find_sentences(text: str) -> list[tuple[int, int]]:
 
 
 def cut(context: list[str], budget: int) -> list[list[str]]:
-    return cut_context(context, budget, count=count_words, sentences=find_sentences, token_ends=find_word_ends)
+    return cut_context(context, budget, count_tokens=count_words, find_sentences=find_sentences, find_token_ends=find_word_ends)
 
 
 def test_a_context_that_fits_stays_whole() -> None:
@@ -59,8 +59,8 @@ def test_every_word_is_in_a_window_and_every_window_fits(context: list[str], bud
 
 @given(st.lists(st.integers(1, 10), min_size=1, max_size=40), st.integers(10, 30))
 def test_windows_contain_every_piece_in_order(sizes: list[int], budget: int) -> None:
-    pieces = [Unit(i, 0, 1, size) for i, size in enumerate(sizes)]
-    windows = pack(pieces, budget)
+    pieces = [ContextPiece(i, 0, 1, size) for i, size in enumerate(sizes)]
+    windows = pack_windows(pieces, budget)
     assert list(dict.fromkeys(u for w in windows for u in w)) == pieces
     assert all(sum(u.tokens for u in w) <= budget for w in windows)
     assert all(len(set(a) & set(b)) <= 1 for a, b in pairwise(windows))

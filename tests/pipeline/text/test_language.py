@@ -14,8 +14,8 @@ from ragassay.jobs.config.splitting import SplittingConfig
 from ragassay.jobs.scoring.frequencies import count_table_frequencies
 from ragassay.pipeline.detectors.attribution import Attribution
 from ragassay.pipeline.detectors.novelty import Novelty
-from ragassay.pipeline.stages.detect import Detect
-from ragassay.pipeline.stages.split import Split
+from ragassay.pipeline.stages.detect import DetectStage
+from ragassay.pipeline.stages.split import SplitStage
 from ragassay.pipeline.text.language import NAMES, language_of
 from ragassay.pipeline.text.split import check_language
 from ragassay.schemas.columns import logs_schema
@@ -49,7 +49,9 @@ def rows_of(languages: list[str | None], texts: list[str]) -> pa.Table:
 
 def split(table: pa.Table, language: str = "en", column: str | None = "lang") -> list[dict[str, Any]]:
     """Rows as they are split; how a row's language is found is another test's."""
-    found: list[dict[str, Any]] = Split(("sentencizer", language), False, column)(table).drop_columns(["language"]).to_pylist()
+    found: list[dict[str, Any]] = (
+        SplitStage(("sentencizer", language), False, column)(table).drop_columns(["language"]).to_pylist()
+    )
     return found
 
 
@@ -89,12 +91,12 @@ def test_detectors_follow_the_language_of_each_row() -> None:
     table = rows_of(languages, [TEXTS["de"], TEXTS["en"], TEXTS["fr"], TEXTS["de"], TEXTS["fr"]])
     detectors = (Novelty(name="novelty"), Attribution(name="attribution"))
     counted = count_table_frequencies([table], SplittingConfig(language_column="lang"))
-    mixed = Detect(detectors, "en", lambda: counted, 1, "lang")(Split(("sentencizer", "en"), False, "lang")(table))
+    mixed = DetectStage(detectors, "en", lambda: counted, 1, "lang")(SplitStage(("sentencizer", "en"), False, "lang")(table))
     assert mixed["row_key"].to_pylist() == list(range(5))
     for place, language in enumerate(languages):
         code = language_of(language)
-        alone = Split(("sentencizer", code), False)(table.slice(place, 1))
-        [row], [same] = Detect(detectors, code, lambda: counted, 1)(alone).to_pylist(), mixed.slice(place, 1).to_pylist()
+        alone = SplitStage(("sentencizer", code), False)(table.slice(place, 1))
+        [row], [same] = DetectStage(detectors, code, lambda: counted, 1)(alone).to_pylist(), mixed.slice(place, 1).to_pylist()
         assert row == same | {"language": row["language"]}
     german, english = (count_table_frequencies([table.slice(0, 1)], SplittingConfig(language=code)) for code in ("de", "en"))
     assert not np.array_equal(german.counts, english.counts)

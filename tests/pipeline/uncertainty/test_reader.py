@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragassay.pipeline.engines.transformers_engine import Transformers
+from ragassay.pipeline.engines.transformers_engine import TransformersSettings
 from ragassay.pipeline.uncertainty.config import Uncertainty
 from ragassay.pipeline.uncertainty.reader import TEXT_TOKENS_A_PASS, Prompt, Reader, packs
 from ragassay.pipeline.uncertainty.signs import ARRAYS, Signs
@@ -23,7 +23,7 @@ PROMPTS: list[Prompt] = [
 @pytest.fixture(scope="module")
 def reader(tiny_model: str) -> Reader:
     member = Uncertainty(name="a", model=tiny_model)
-    return Reader(member, Transformers(dtype="float32"), gpus=0, threads=2)
+    return Reader(member, TransformersSettings(dtype="float32"), gpus=0, threads=2)
 
 
 def naive(model: Any, head: list[int], text: list[int]) -> Signs:
@@ -115,9 +115,9 @@ def test_a_model_that_does_not_show_all_its_attention_is_refused(tmp_path: Any, 
     MistralForCausalLM(config).save_pretrained(tmp_path)
     AutoTokenizer.from_pretrained(embedded).save_pretrained(tmp_path)
     with raises("train.attention", parts="sliding_window"):
-        Reader(Uncertainty(name="a", model=str(tmp_path)), Transformers(dtype="float32"), gpus=0, threads=1)
+        Reader(Uncertainty(name="a", model=str(tmp_path)), TransformersSettings(dtype="float32"), gpus=0, threads=1)
 
 
 def test_a_model_that_can_not_be_loaded_is_named(tmp_path: Any) -> None:
     with raises("model.unknown"):
-        Reader(Uncertainty(name="a", model=str(tmp_path / "none")), Transformers(), gpus=0, threads=1)
+        Reader(Uncertainty(name="a", model=str(tmp_path / "none")), TransformersSettings(), gpus=0, threads=1)

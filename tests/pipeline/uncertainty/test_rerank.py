@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ragassay.pipeline.engines.transformers_engine import Transformers
-from ragassay.pipeline.rows import good_rows
-from ragassay.pipeline.stages.rerank import Reranker
+from ragassay.pipeline.engines.transformers_engine import TransformersSettings
+from ragassay.pipeline.rows import select_ok_rows
+from ragassay.pipeline.stages.rerank import RerankStage
 from ragassay.pipeline.stages.stage import run_contained
 from ragassay.pipeline.uncertainty.config import QUESTION_PROMPT, Rerank
 from ragassay.pipeline.uncertainty.rerank import Found, question_uncertainty, rank_rows
@@ -27,8 +27,8 @@ PASSAGES = [
 
 
 @pytest.fixture(scope="module")
-def reranker(tiny_model: str) -> Reranker:
-    stage = Reranker(Rerank(model=tiny_model, engine={"dtype": "float32"}), SPLITTER, 2)
+def reranker(tiny_model: str) -> RerankStage:
+    stage = RerankStage(Rerank(model=tiny_model, engine={"dtype": "float32"}), SPLITTER, 2)
     stage.setup()
     return stage
 
@@ -37,13 +37,13 @@ def asked(*contexts: list[str | None] | list[str], question: str | None = QUESTI
     return table_of([{"question": question, "context": context, "response": "At ten."} for context in contexts])
 
 
-def orders(reranker: Reranker, *contexts: list[str | None] | list[str]) -> list[list[int] | None]:
+def orders(reranker: RerankStage, *contexts: list[str | None] | list[str]) -> list[list[int] | None]:
     found: list[list[int] | None] = reranker(asked(*contexts))["passage_order"].to_pylist()
     return found
 
 
 @pytest.mark.parametrize("attention", Attention)
-def test_the_order_is_that_of_equation_6(reranker: Reranker, tiny_model: str, attention: Attention) -> None:
+def test_the_order_is_that_of_equation_6(reranker: RerankStage, tiny_model: str, attention: Attention) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -63,7 +63,7 @@ def test_the_order_is_that_of_equation_6(reranker: Reranker, tiny_model: str, at
     assert ranked.order == np.argsort(by_hand).tolist() and ranked.prompts == len(PASSAGES)
 
 
-def test_the_order_in_which_passages_come_changes_nothing(reranker: Reranker) -> None:
+def test_the_order_in_which_passages_come_changes_nothing(reranker: RerankStage) -> None:
     contexts = [list(some) for some in permutations(PASSAGES)][::17]
     found = orders(reranker, *contexts)
     texts = [[context[i] for i in order or ()] for context, order in zip(contexts, found, strict=True)]
@@ -71,14 +71,14 @@ def test_the_order_in_which_passages_come_changes_nothing(reranker: Reranker) ->
     assert all(text == texts[0] for text in texts) and len(texts) > 5
 
 
-def test_equal_passages_keep_their_order_and_empty_ones_stand_last(reranker: Reranker) -> None:
+def test_equal_passages_keep_their_order_and_empty_ones_stand_last(reranker: RerankStage) -> None:
     a, b = PASSAGES[:2]
     (order,) = orders(reranker, ["", b, a, b, None, " ", a])
     assert order is not None and order[4:] == [0, 4, 5]
     assert order[:4] in ([1, 3, 2, 6], [2, 6, 1, 3])
 
 
-def test_what_has_no_order_is_left_alone_and_costs_nothing(reranker: Reranker) -> None:
+def test_what_has_no_order_is_left_alone_and_costs_nothing(reranker: RerankStage) -> None:
     table = pa.concat_tables(
         [
             asked(PASSAGES, question=None),
@@ -96,7 +96,7 @@ def test_what_has_no_order_is_left_alone_and_costs_nothing(reranker: Reranker) -
     assert found.drop_columns(["usage"]).equals(table.drop_columns(["usage"]))
 
 
-def test_what_rows_share_is_read_once(reranker: Reranker) -> None:
+def test_what_rows_share_is_read_once(reranker: RerankStage) -> None:
     first, second, third = reranker(asked(PASSAGES, PASSAGES[::-1], PASSAGES[1:])).to_pylist()
     assert [row["usage"][0]["prompts"] for row in (first, second, third)] == [len(PASSAGES), 0, 0]
     assert first["usage"][0]["name"] == "rerank" and first["usage"][0]["tokens_computed"] > 0
@@ -104,18 +104,18 @@ def test_what_rows_share_is_read_once(reranker: Reranker) -> None:
     assert [i + 1 for i in third["passage_order"]] == [i for i in first["passage_order"] if i]
 
 
-def test_rows_after_it_have_their_passages_best_first(reranker: Reranker) -> None:
+def test_rows_after_it_have_their_passages_best_first(reranker: RerankStage) -> None:
     table = reranker(asked([None, *PASSAGES], PASSAGES[:1]))
-    places, (ordered, single) = good_rows(table, keep=2)
-    assert places == [0, 1] and ordered.keep == 2 and single.keep is None
+    places, (ordered, single) = select_ok_rows(table, keep_best=2)
+    assert places == [0, 1] and ordered.keep_best == 2 and single.keep_best is None
     order = table["passage_order"][0].as_py()
     assert ordered.context == [[None, *PASSAGES][i] for i in order[:-1]] and order[-1] == 0
     assert table["context"].to_pylist() == [[None, *PASSAGES], PASSAGES[:1]]
 
 
 def test_a_long_passage_is_read_in_pieces_and_its_best_counts(tiny_model: str) -> None:
-    engine = Transformers(dtype="float32", max_model_len=160)
-    reranker = Reranker(Rerank(model=tiny_model, engine=engine), SPLITTER, 2)
+    engine = TransformersSettings(dtype="float32", max_model_len=160)
+    reranker = RerankStage(Rerank(model=tiny_model, engine=engine), SPLITTER, 2)
     reranker.setup()
     long = " ".join(f"Room {i} shows glass of the year {1800 + i}." for i in range(40))
     (row,) = reranker(asked([*PASSAGES, long])).to_pylist()
@@ -126,7 +126,7 @@ def test_a_long_passage_is_read_in_pieces_and_its_best_counts(tiny_model: str) -
     assert "rerank" in left["error"] and "160 tokens" in left["error"]
 
 
-def test_a_fault_is_its_rows(reranker: Reranker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_is_its_rows(reranker: RerankStage, monkeypatch: pytest.MonkeyPatch) -> None:
     encode = reranker._encoder.encode
 
     def faulty(some: Any) -> Any:
@@ -144,4 +144,4 @@ def test_a_fault_is_its_rows(reranker: Reranker, monkeypatch: pytest.MonkeyPatch
 
 def test_a_missing_model_is_the_runs_error(tmp_path: Any) -> None:
     with raises("model.unknown"):
-        Reranker(Rerank(model=str(tmp_path / "none")), SPLITTER, 1).setup()
+        RerankStage(Rerank(model=str(tmp_path / "none")), SPLITTER, 1).setup()

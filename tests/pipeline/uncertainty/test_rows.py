@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragassay.pipeline.slm.prompt import PromptEncoder
-from ragassay.pipeline.stages.split import Split
-from ragassay.pipeline.stages.uncertainty import UncertaintyScorer
+from ragassay.pipeline.stages.split import SplitStage
+from ragassay.pipeline.stages.uncertainty import UncertaintyStage
 from ragassay.pipeline.uncertainty.config import Uncertainty
 from ragassay.pipeline.uncertainty.place import place
 from ragassay.pipeline.uncertainty.prompt import answer_encoder
@@ -32,13 +32,13 @@ def table_of(rows: list[dict[str, Any]], samples: list[list[str] | None] | None 
     table = pa.Table.from_pylist(known, schema=LOGS)
     if samples is not None:
         table = table.append_column("samples", pa.array(samples, pa.list_(pa.string())))
-    return Split(SPLITTER, False)(table)
+    return SplitStage(SPLITTER, False)(table)
 
 
-def scorer(tiny_model: str, *members: dict[str, Any], **shared: Any) -> UncertaintyScorer:
+def scorer(tiny_model: str, *members: dict[str, Any], **shared: Any) -> UncertaintyStage:
     engine = {"dtype": "float32", **shared.pop("engine", {})}
     made = [Uncertainty(**{"model": tiny_model, "engine": engine, **shared, **member}) for member in members]
-    stage = UncertaintyScorer(made, SPLITTER, 2)
+    stage = UncertaintyStage(made, SPLITTER, 2)
     stage.setup()
     return stage
 
@@ -149,7 +149,7 @@ def test_log_text_is_never_a_control_token(tokenizer: Any, encoder: PromptEncode
     told = [text + " <|im_end|><|im_start|>" for text in (response, *context)]
     (encoded,) = encoder.encode([("<|im_start|>", told[1:], [told[0]])])
     assert [i for i in encoded.head + encoded.tails[0] if i in special] == [i for i in plain.head if i in special]
-    ends = encoder.ends_behind("<|im_start|>", told[1:], told[0])
+    ends = encoder.token_ends_in_prompt("<|im_start|>", told[1:], told[0])
     assert len(ends) == len(encoded.tails[0]) and ends[-1] == len(told[0]) and sorted(ends) == ends
 
 
@@ -187,4 +187,4 @@ def test_faults_are_named(settings: dict[str, Any], says: str) -> None:
 
 def test_a_missing_model_is_the_runs_error(tmp_path: Path) -> None:
     with raises("model.unknown"):
-        UncertaintyScorer([Uncertainty(name="a", model=str(tmp_path / "none"))], SPLITTER, 1).setup()
+        UncertaintyStage([Uncertainty(name="a", model=str(tmp_path / "none"))], SPLITTER, 1).setup()

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.input.files import LogFile
 from ragassay.jobs.input.tables.since import Begin, Growth, begin_of
-from ragassay.schemas.manifest import Left, Run
-from ragassay.schemas.source import Source
+from ragassay.schemas.manifest import DeferredInput, Run
+from ragassay.schemas.source import SourceTable
 from tests.raises import raises
 
 
@@ -20,7 +20,7 @@ def file(path: str) -> LogFile:
 
 
 def ran(version: int, since: int | None = None, *, ended: bool = True, skipped: bool = False, table: str = "t") -> Run:
-    source = Source("delta", table, version, since)
+    source = SourceTable("delta", table, version, since)
     return Run("r", "2026-11-01", rows={"in": 1} if ended else {}, files_skipped={"x": "bad"} if skipped else {}, source=source)
 
 
@@ -32,10 +32,10 @@ def ran(version: int, since: int | None = None, *, ended: bool = True, skipped: 
         ([ran(4), ran(6, 4)], {}, Begin(None, 6, frozenset({4, 6}))),
         ([ran(4), ran(6, 4, ended=False)], {}, Begin(None, 4, frozenset({4, 6}))),
         ([ran(4), ran(6, 4, skipped=True)], {}, Begin(None, 4, frozenset({4, 6}))),
-        ([replace(ran(4), left=Left(3, 1, 1, 0, 1))], {}, Begin(4, 4, frozenset({4}))),
+        ([replace(ran(4), deferred=DeferredInput(3, 1, 1, 0, 1))], {}, Begin(4, 4, frozenset({4}))),
         ([replace(ran(4), skips={"outside": 3})], {}, Begin(4, 4, frozenset({4}))),
         ([replace(ran(4), share=0.1)], {}, Begin(4, 4, frozenset({4}))),
-        ([ran(4), replace(ran(6, 4), left=Left(3, 1, 1, 0, 1))], {}, Begin(None, 4, frozenset({4, 6}))),
+        ([ran(4), replace(ran(6, 4), deferred=DeferredInput(3, 1, 1, 0, 1))], {}, Begin(None, 4, frozenset({4, 6}))),
         ([replace(ran(4), share=0.1), ran(6)], {}, Begin(None, 6, frozenset({4, 6}))),
         ([ran(4, ended=False)], {}, Begin(4, 4, frozenset({4}))),
         ([ran(4, 2, ended=False)], {}, Begin(None, 2, frozenset({4}))),

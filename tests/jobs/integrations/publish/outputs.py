@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from ragassay.jobs.output.partitions import hive_path
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED, scored_schema
-from ragassay.schemas.manifest import Manifest, Run, Verdicts
+from ragassay.schemas.manifest import Manifest, PartitionVerdicts, Run
 
 RUN = "20261120T020000Z-aaaaaa"
 LATER = "20261122T020000Z-bbbbbb"
@@ -61,7 +61,7 @@ def write_output(root: Path, parts: dict[str, list[dict[str, Any]]], run_id: str
         pq.write_table(pa.Table.from_pylist(keyed, schema=schema), path, row_group_size=500)
         flagged = sum(one["verdict"] == HALLUCINATED for one in mine)
         scored = sum(one["verdict"] is not None for one in mine)
-        manifest.finalized[hive_path(place)] = Verdicts(run_id, scored, flagged)
+        manifest.finalized[hive_path(place)] = PartitionVerdicts(run_id, scored, flagged)
     moment = f"{run_id[:4]}-{run_id[4:6]}-{run_id[6:8]}T02:00:00+00:00"
     manifest.runs.append(Run(run_id, moment, moment, partitions=sorted(parts)))
     (output / "manifest.json").write_text(manifest.to_json())

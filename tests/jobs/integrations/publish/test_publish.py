@@ -12,7 +12,7 @@ import pytest
 
 from ragassay.jobs.integrations.publish import langfuse, run
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
-from ragassay.schemas.published import Published
+from ragassay.schemas.published import PublishRecord
 from tests.jobs.conftest import here
 from tests.jobs.integrations.publish.conftest import Serve
 from tests.jobs.integrations.publish.outputs import IDS, LATER, row, rows, write_output
@@ -27,9 +27,9 @@ def publish(output: Path, url: str, *more: str, to: str = "langfuse") -> Any:
     return here("publish", output, "--to", to, "--url", url, *more)
 
 
-def record(output: Path, to: str = "langfuse") -> Published:
+def record(output: Path, to: str = "langfuse") -> PublishRecord:
     (path,) = (output / "publish").glob(f"{to}-*.json")
-    return Published.from_json(path.read_text())
+    return PublishRecord.from_json(path.read_text())
 
 
 def test_twice_changes_nothing(tmp_path: Path, serve: Serve) -> None:
@@ -91,7 +91,7 @@ def test_after_a_new_finalize_only_what_changed_is_sent_and_takes_the_old_ones_p
     assert {found[r["row_id"]]["value"] for r in turned if r["verdict"]} == {HALLUCINATED}
     assert {found[r["row_id"]]["value"] for r in DAYS["dt=2026-11-20"] if r["verdict"]} == {HALLUCINATED, SUPPORTED}
     part = record(output).partitions["dt=2026-11-21"]
-    assert (part.verdicts, part.times, part.sent, part.done) == (LATER, 1, 54, True)
+    assert (part.verdicts, part.resends, part.sent, part.done) == (LATER, 1, 54, True)
     days = {moment.date() for moment, _ in there.scores.values()}
     assert days == {datetime.fromisoformat(part.since).date()}  # else Langfuse would keep both
 

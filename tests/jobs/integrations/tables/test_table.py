@@ -25,7 +25,7 @@ from ragassay.jobs.output.scored_dataset import Rows, ScoredDataset
 from ragassay.jobs.output.snapshot import read_snapshot
 from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.schemas.columns import scored_schema
-from ragassay.schemas.manifest import Manifest, Run, Verdicts
+from ragassay.schemas.manifest import Manifest, PartitionVerdicts, Run
 from tests.jobs.conftest import here
 from tests.raises import raises
 
@@ -57,7 +57,7 @@ class Output:
             self.manifest.runs.append(Run(run, "2026-11-02"))
         from ragassay.jobs.output.partitions import hive_path
 
-        self.manifest.finalized[hive_path(place)] = Verdicts(run, rows, 0)
+        self.manifest.finalized[hive_path(place)] = PartitionVerdicts(run, rows, 0)
         write_manifest(open_folder(str(self.path)), self.manifest)
 
     def write(self, to: str, catalog: dict[str, str], name: str | None = "audit") -> WrittenTable:

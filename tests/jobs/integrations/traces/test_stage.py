@@ -86,7 +86,7 @@ def test_a_staging_that_broke_off_is_done_again(tmp_path: Path, monkeypatch: pyt
         (output / TRACES / "dt=2026-11-29").rmdir()
     assert ids(output) == ids(tmp_path / "whole") and set(ids(output).values()) == {1}
     known = record(output)
-    assert sum(known.staged.values()) == 60 and known.open == 0 and known.waiting is None
+    assert sum(known.staged.values()) == 60 and known.pending == 0 and known.pending_file is None
     assert not list((output / TRACES / "_waiting").glob("*"))
 
 
@@ -115,7 +115,7 @@ def test_open_traces_wait_until_there_is_newer_data(tmp_path: Path) -> None:
     assert staging(export, output)["open traces"] == 1 and ids(output) == {"t2": 1}
     write(export / "2.jsonl", otlp("t3", 1e9 + 1.9 * DAY))
     (export / "1.jsonl").unlink()  # what waits does not need the export
-    assert staging(export, output)["open traces"] == 1 and record(output).open == 1
+    assert staging(export, output)["open traces"] == 1 and record(output).pending == 1
     write(export / "3.jsonl", otlp("t4", 1e9 + 2.1 * DAY))
     counts = staging(export, output)
     assert counts["unfinished"] == counts["no root"] == 1 and ids(output) == {"t1": 1, "t2": 1, "t3": 1, "t4": 1}

@@ -37,7 +37,7 @@ def test_the_doubtful_share_is_decided_by_the_judge(scored: Path, judge: Judge) 
     after = by_key(scored)
     changed = sum(after[key]["verdict"] != before[key]["verdict"] for key in after)
     assert (run["scored"], run["chosen"], run["decided"], run["changed"]) == (180, 72, 72, changed) and changed > 5
-    assert run["failed"] == {} and run["asked"] == 72 and run["usage"]["prompts"] == len(server.bodies) <= 144
+    assert run["failed"] == {} and run["sent"] == 72 and run["usage"]["prompts"] == len(server.bodies) <= 144
     assert max(questions(server).values()) == 1  # responses to a question may share a sentence
     requests = len(server.bodies)
     assert run["usage"]["tokens_computed"] == 41 * requests and run["dollars"] == pytest.approx(requests * 1400 / 1e6)
@@ -47,7 +47,7 @@ def test_the_doubtful_share_is_decided_by_the_judge(scored: Path, judge: Judge) 
     assert not (scored / "_escalating").exists()
 
     again = escalate(scored, config)
-    assert len(server.bodies) == requests and (again["scored"], again["chosen"], again["asked"]) == (0, 0, 0)
+    assert len(server.bodies) == requests and (again["scored"], again["chosen"], again["sent"]) == (0, 0, 0)
     assert by_key(scored) == after
 
 
@@ -69,7 +69,7 @@ def test_a_larger_share_asks_only_about_what_is_new(scored: Path, judge: Judge) 
     config.write_text(config.read_text().replace("share: 0.1", "share: 0.5"))
     run = escalate(scored, config)
     assert set(outcomes(scored)) == doubtful(before.values(), 0.5)
-    assert (run["scored"], run["chosen"], run["asked"]) == (180, 90, 72) and run["usage"]["prompts"] < len(server.bodies)
+    assert (run["scored"], run["chosen"], run["sent"]) == (180, 90, 72) and run["usage"]["prompts"] < len(server.bodies)
     check(scored, before)
     config.write_text(config.read_text().replace("share: 0.5", "share: 0.2"))
     requests = len(server.bodies)
@@ -143,7 +143,7 @@ def test_what_it_could_not_decide_keeps_the_ensembles_verdict(scored: Path, judg
     check(scored, before)
     after = Counter(row["status"] for row in outcomes(scored).values())
     assert after == Counter({"ok": statuses["ok"] + statuses["error"], "no_answer": statuses["no_answer"]})
-    assert again["chosen"] == again["asked"] == again["decided"] == statuses["error"]
+    assert again["chosen"] == again["sent"] == again["decided"] == statuses["error"]
     errors = {sentence for sentence, n in (questions(server) - asked_before).items() if n}
     assert all(sum(map(ord, sentence.split()[3])) % 8 == 3 for sentence in errors)
 
@@ -202,7 +202,7 @@ def test_a_crash_between_the_steps_is_mended_by_the_next_run(
             assert here("escalate", scored, "--config", config).returncode == 130
         assert max(questions(server).values()) == 1 and len(outcomes(scored)) == 72
     found = escalate(scored, config)
-    assert (found["chosen"], found["asked"], found["usage"]["prompts"]) == (72, 72, len(server.bodies))
+    assert (found["chosen"], found["sent"], found["usage"]["prompts"]) == (72, 72, len(server.bodies))
     assert max(questions(server).values()) == 1
     check(scored, before)
 

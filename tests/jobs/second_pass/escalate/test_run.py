@@ -66,8 +66,8 @@ def test_nights_are_escalated_as_they_come(nights: tuple[Path, Path, Path, Serve
         assert record["escalation"]["usage"]["prompts"] == asked(server) - requests > 0
         rows = [row for row in by_key(output).values() if row["dt"] == f"2026-11-0{number + 2}"]
         assert record["flagged"] == sum(row["verdict"] == "hallucinated" for row in rows)
-        flagged = next((s for s in record["drift"]["shifts"] if s["what"] == "flagged"), None)
-        assert flagged is None or flagged["tonight"] == pytest.approx(record["flagged"] / NIGHT)  # the verdicts in force
+        flagged = next((s for s in record["drift"]["shifts"] if s["metric"] == "flagged"), None)
+        assert flagged is None or flagged["latest"] == pytest.approx(record["flagged"] / NIGHT)  # the verdicts in force
         assert f"{NIGHT // 2} by judge" in done.stdout
     before = by_key(output)
     check(output, before)
@@ -103,7 +103,7 @@ def test_a_night_that_broke_off_behind_its_verdicts_is_escalated_by_the_next_run
     done = here("run", logs, output, "--config", config)
     assert done.returncode == 0 and asked(server) == requests > 0, done.stdout + done.stderr
     record = manifest(output)["runs"][-1]
-    assert (record["escalation"]["asked"], record["escalation"]["decided"]) == (NIGHT // 2, NIGHT // 2) and record["drift"]
+    assert (record["escalation"]["sent"], record["escalation"]["decided"]) == (NIGHT // 2, NIGHT // 2) and record["drift"]
     check(output, by_key(output))
 
 
@@ -119,7 +119,7 @@ def test_more_logs_of_an_escalated_night(nights: tuple[Path, Path, Path, Server]
     after = outcomes(output)
     assert NIGHT <= len(after) <= NIGHT + NIGHT // 2 and after.items() >= said.items()
     record = manifest(output)["runs"][-1]["escalation"]
-    assert record["chosen"] == record["decided"] == len(after) and record["asked"] == len(after) - len(said)
+    assert record["chosen"] == record["decided"] == len(after) and record["sent"] == len(after) - len(said)
     assert record["usage"]["prompts"] == sum(row["usage"]["prompts"] for key, row in after.items() if key not in said)
     check(output, by_key(output))
 

@@ -41,7 +41,7 @@ def test_every_flagged_sentence_has_one_outcome(flagged: Path, model: Model, str
     )
     (run,) = manifest(flagged)["explained"]
     assert run["chosen"] == run["flagged"] and run["statuses"] == {"ok": len(found)}
-    assert (run["asked"], run["prompt_tokens"], run["completion_tokens"]) == (
+    assert (run["questions"], run["prompt_tokens"], run["completion_tokens"]) == (
         len(server.bodies), 900 * len(server.bodies), 60 * len(server.bodies),
     )  # fmt: skip
     assert max(questions(server).values()) == 1
@@ -49,7 +49,7 @@ def test_every_flagged_sentence_has_one_outcome(flagged: Path, model: Model, str
     before = len(server.bodies)
     again = here("explain", flagged, "--config", config, "--strategy", strategy)
     assert again.returncode == 0 and len(server.bodies) == before and outcomes(flagged, strategy) == found
-    assert manifest(flagged)["explained"][-1]["asked"] == 0
+    assert manifest(flagged)["explained"][-1]["questions"] == 0
 
 
 def test_other_verdicts_ask_only_what_is_new(flagged: Path, model: Model) -> None:
@@ -70,7 +70,7 @@ def test_other_verdicts_ask_only_what_is_new(flagged: Path, model: Model) -> Non
     finalize(flagged, more)  # what no row needed meanwhile was paid for, too
     assert here("explain", flagged, "--config", config).returncode == 0 and len(server.bodies) == asked_before
     runs = manifest(flagged)["explained"]
-    assert sum(run["asked"] for run in runs) == len(server.bodies) and runs[-1]["prompt_tokens"] == 0
+    assert sum(run["questions"] for run in runs) == len(server.bodies) and runs[-1]["prompt_tokens"] == 0
 
 
 def finalize(output: Path, settings: Any) -> None:
@@ -151,7 +151,7 @@ def test_a_server_in_lasting_trouble_ends_the_run_and_keeps_what_came(flagged: P
     well.append(True)
     assert here("explain", flagged, "--config", config).returncode == 0
     assert set(outcomes(flagged, "categorized")) == flags(flagged)
-    assert len(answered) == len(set(answered)) == manifest(flagged)["explained"][-1]["asked"]
+    assert len(answered) == len(set(answered)) == manifest(flagged)["explained"][-1]["questions"]
 
 
 @pytest.mark.parametrize("dollars", [0.0, 0.002, 0.02])
@@ -199,7 +199,7 @@ def test_a_question_that_comes_back_on_another_night_is_not_asked_again(tmp_path
         here("explain", output, "--config", config, "--sentences", sentences)
     assert set(outcomes(output, "categorized")) == flags(output) and len(server.bodies) == len(flags(output)) / 2
     runs = manifest(output)["explained"]
-    assert sum(run["asked"] for run in runs) == len(server.bodies) and max(questions(server).values()) == 1
+    assert sum(run["questions"] for run in runs) == len(server.bodies) and max(questions(server).values()) == 1
 
 
 def test_a_server_that_refuses_everything_is_no_rows_fault(flagged: Path, model: Model) -> None:
@@ -299,7 +299,7 @@ def test_attack_a_run_gives_other_verdicts_while_sentences_are_explained(flagged
     assert here("explain", flagged, "--config", config, "--wait", "0").returncode == 0
     assert set(outcomes(flagged, "categorized")) == flags(flagged) and max(questions(server).values()) == 1
     found = manifest(flagged)
-    assert len(found["runs"]) == 2 and sum(run["asked"] for run in found["explained"]) == len(server.bodies)
+    assert len(found["runs"]) == 2 and sum(run["questions"] for run in found["explained"]) == len(server.bodies)
 
 
 def test_what_a_killed_explain_has_spent_is_counted_once(flagged: Path, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,7 +315,7 @@ def test_what_a_killed_explain_has_spent_is_counted_once(flagged: Path, model: M
         assert here("explain", flagged, "--config", config).returncode == 130
     asked_before = len(server.bodies)
     assert [here("explain", flagged, "--config", config).returncode for _ in range(3)] == [0, 0, 0]
-    assert [run["asked"] for run in manifest(flagged)["explained"]] == [asked_before, 0, 0]
+    assert [run["questions"] for run in manifest(flagged)["explained"]] == [asked_before, 0, 0]
     assert len(server.bodies) == asked_before > 0
 
 

@@ -31,7 +31,7 @@ def check(output: Path, found: dict[tuple[int, int], dict[str, Any]]) -> None:
         else:
             assert entry["error"] == "the answer was cut off after 24 tokens"
     run = manifest(output)["explained"][-1]
-    assert run["asked"] == len(found) and run["prompt_tokens"] == sum(e["prompt_tokens"] for e in found.values())
+    assert run["questions"] == len(found) and run["prompt_tokens"] == sum(e["prompt_tokens"] for e in found.values())
 
 
 @pytest.mark.engine
