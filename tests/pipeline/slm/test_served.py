@@ -88,12 +88,12 @@ def test_an_unreachable_server_ends_the_run(serve: Serve) -> None:
 @pytest.mark.parametrize(
     ("more", "fault"),
     [
-        ({}, "slms.0.engine.base_url"),
+        ({}, "members.slms.0.engine.base_url"),
         ({"base_url": "http://h/v1", "model": "embedded"}, "config.served-model"),
         ({"base_url": "http://h/v1", "chat": False}, "config.served-prompt"),
         ({"base_url": "http://h/v1", "top_logprobs": 0}, "config.no-logprobs"),
-        ({"base_url": "http://h/v1", "dtype": "float32"}, "slms.0.engine.dtype"),
-        ({"engine": "vllm", "base_url": "http://h/v1"}, "slms.0.engine.base_url"),
+        ({"base_url": "http://h/v1", "dtype": "float32"}, "members.slms.0.engine.dtype"),
+        ({"engine": "vllm", "base_url": "http://h/v1"}, "members.slms.0.engine.base_url"),
     ],
 )
 def test_wrong_settings_are_refused(more: dict[str, Any], fault: str) -> None:
