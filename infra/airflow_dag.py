@@ -26,9 +26,9 @@ with DAG(
         "retries": 2,  # a retry resumes: finished rows are not scored again
         "retry_delay": timedelta(minutes=15),
         "append_env": True,
-        "env": {"RAGASSAY": os.environ.get("RAGASSAY", "ragassay"), "INPUT": INPUT, "OUTPUT": OUTPUT, "JOB": JOB},
+        "env": {"RAGASSAY": os.environ.get("RAGASSAY", "ragassay"), "INPUT": INPUT, "OUTPUT": OUTPUT, "JOB": JOB, "RAGASSAY_LOG_FORMAT": "json"},
     },
 ) as dag:
-    run = BashOperator(task_id="run", bash_command='exec "$RAGASSAY" run "$INPUT" "$OUTPUT" --config "$JOB" --log-format json')
+    run = BashOperator(task_id="run", bash_command='exec "$RAGASSAY" run "$INPUT" "$OUTPUT" --config "$JOB"')
     report = BashOperator(task_id="report", bash_command='exec "$RAGASSAY" report "$OUTPUT"')
     run >> report

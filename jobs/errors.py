@@ -2,9 +2,9 @@
 
 from ragassay.pipeline.errors import Message
 
-NO_MAPPING = Message("config.no-mapping", "job file {path} must be a mapping such as 'input: …', not a {type}")
-UNREADABLE = Message("config.unreadable", "job file {path}: {reason}")
-NO_YAML = Message("config.no-yaml", "job file {path} is no legal YAML: {reason}")
+NO_MAPPING = Message("config.no-mapping", "{kind} {path} must be a mapping such as 'key: value', not a {type}")
+UNREADABLE = Message("config.unreadable", "{kind} {path}: {reason}")
+NO_YAML = Message("config.no-yaml", "{kind} {path} is not valid YAML: {reason}")
 NO_ANSWER = Message(
     "store.no-answer",
     "{address}: the object store {host} does not answer: {reason}. Start it, correct the address, or look at this machine's "

@@ -79,7 +79,7 @@ class Calibration(Record):
     Attributes:
         calibration_id: Identifier.
         created: UTC, ISO 8601.
-        target: Requested target, such as `precision>=0.95`.
+        target: Requested target, such as `supported-precision>=0.95`.
         positive_class: Class that the target's precision and recall describe: supported or hallucinated.
         label: Label column; null if the threshold was fitted without labels.
         rows: Label -> number of rows with it.

@@ -1,39 +1,50 @@
 """Write docs/reference/cli.md, the reference of commands: `python -m tests.cli_page`."""
 
 from collections import Counter
+from itertools import groupby
 from typing import Any
 
 import typer
 
 from ragassay.jobs.cli.main import app
+from ragassay.jobs.cli.panels import EXAMPLE, EXIT_CODES
 from tests.test_layout import REPO
 
 PAGE = REPO / "docs" / "reference" / "cli.md"
 SHARED_BY = 2
-"""An option that so many commands have with the same text is described once, at the end of the page."""
+"""An option that this many commands share with the same text is described once, at the end of the page."""
 
 Record = tuple[str, str]
-"""What a command calls an argument or option, and its help."""
+"""Name of an argument or option, and its help."""
 
 HEAD = """# Commands
 
-`ragassay COMMAND --help` prints the same. `ragassay --version` prints the version; `--install-completion` installs completion
-for the current shell. Options under "Also" are described in [Shared options](#shared-options).
+`ragassay COMMAND --help` prints the same. Options under "Also" are described in [Shared options](#shared-options).
+
+## Global options
+
+They precede the command: `ragassay --log-format json run logs/ audit/`.
+
 """
 
 
 def page() -> str:
-    """Build the page: one section per command, then the options that several commands share."""
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    records = {name: _records(command) for name, command in commands.items()}
+    """Build the page: global options, exit codes, one section per command, and the options that several commands share."""
+    group: Any = typer.main.get_command(app)
+    records = {name: _records(command) for name, command in group.commands.items()}
     counts = Counter(record for options in records.values() for record in options)
     shared = [record for record, count in counts.items() if count >= SHARED_BY and record[0].startswith("-")]
-    lines = [HEAD]
-    for name, command in commands.items():
-        lines.append(f"\n## `ragassay {name}`\n\n{_escaped(command.help or '')}\n\n")
-        lines += [_line(record) for record in records[name] if record not in shared]
-        also = ", ".join(f"`{_name(record)}`" for record in records[name] if record in shared)
-        lines.append(f"- Also: {also}\n" if also else "")
+    lines = [HEAD, *map(_line, _records(group))]
+    lines.append("\n## Exit codes\n\n| code | meaning |\n| --- | --- |\n")
+    lines += [f"| {code} | {meaning} |\n" for code, meaning in EXIT_CODES.items()]
+    for panel, commands in groupby(group.commands.items(), key=lambda item: item[1].rich_help_panel):
+        lines.append(f"\n## {panel}\n")
+        for name, command in commands:
+            example = command.epilog.removeprefix(EXAMPLE)
+            lines.append(f"\n### `ragassay {name}`\n\n{_escaped(command.help)}\n\n```console\n$ {example}\n```\n\n")
+            lines += [_line(record) for record in records[name] if record not in shared]
+            also = ", ".join(f"`{_name(record)}`" for record in records[name] if record in shared)
+            lines.append(f"- Also: {also}\n" if also else "")
     lines.append("\n## Shared options\n\n")
     lines += [_line(record) for record in sorted(shared)]
     return "".join(lines)

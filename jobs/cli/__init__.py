@@ -1,1 +1,1 @@
-"""The command line: one file a group of commands; heavy imports wait until a command runs."""
+"""The command line: one file per help panel. Heavy imports wait until a command runs."""

@@ -1,4 +1,4 @@
-"""Where the command line begins and ends: nothing that it prints shows a secret of a URI, not even for an unforeseen error."""
+"""Keep secrets of URIs out of everything that the command line prints, even for unforeseen errors."""
 
 import sys
 from typing import Any
@@ -10,24 +10,24 @@ from ragassay.jobs.runtime.clean_output import clean_errors, clean_process_outpu
 
 
 class CleanGroup(TyperGroup):
-    """The commands; what is said of a wrong command line quotes it without secrets."""
+    """The group of commands, whose errors quote a wrong command line without secrets."""
 
     def make_context(self, *args: Any, **more: Any) -> Any:
-        """As typer's."""
+        """Parse the command line."""
         with clean_errors():
             return super().make_context(*args, **more)
 
     def invoke(self, ctx: Any) -> Any:
-        """As typer's."""
+        """Run a command."""
         with clean_errors():
             return super().invoke(ctx)
 
 
 class CommandLine(typer.Typer):
-    """The application as a process of its own; see `clean_process_output`."""
+    """The application in its own process; see `clean_process_output`."""
 
     def __call__(self, *args: Any, **more: Any) -> Any:
-        """Run a command. An error that nobody foresaw ends it with its traceback and exit code 1, as Python would."""
+        """Run a command; an unforeseen error ends it with its traceback and exit code 1, as Python would."""
         clean_process_output()
         try:
             return super().__call__(*args, **more)

@@ -1,4 +1,4 @@
-"""What `explain` prints."""
+"""Print the results of `explain`, and the quality of explanations."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -14,52 +14,55 @@ from ragassay.schemas.explanations import EXPLANATIONS, strategy_folder
 
 
 def print_explained(run: ExplainRun, rejected: Sequence[Rejected], output: str, console: Console) -> None:
-    """Print what a run did: sentences, outcomes, agreement, categories, tokens and cost."""
+    """Print sentences, outcomes, agreement, categories, tokens and cost of a run."""
     print_lines(_lines(run, output), console)
     if rejected:
-        shown = Table("flags of", "explained", "rejected", "share")
-        for one in rejected:
-            share = f"{one.rejected / one.flags:.0%}" if one.flags else ""
-            shown.add_row(escape(one.name), f"{one.flags:,}", f"{one.rejected:,}", share)
-        console.print(shown)
+        table = Table("flags of", "explained", "rejected", "share")
+        for member in rejected:
+            share = f"{member.rejected / member.flags:.0%}" if member.flags else ""
+            table.add_row(escape(member.name), f"{member.flags:,}", f"{member.rejected:,}", share)
+        console.print(table)
 
 
-def print_measured(found: Sequence[Measured], console: Console) -> None:
-    """Print the paper's three tables, a strategy a row and a data set a column; theirs beside ours where there are some."""
-    data = list(dict.fromkeys(one.data for one in found))
-    strategies = list(dict.fromkeys(one.strategy for one in found))
-    cells = {(one.strategy, one.data): one for one in found}
+def print_qualities(qualities: Sequence[Measured], console: Console) -> None:
+    """Print the three tables of arXiv 2408.12748: one row per strategy, one column per data set."""
+    data = list(dict.fromkeys(quality.data for quality in qualities))
+    strategies = list(dict.fromkeys(quality.strategy for quality in qualities))
+    cells = {(quality.strategy, quality.data): quality for quality in qualities}
     tables: list[tuple[str, Callable[[Measured], str]]] = [
-        ("sentences whose answer could be read, of those asked about", lambda one: f"{one.read} of {one.sentences}"),
+        ("sentences with a readable answer, of those sent", lambda quality: f"{quality.read} of {quality.sentences}"),
         (
-            "identification: the signal of disagreement against people's judgement of the reasons, precision / recall / F1",
-            lambda one: _told_text(one.identification),
+            "identification: the model's disagreement against people's judgment of the reasons, precision / recall / F1",
+            lambda quality: _signal_text(quality.identification),
         ),
         (
             "inconsistent reasons before filtering -> after",
-            lambda one: (
-                "not known"
-                if one.inconsistent_before is None
-                else f"{_number(one.inconsistent_before)} -> {_number(one.inconsistent_after)}"
+            lambda quality: (
+                "unknown"
+                if quality.inconsistent_before is None
+                else f"{_number(quality.inconsistent_before)} -> {_number(quality.inconsistent_after)}"
             ),
         ),
-        ('feedback: "no hallucination" against the labels, precision / recall / F1', lambda one: _told_text(one.feedback)),
+        (
+            'feedback: "no hallucination" against the labels, precision / recall / F1',
+            lambda quality: _signal_text(quality.feedback),
+        ),
     ]
     for title, cell in tables:
         table = Table("strategy", *map(escape, data), title=title, title_justify="left")
         for strategy in strategies:
             row = [cells.get((strategy, name)) for name in data]
-            table.add_row(strategy, *("" if one is None else cell(one) for one in row))
+            table.add_row(strategy, *("" if quality is None else cell(quality) for quality in row))
         console.print(table)
-    theirs = [f"{name} {strategy} {f1:.3f}" for (name, strategy), f1 in PAPER.items() if name in data]
-    if theirs:
-        console.print(f"F1 of feedback in arXiv 2408.12748 (GPT-4-turbo): {', '.join(theirs)}", markup=False)
+    published = [f"{name} {strategy} {f1:.3f}" for (name, strategy), f1 in PAPER.items() if name in data]
+    if published:
+        console.print(f"F1 of feedback in arXiv 2408.12748 (GPT-4-turbo): {', '.join(published)}", markup=False)
 
 
-def _told_text(told: Told | None) -> str:
-    if told is None:
-        return "not known"
-    return f"{_number(told.precision)} / {_number(told.recall)} / {_number(told.f1)}, {told.positives} of {told.rows}"
+def _signal_text(signal: Told | None) -> str:
+    if signal is None:
+        return "unknown"
+    return f"{_number(signal.precision)} / {_number(signal.recall)} / {_number(signal.f1)}, {signal.positives} of {signal.rows}"
 
 
 def _number(value: float | None) -> str:
@@ -81,11 +84,11 @@ def _lines(run: ExplainRun, output: str) -> list[tuple[str, str]]:
     if run.categories:
         lines.append(("categories", _counts(run.categories)))
     if answered := sum(run.agreed.values()):
-        lines.append(("evidence", f"{run.with_evidence:,} of {answered:,} answers quote a passage that says so"))
+        lines.append(("evidence", f"{run.with_evidence:,} of {answered:,} answers quote a passage as evidence"))
     cost = f", {run.dollars:.4f} USD" if run.dollars is not None else ""
     lines.append(
         (
-            "asked",
+            "sent",
             f"{run.questions:,} questions, {run.prompt_tokens:,} + {run.completion_tokens:,} tokens{cost}, {run.seconds:.1f} s",
         )
     )
@@ -93,4 +96,4 @@ def _lines(run: ExplainRun, output: str) -> list[tuple[str, str]]:
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items(), key=lambda one: -one[1]))
+    return ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items(), key=lambda item: -item[1]))

@@ -1,142 +1,131 @@
-"""Options that several commands have, and what they say together."""
+"""Arguments and options that several commands share, and what they mean together."""
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from ragassay.jobs.cli import errors
-from ragassay.jobs.cli.console import DRIFT_EXIT
+from ragassay.jobs.cli.panels import DRIFT_EXIT
 from ragassay.jobs.config.evaluation import EvaluationConfig
+from ragassay.jobs.config.job import Job
 from ragassay.jobs.evaluation.labels import LabelSource, is_lines
 from ragassay.jobs.output.partition_filter import parse_conditions
 from ragassay.jobs.scoring.backfill import Backfill, ScoringOrder
 from ragassay.pipeline.errors import ConfigError
-from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 
 LABEL = "label"
-"""Where a reviewers' JSON Lines hold their labels."""
+"""Name of the labels in reviewers' JSON Lines, which name no column."""
 
-
-class Verdict(StrEnum):
-    """The two classes."""
-
-    SUPPORTED = SUPPORTED
-    HALLUCINATED = HALLUCINATED
-
-
-Output = Annotated[str, typer.Argument(help="Output folder or URI: raw/, stats/, scored/ and manifest.json.")]
-Config = Annotated[str | None, typer.Option("--config", help="Job file (YAML); every setting has a default.")]
+Logs = Annotated[
+    str,
+    typer.Argument(help="Logs: a file, folder, glob or object-store URI; a Delta or Lance table; iceberg://CATALOG/NS.TABLE."),
+]
+Output = Annotated[str, typer.Argument(help="Output folder, as a path or URI.")]
+Config = Annotated[str | None, typer.Option("--config", metavar="FILE", help="Job file (YAML); every setting has a default.")]
+Calibration = Annotated[
+    str | None,
+    typer.Option(
+        "--calibration",
+        metavar="FILE",
+        help="Calibration written by `calibrate`, or bundled, or none; replaces the job file's.",
+    ),
+]
 FailOnDrift = Annotated[
-    bool, typer.Option("--fail-on-drift", help=f"End with exit code {DRIFT_EXIT} where tonight has drifted from its history.")
+    bool, typer.Option("--fail-on-drift", help=f"Exit with code {DRIFT_EXIT} if the latest partition has drifted.")
 ]
 Partitions = Annotated[
     list[str] | None,
     typer.Option(
         "--partitions",
-        metavar="CONDITIONS",
-        help='Score only partitions whose hive keys fulfil this, such as "dt>=2026-11-01 and tenant!=test"; can be repeated.',
+        metavar="CONDITION",
+        help='Only partitions whose hive keys match, such as "dt>=2026-11-01 and tenant!=test"; repeatable.',
     ),
 ]
 FileOrder = Annotated[
-    ScoringOrder, typer.Option("--order", help="Which files are scored first: by their partitions, or by their paths.")
+    ScoringOrder, typer.Option("--order", help="Which files to score first: newest or oldest partitions, or by path.")
 ]
 BudgetRows = Annotated[
     int | None,
-    typer.Option("--budget-rows", min=1, help="Score at most so many rows, in whole files; the same command goes on."),
+    typer.Option("--budget-rows", metavar="N", min=1, help="Maximum rows to score, in whole files; the same command resumes."),
 ]
 BudgetHours = Annotated[
     float | None,
     typer.Option(
-        "--budget-hours", min=0, help="Begin no more rows so many hours after the start; the same command goes on after them."
+        "--budget-hours", metavar="HOURS", min=0, help="Start no more rows after this many hours; the same command resumes."
     ),
 ]
-SampleShare = Annotated[
+Fraction = Annotated[
     float,
     typer.Option(
-        "--sample", min=0, max=1, help="Score this share of the rows, above 0, chosen by a hash of their ids; 1: all."
+        "--fraction", metavar="F", min=0, max=1, help="Fraction of the rows to score, above 0, chosen by a hash of their ids."
     ),
 ]
 Label = Annotated[
     str | None,
-    typer.Option("--label", help="Column of the labels: booleans, or correct, partial, wrong; null is no label."),
+    typer.Option("--label", metavar="COLUMN", help="Column of the labels: booleans, or correct, partial, wrong; null is none."),
 ]
 Labels = Annotated[
     str | None,
     typer.Option(
         "--labels",
-        help="File of reviewers: JSON Lines of the review page (FILE.jsonl), Label Studio's JSON export (FILE.json), or "
-        "Parquet with row_id and the label column, such as flagged rows that they filled in.",
-    ),
-]
-TrueMeans = Annotated[
-    Verdict | None, typer.Option("--true-means", help="What true in the label column says of a response, if its name does not.")
-]
-IgnoreLabel = Annotated[list[str] | None, typer.Option("--ignore-label", help="A label that counts as none; can be repeated.")]
-SentenceLabels = Annotated[
-    str | None,
-    typer.Option(
-        "--sentence-labels",
-        help="Column of labelled sentences (start, end, supported) or unsupported spans (start, end); taken from "
-        "sentence_labels or spans where there is one.",
+        metavar="FILE",
+        help="File of people's labels: the review page's FILE.jsonl, Label Studio's FILE.json, or Parquet with row_id.",
     ),
 ]
 Where = Annotated[
     list[str] | None,
-    typer.Option("--where", metavar="COLUMN=VALUE", help="Look only at rows such as split=train; can be repeated."),
+    typer.Option("--where", metavar="COLUMN=VALUE", help="Only rows with this value, such as split=train; repeatable."),
 ]
-Group = Annotated[
-    str | None,
-    typer.Option("--group", help="Column of the item that a row belongs to (item if it is there, else the context)."),
+Slices = Annotated[
+    list[str] | None, typer.Option("--slice", metavar="COLUMN", help="Results for each value of this column; repeatable.")
 ]
-Slices = Annotated[list[str] | None, typer.Option("--slice", help="Look at each value of this column; can be repeated.")]
-Everything = Annotated[
-    bool, typer.Option("--all", help="Print every score, metric and comparison, not only the ten lines read first.")
-]
-Resamples = Annotated[
-    int | None,
-    typer.Option("--resamples", min=0, help="Bootstrap resamples per confidence interval; 0 for none. By default 1000."),
-]
+ShowAll = Annotated[bool, typer.Option("--all", help="Show everything: every score, metric, comparison and explanation.")]
 
 
 def label_source(
     label: str | None,
     labels: str | None,
-    true_means: Verdict | None,
-    ignore_label: list[str] | None,
-    sentence_labels: str | None,
     where: list[str] | None,
-    defaults: EvaluationConfig = EvaluationConfig(),  # noqa: B008
+    config: EvaluationConfig,
 ) -> LabelSource | None:
     """Return where the labels of a command come from; None if no labels are named.
 
     Args:
-        label: The option --label.
-        labels: The option --labels.
-        true_means: The option --true-means.
-        ignore_label: The options --ignore-label.
-        sentence_labels: The option --sentence-labels.
-        where: The options --where.
-        defaults: Settings that count if an option is not given; files that state what their labels mean need none.
+        label: The option `--label`.
+        labels: The option `--labels`.
+        where: The options `--where`.
+        config: Settings that apply to a column of labels; JSON Lines and Label Studio's export define their own meaning.
 
     Raises:
-        ConfigError: They do not go together.
+        ConfigError: The options contradict each other.
     """
     if labels is not None and is_lines(labels):
-        if label not in (None, LABEL) or true_means or ignore_label or sentence_labels:
+        if label not in (None, LABEL):
             raise ConfigError(errors.LABELS_SAY_IT, labels=labels)
-        return LabelSource(LABEL, where=conditions(where), file=labels)
+        return LabelSource(LABEL, where=parse_where(where), file=labels)
     if label is None and labels is not None:
         raise ConfigError(errors.LABELS_WITHOUT_LABEL)
     if label is None:
         return None
-    meaning = true_means.value if true_means else defaults.true_means
-    ignored, sentences = frozenset(ignore_label or defaults.ignore), sentence_labels or defaults.sentence_labels
-    return LabelSource(label, meaning, ignored, sentences, conditions(where), labels)
+    return LabelSource(label, config.true_means, frozenset(config.ignore), config.sentence_labels, parse_where(where), labels)
 
 
-def conditions(where: list[str] | None) -> dict[str, str]:
-    """Column -> value, of the options --where.
+def required_label_source(
+    label: str | None, labels: str | None, where: list[str] | None, config: EvaluationConfig
+) -> LabelSource:
+    """Return where the labels of a command come from, like `label_source`.
+
+    Raises:
+        ConfigError: No labels are named, or the options contradict each other.
+    """
+    source = label_source(label, labels, where, config)
+    if source is None:
+        raise ConfigError(errors.NO_LABELS)
+    return source
+
+
+def parse_where(where: list[str] | None) -> dict[str, str]:
+    """Return column -> value for the options `--where`.
 
     Raises:
         ConfigError: One is not COLUMN=VALUE.
@@ -150,25 +139,26 @@ def conditions(where: list[str] | None) -> dict[str, str]:
     return pairs
 
 
-def backfill_of(
-    partitions: list[str] | None, order: ScoringOrder, rows: int | None, hours: float | None, share: float
+def parse_backfill(
+    partitions: list[str] | None, order: ScoringOrder, budget_rows: int | None, budget_hours: float | None, fraction: float
 ) -> Backfill:
-    """What the backfill options of a command say.
+    """Return which part of the input a command scores.
 
     Raises:
-        ConfigError: One can't be read, or the share is 0.
+        ConfigError: A condition can't be read, or the fraction is 0.
     """
-    if share <= 0:
-        raise ConfigError(errors.EMPTY_SAMPLE)
-    return Backfill(parse_conditions(partitions or []), order, rows, hours, share)
+    if fraction <= 0:
+        raise ConfigError(errors.EMPTY_FRACTION)
+    return Backfill(parse_conditions(partitions or []), order, budget_rows, budget_hours, fraction)
 
 
-def needed(source: LabelSource | None) -> LabelSource:
-    """The source of the labels.
+def member_limits(job: Job) -> dict[str, float]:
+    """Return member -> the limit below which it flags a response, if the job file replaces the limit in the manifest.
 
-    Raises:
-        ConfigError: None was named.
+    SLMs are left out: an SLM's limit belongs to the value that the manifest names.
     """
-    if source is None:
-        raise ConfigError(errors.NO_LABELS)
-    return source
+    members = job.members
+    if "members" not in job.model_fields_set:
+        return {}
+    slms = {slm.name for slm in members.slms}
+    return {name: below for name, below in members.suspicious_below.items() if name not in slms and below is not None}

@@ -9,7 +9,7 @@ from ragassay.pipeline.slm.judge import Judge
 
 
 class EvaluationConfig(Section):
-    """How labels are read, and what verdicts are compared with. Options of the command line replace these settings.
+    """How labels are read, and what verdicts are compared with.
 
     Attributes:
         true_means: What true in the label column means, supported or hallucinated; null derives it from the column's name.

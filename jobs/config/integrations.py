@@ -29,18 +29,22 @@ class OpenLineage(Section):
 
 
 class Publish(Section):
-    """Rare settings of `publish`. Options of the command line replace them.
+    """How `publish` sends verdicts.
 
     Attributes:
         name: Name of the score in the tool.
         trace_column: Column of the trace's id; null takes trace_id if it exists, otherwise row_id.
         span_column: Column of the span's id; null takes the tool's usual column if it exists, an empty name takes none.
+        sentences: Send every sentence as metadata, with its place, score and flag.
+        text: Quote flagged sentences and what the context lacks; false sends their places only.
         per_second: Maximum requests per second; null sets no limit.
     """
 
     name: str = Field("ragassay", min_length=1)
     trace_column: str | None = None
     span_column: str | None = None
+    sentences: bool = False
+    text: bool = True
     per_second: float | None = Field(None, ge=0.001)
 
 
@@ -49,7 +53,7 @@ class IntegrationsConfig(Section):
 
     Attributes:
         openlineage: The OpenLineage server.
-        publish: Rare settings of `publish`.
+        publish: How `publish` sends verdicts.
     """
 
     openlineage: OpenLineage = OpenLineage()

@@ -1,25 +1,21 @@
 """The job file: one YAML document, checked as a whole before anything runs."""
 
-from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
-from pydantic import ValidationError, model_validator
+from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 
-from ragassay.jobs import errors
 from ragassay.jobs.config.escalation import EscalationConfig
 from ragassay.jobs.config.evaluation import EvaluationConfig
 from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.config.integrations import IntegrationsConfig
-from ragassay.jobs.config.job_text import faults, parse
 from ragassay.jobs.config.members import MembersConfig, default_members
 from ragassay.jobs.config.output import OutputConfig
 from ragassay.jobs.config.runtime import RuntimeConfig
 from ragassay.jobs.config.section import Section
+from ragassay.jobs.config.settings_file import check_settings, read_settings
 from ragassay.jobs.config.splitting import SplittingConfig
 from ragassay.jobs.config.verdict import VerdictConfig
-from ragassay.pipeline.errors import ConfigError
 from ragassay.pipeline.slm.config import Slm
 from ragassay.pipeline.slm.judge import check_judge
 from ragassay.pipeline.slm.prompt import check_template
@@ -115,25 +111,12 @@ def load_job(path: str | None) -> Job:
     """
     if path is None:
         return Job()
-    try:
-        data: Any = parse(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(errors.UNREADABLE, path=path, reason=error.strerror or error) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(errors.NO_YAML, path=path, reason=error) from error
-    if not isinstance(data, dict | None):
-        raise ConfigError(errors.NO_MAPPING, path=path, type=type(data).__name__)
-    return make_job(data or {}, where=f"job file {path}")
+    return make_job(read_settings(path, "job file"), where=f"job file {path}")
 
 
 def make_job(data: dict[str, Any], where: str = "job") -> Job:
     """Check a job given as plain data; see `load_job`."""
-    try:
-        job = Job.model_validate(data)
-    except ValidationError as error:
-        found = faults(error, Job)
-        lines = "\n".join(f"  {fault['place']}: {fault['text']}" for fault in found)
-        raise ConfigError(errors.INVALID, file=where, count=len(found), lines=lines, faults=found) from error
+    job = check_settings(Job, data, where)
     for slm in job.scoring_slms:
         check_template(slm)
     for model in job.members.reading_models:

@@ -16,7 +16,7 @@ DRAWN_UNEVENLY = Message(
     "calibrate.drawn-unevenly",
     "labels {file}: the labelled rows were drawn with different inclusion probabilities, as a stratified sample is, and a "
     "precision certified on them would be the sample's, not the logs': certify with labels of a page that `ragassay review` "
-    "has drawn without --stratified",
+    "has drawn without --balanced",
 )
 DELTA_OUT_OF_RANGE = Message(
     "calibrate.delta-out-of-range",
@@ -109,7 +109,7 @@ COLUMN_TYPE = Message("labels.column-type", "label column {column!r} has type {t
 UNKNOWN_VALUES = Message(
     "labels.unknown-values",
     "label column {column!r} has type {type} and values that are no label ({values}). Labels are {forms}; name another "
-    "column, or values that shall count as no label with --ignore-label",
+    "column, or values that count as no label in evaluation.ignore",
 )
 HALF_A_SPAN = Message(
     "labels.half-a-span",
@@ -117,7 +117,7 @@ HALF_A_SPAN = Message(
 )
 TRUE_UNCLEAR = Message(
     "labels.true-unclear",
-    "label column {column!r} holds {type}: say with --true-means {supported} or --true-means {hallucinated} what true is",
+    "label column {column!r} holds {type}: set evaluation.true_means in the job file to {supported} or {hallucinated}",
 )
 ODD_NUMBERS = Message("labels.odd-numbers", "label column {column!r} has the value(s) {values}: numbers must be 0 or 1")
 CONTRADICTION = Message("labels.contradiction", "labels {file} say both {label} and {other_label} of {item}: keep one")

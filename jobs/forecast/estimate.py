@@ -129,7 +129,7 @@ def forecast_run(
             part = _extrapolate(EXPLAINED, counted, rows, share=share, price=explainer.price)
             about = f"about {rough(part.sentences)} flagged sentences ({100 * share:g}% {why})"
             forecasts.append(replace(part, name="explain", notes=(about,)))
-        about = f"{BATCH:,} flagged sentences, however many there are; `ragassay explain OUTPUT --sentences 100` measures it"
+        about = f"{BATCH:,} flagged sentences, however many there are; `ragassay explain OUTPUT --sample 100` measures it"
         part = _extrapolate(EXPLAINED, counted, rows, share=BATCH / whole.sentences, price=explainer.price)
         forecasts.append(replace(part, name="explain", notes=(about,)))
     return forecasts

@@ -3,10 +3,10 @@
 from ragassay.pipeline.errors import Message
 
 NO_READABLE_FILE = Message("init.no-readable-file", "input {uri!r}: none of its {files} files can be read: {reason}")
-NO_FOLDER = Message("init.no-folder", "{path} can't be written: there is no folder {folder}; name another file with --to")
-NOT_WRITABLE = Message("init.not-writable", "{path} can't be written: {reason}; name another file with --to")
+NO_FOLDER = Message("init.no-folder", "{path} can't be written: there is no folder {folder}; name another file with --out")
+NOT_WRITABLE = Message("init.not-writable", "{path} can't be written: {reason}; name another file with --out")
 FILE_EXISTS = Message(
-    "init.file-exists", "{path} is there already, and nothing is overwritten: name another file with --to, or move it away"
+    "init.file-exists", "{path} is there already, and nothing is overwritten: name another file with --out, or move it away"
 )
 NO_COLUMN_FITS = Message(
     "init.no-column-fits",

@@ -37,7 +37,7 @@ class Findings:
         slices: Columns to look at apart, by their names in an output.
         preset: The tool that wrote these traces; None for logs.
         choices: Columns of logs: those of question, context and response, or of messages; and of ids.
-        labels: Columns with labels, by their names in an output -> whether `--true-means` has to say what true is.
+        labels: Columns with labels, by their names in an output -> whether `evaluation.true_means` must be set.
     """
 
     files: Logs

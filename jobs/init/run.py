@@ -155,5 +155,6 @@ def _next_commands(found: Findings, to: str) -> Iterator[str]:
     yield f"what it takes  ragassay plan {logs} --config {job}"
     yield f"run it         ragassay run {logs} audit/ --config {job}"
     for name, needs_meaning in list(found.labels.items())[:1]:
-        meaning = " --true-means supported (or hallucinated)" if needs_meaning else ""
-        yield f"then           ragassay evaluate audit/ --label {shlex.quote(name)}{meaning}"
+        if needs_meaning:
+            yield f"then           set evaluation.true_means in {to} to supported or hallucinated"
+        yield f"then           ragassay evaluate audit/ --label {shlex.quote(name)} --config {job}"

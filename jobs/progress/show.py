@@ -43,6 +43,11 @@ def set_log_format(log_format: LogFormat) -> None:
     _format[0] = log_format
 
 
+def get_log_format() -> LogFormat:
+    """Return the current format of progress."""
+    return _format[0]
+
+
 @contextmanager
 def show_progress(get_bars: GetBars, console: Console) -> Iterator[None]:
     """Show the progress of the block, and long waits.

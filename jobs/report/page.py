@@ -176,7 +176,7 @@ def _explained(explained: Explanations) -> str:
     else:
         counts = f"{out:,} of {shown} explanations disagree with the flag"
         if out:
-            counts += " and are marked so" if explained.all_shown else " and are left out; --all-explanations shows them"
+            counts += " and are marked so" if explained.all_shown else " and are left out; --all shows them"
     unanswered = ", ".join(f"{count:,} {status}" for status, count in explained.unanswered.most_common())
     return f"Flagged sentences explained by {', '.join(sorted(explained.models))}, strategy {explained.strategy}. {counts}." + (
         f" Asked about without an explanation: {unanswered}." if unanswered else ""

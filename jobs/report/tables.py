@@ -234,8 +234,7 @@ def print_calibration(found: Calibration, path: str, output: str, console: Conso
 
 
 def _calibration_lines(found: Calibration) -> Iterator[tuple[str, str]]:
-    of = f" of {found.positive_class} responses" if found.target.startswith(("precision", "recall", "f1")) else ""
-    yield "calibration", f"{found.calibration_id}, for {found.target}{of}"
+    yield "calibration", f"{found.calibration_id}, for {found.target}"
     if found.label is not None:
         rows = ", ".join(f"{n:,} {label}" for label, n in sorted(found.rows.items()))
         yield "labels", f"{found.label}: {rows}"

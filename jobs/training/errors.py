@@ -19,5 +19,6 @@ SEVERAL_SLMS = Message("train.several-slms", "the job file has {slms} SLMs: name
 NO_SUCH_SLM = Message("train.no-such-slm", "the job file has no SLM {slm!r}; it has {slms}")
 CONTEXTS_OF_ONE_KIND = Message(
     "train.contexts-of-one-kind",
-    "{file}: the contexts {which} have no labels of both kinds: give more labelled rows, or another --held-out",
+    "{file}: the contexts {which} have no labels of both kinds: give more labeled rows, or set another held_out with "
+    "--settings",
 )

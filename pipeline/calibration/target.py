@@ -9,9 +9,19 @@ from ragassay.pipeline.arrays import Bools, Floats
 from ragassay.pipeline.calibration import errors
 from ragassay.pipeline.calibration.metrics import threshold_above, threshold_below
 from ragassay.pipeline.errors import ConfigError
-from ragassay.schemas.columns import SUPPORTED
+from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 
-FORMS = "precision>=0.95, recall>=0.9, f1, flagged=0.1 (no labels needed) or mean (of the history's scores; no labels needed)"
+FORMS = (
+    "supported-precision>=0.95, supported-recall>=0.9, supported-f1, flag-precision>=0.8, flag-recall>=0.9, flag-f1, "
+    "flagged=0.1 (needs no labels) or mean (of the history's scores; needs no labels)"
+)
+CLASSES = {"supported": SUPPORTED, "flag": HALLUCINATED}
+"""Name of a class in a target -> the class."""
+
+_TARGET = re.compile(
+    r"(?:(?P<kind>supported|flag)-)?(?:(?P<rate>precision|recall)\s*>=\s*(?P<minimum>[0-9.]+)|(?P<f1>f1))"
+    r"|(?P<share>flagged)\s*=\s*(?P<exact>[0-9.]+)|(?P<mean>mean)"
+)
 
 
 @dataclass(frozen=True)
@@ -35,29 +45,33 @@ class Target:
 
     @property
     def text(self) -> str:
-        """As it was written."""
+        """The target as users write it."""
+        prefix = {kind: f"{name}-" for name, kind in CLASSES.items()}[self.of] if self.needs_labels else ""
         sign = {"precision": ">=", "recall": ">=", "flagged": "="}.get(self.metric)
-        return self.metric + (f"{sign}{self.level:g}" if sign else "")
+        return prefix + self.metric + (f"{sign}{self.level:g}" if sign else "")
 
 
-def parse_target(text: str, of: str = SUPPORTED) -> Target:
-    """Read a target such as `precision>=0.95`.
+def parse_target(text: str) -> Target:
+    """Parse a target such as `supported-precision>=0.95`.
 
     Raises:
-        ConfigError: It is none.
+        ConfigError: The text is not a target, or does not name the class that its metric is about.
     """
-    found = re.fullmatch(r"(precision|recall)\s*>=\s*([0-9.]+)|(flagged)\s*=\s*([0-9.]+)|(f1|mean)", text.strip().lower())
-    if found is None:
+    match = _TARGET.fullmatch(text.strip().lower())
+    if match is None:
         raise ConfigError(errors.UNKNOWN_TARGET, target=text, forms=FORMS)
-    metric = found[1] or found[3] or found[5]
-    number = found[2] or found[4]
+    parts = match.groupdict()
+    metric, number = parts["rate"] or parts["f1"] or parts["share"] or parts["mean"], parts["minimum"] or parts["exact"]
+    if (parts["rate"] or parts["f1"]) and not parts["kind"]:
+        rest = text.strip()
+        raise ConfigError(errors.TARGET_WITHOUT_CLASS, target=text, supported=f"supported-{rest}", flag=f"flag-{rest}")
     try:
         level = float(number or 0)
     except ValueError as error:
         raise ConfigError(errors.TARGET_NO_NUMBER, target=text, number=number) from error
     if number is not None and not 0 < level < 1:
         raise ConfigError(errors.TARGET_OUT_OF_RANGE, target=text)
-    return Target(metric, level, of)
+    return Target(metric, level, CLASSES[parts["kind"] or "supported"])
 
 
 def find_threshold(target: Target, scores: Floats, good: Bools) -> float | None:

@@ -87,7 +87,7 @@ def _ahead(scene: Scene) -> None:
     scene.job("job-served.yaml", members={"slms": [scene.servers.slm("first")]})
 
 
-INITS = tuple(f"init {{dir}}/logs{name} --to {{dir}}/init{name}.yaml" for name in ("", "_other", "_talks"))
+INITS = tuple(f"init {{dir}}/logs{name} --out {{dir}}/init{name}.yaml" for name in ("", "_other", "_talks"))
 
 CASES = (
     Case("check", _answers, (
@@ -95,7 +95,7 @@ CASES = (
         "check --fast --question Q --context 'It opens at 7.' --response 'It opens at 8.'",
     )),
     Case("library", _answers, (
-        _run_of_library, RUN, "check --json --like {out} {dir}/_one.json", _checked, _judged, _staged), needs_ray=True),
+        _run_of_library, RUN, "check --json --history {out} {dir}/_one.json", _checked, _judged, _staged), needs_ray=True),
     Case("ahead", _ahead, (
         "plan {logs} --config {job} --seconds 0", "plan {logs} --config {dir}/job-served.yaml --seconds 0 --gpus 2 "
         "--gpu-tokens-per-second 20000 --gpu-price 2", *INITS, Command(INITS[0], 1), "--version",

@@ -17,7 +17,13 @@ def _whole(scene: Scene) -> None:
 def _evaluate(scene: Scene) -> None:
     copy_shared(scene)
     judge = {"name": "gpt", "model": "judge", "base_url": scene.servers.chat, "retries": 0}
-    scene.job("job-judge.yaml", shared_job(scene.servers), evaluation={"reference": judge})
+    scene.job("job-judge.yaml", shared_job(scene.servers), evaluation={"reference": judge, "resamples": 10})
+    scene.job("job-20.yaml", evaluation={"resamples": 20})
+
+
+def _few_resamples(scene: Scene) -> None:
+    copy_shared(scene)
+    scene.job("job-10.yaml", shared_job(scene.servers), evaluation={"resamples": 10})
 
 
 def _page(scene: Scene) -> list[Row]:
@@ -52,15 +58,15 @@ EXPORTS = tuple(
 CASES = (
     Case("shared", _whole, (verdicts,)),
     Case("evaluate", _evaluate, (
-        "evaluate {out} --label label --slice tenant --resamples 20",
-        "evaluate {out} --label label --config {dir}/job-judge.yaml --where split=train --resamples 10",
+        "evaluate {out} --label label --slice tenant --config {dir}/job-20.yaml",
+        "evaluate {out} --label label --config {dir}/job-judge.yaml --where split=train",
         Command("evaluate {out} --label none", 1), Command("evaluate {out}", 1))),
     Case("calibrate", copy_shared, (
-        "calibrate {out} --label label --where split=train --target precision>=0.8 --to {dir}/calibration.json",
-        "calibrate {out} --label label --target recall>=0.9 --of hallucinated --threshold-only",
-        "calibrate {out} --target flagged=0.25 --to {dir}/share.json",
-        Command("calibrate {out} --label label --target precision>=0.99 --certify 0.05 --to {dir}/none.json", 1),
-        Command("calibrate {out} --label none --target f1", 1),
+        "calibrate {out} --label label --where split=train --target supported-precision>=0.8 --out {dir}/calibration.json",
+        "calibrate {out} --label label --target flag-recall>=0.9 --threshold-only",
+        "calibrate {out} --target flagged=0.25 --out {dir}/share.json",
+        Command("calibrate {out} --label label --target supported-precision>=0.99 --certify 0.05 --out {dir}/none.json", 1),
+        Command("calibrate {out} --label none --target supported-f1", 1),
         "finalize {out} --config {job} --calibration {dir}/share.json", verdicts,
         "finalize {out} --config {job} --calibration {dir}/calibration.json", verdicts)),
     Case("compare", copy_shared, (
@@ -68,16 +74,16 @@ CASES = (
         Command("compare {out} --order-by none", 1))),
     Case("estimate", copy_shared, (
         "estimate {out} --label label", "estimate {out} --label label --where tenant=tenant-1 --slice dt")),
-    Case("review", copy_shared, (
-        "review {out} --sample 12 --stratified --to {dir}/review.html", _label_page,
-        "agreement {dir}/_ana.jsonl {dir}/_ben.jsonl --output {out} --to {dir}/talk.jsonl",
+    Case("review", _few_resamples, (
+        "review {out} --sample 12 --balanced --out {dir}/review.html", _label_page,
+        "agreement {dir}/_ana.jsonl {dir}/_ben.jsonl --output {out} --out {dir}/talk.jsonl",
         "estimate {out} --labels {dir}/_ana.jsonl --slice tenant",
-        "evaluate {out} --labels {dir}/_ana.jsonl --resamples 10",
-        "review {out} --sample 2 --level responses --seed 3 --to {dir}/other.html",
-        Command("calibrate {out} --labels {dir}/_ana.jsonl --target f1 --certify 0.1", 1))),
-    Case("report", copy_shared, (
+        "evaluate {out} --labels {dir}/_ana.jsonl --config {dir}/job-10.yaml",
+        "review {out} --sample 2 --level responses --seed 3 --out {dir}/other.html",
+        Command("calibrate {out} --labels {dir}/_ana.jsonl --target supported-f1 --certify 0.1", 1))),
+    Case("report", _few_resamples, (
         "drift {out} --config {job}", "report {out}",
-        "report {out} --label label --slice tenant --resamples 10 --to {dir}/labelled.html")),
+        "report {out} --label label --slice tenant --config {dir}/job-10.yaml --out {dir}/labelled.html")),
     Case("export", copy_shared, (*EXPORTS, Command("export {out} {dir}/flagged.parquet --format flagged", 1))),
     Case("nothing_there", copy_shared, tuple(
         Command(line, 1) for line in (

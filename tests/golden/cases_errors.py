@@ -66,7 +66,7 @@ def _spoil(scene: Scene) -> None:
 
 
 USAGE = (
-    "run", "nothing", "run a b --budget-rows 0", "run a b --sample 2", "export {out} {dir}/x --format csv",
+    "run", "nothing", "run a b --budget-rows 0", "run a b --fraction 2", "export {out} {dir}/x --format csv",
     "finalize {out} --wait -1",
 )  # fmt: skip
 
@@ -78,12 +78,12 @@ CASES = (
         _run("logs_good", "{dir}/logs_good"), _run("logs_good", "{dir}/logs_good/out"), _run("logs_good", "{dir}/logs_twice"),
         _run("logs_good", "{dir}/_file"),
         Command("run {dir}/logs_good {out} --config {job} --partitions day=1", 1),
-        Command("run {dir}/logs_good {out} --config {job} --sample 0", 1),
+        Command("run {dir}/logs_good {out} --config {job} --fraction 0", 1),
     )),
     Case("errors_outputs", _refused, (
         RUN,
         *(Command(f"run {{logs}} {{out}} --config {{dir}}/job-{name}.yaml", 1) for name in ("fewer", "split", "calibrated")),
-        Command("explain {out} --config {job}", 1), Command("table {out} --to delta", 1), _change, Command(RUN, 1),
+        Command("explain {out} --config {job}", 1), Command("table {out} --table delta", 1), _change, Command(RUN, 1),
         _spoil, Command(RUN, 1), Command("report {out}", 1),
     )),
     Case("errors_usage", lambda scene: None, tuple(Command(line, 2) for line in USAGE)),

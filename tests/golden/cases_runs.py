@@ -12,7 +12,7 @@ WEIGHTS = {"recorded": 27, "entities": 1, "attribution": 1, "novelty": 1}
 
 def _demo_detectors(scene: Scene) -> None:
     write_demo(scene.logs, 4)
-    detector_job(scene)
+    detector_job(scene, evaluation={"resamples": 20})
 
 
 def _demo_recorded(scene: Scene) -> None:
@@ -131,7 +131,7 @@ def _events(scene: Scene) -> None:
 
 
 CASES = (
-    Case("demo_detectors", _demo_detectors, (RUN, RUN, "evaluate {out} --label label --slice part --resamples 20 --all")),
+    Case("demo_detectors", _demo_detectors, (RUN, RUN, "evaluate {out} --label label --slice part --config {job} --all")),
     Case("demo_recorded", _demo_recorded, (RUN, verdicts, "finalize {out} --config {dir}/job-frozen.yaml")),
     Case("served_members", _served, (RUN, "compare {out} --last 6 --label label --config {job}")),
     Case("served_trouble", _trouble, (Command(RUN, 1), _no_trouble, Command(RUN, 1))),
@@ -139,7 +139,7 @@ CASES = (
                            "finalize {out} --config {dir}/job-other.yaml", _without_last_run, FINALIZE)),
     Case("rules", _rules, _rule_steps()),
     Case("budget", _days, (f"{RUN} --budget-rows 8", f"{RUN} --budget-rows 8", RUN)),
-    Case("sample", _days, (f"{RUN} --sample 0.5", verdicts, RUN)),
+    Case("sample", _days, (f"{RUN} --fraction 0.5", verdicts, RUN)),
     Case("backfill", _days, (f'{RUN} --partitions "dt>=2026-11-02" --order newest --budget-rows 6', f"{RUN} --order newest")),
     Case("nights", _nights, (RUN, _third_night, Command(f"{RUN} --fail-on-drift", 3), "drift {out} --config {job}",
                              _late_file, RUN, RUN)),

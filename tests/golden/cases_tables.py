@@ -104,16 +104,16 @@ def _deleted_lance(scene: Scene) -> None:
 
 CASES = (
     Case("delta", _delta, (
-        RUN, "table {out} --to delta:{dir}/_verdicts --name audit", _more_delta, RUN,
-        "table {out} --to delta:{dir}/_verdicts --name audit", "table {out} --to delta:{dir}/_verdicts --name audit",
-        "finalize {out} --config {dir}/job-strict.yaml", "table {out} --to delta:{dir}/_verdicts --name audit", _read_delta,
+        RUN, "table {out} --table delta:{dir}/_verdicts --name audit", _more_delta, RUN,
+        "table {out} --table delta:{dir}/_verdicts --name audit", "table {out} --table delta:{dir}/_verdicts --name audit",
+        "finalize {out} --config {dir}/job-strict.yaml", "table {out} --table delta:{dir}/_verdicts --name audit", _read_delta,
         _overwrite_delta, Command(RUN, 1))),
     Case("iceberg", _iceberg, (
         f"run {ICEBERG} {{out}} --config {{job}}", _more_iceberg, f"run {ICEBERG} {{out}} --config {{job}}",
-        "table {out} --to iceberg:golden/rag.verdicts --name audit --config {job}",
-        "table {out} --to iceberg:golden/rag.verdicts --name audit --config {job}", _read_iceberg, FINALIZE)),
+        "table {out} --table iceberg:golden/rag.verdicts --name audit --config {job}",
+        "table {out} --table iceberg:golden/rag.verdicts --name audit --config {job}", _read_iceberg, FINALIZE)),
     Case("lance", _lance, (
         RUN, "run {logs} {out} --config {dir}/job-latest.yaml", _deleted_lance,
         "run {logs} {out} --config {dir}/job-latest.yaml",
-        Command("table {out} --to lance:{dir}/_verdicts", 1))),
+        Command("table {out} --table lance:{dir}/_verdicts", 1))),
 )  # fmt: skip

@@ -45,7 +45,7 @@ CASES = tuple(
         f"traces_{_slug(tool)}",
         partial(_prepare, tool),
         (
-            *(("init {logs} --to {dir}/found.yaml",) if tool in {"langfuse", "otel"} else ()),
+            *(("init {logs} --out {dir}/found.yaml",) if tool in {"langfuse", "otel"} else ()),
             "run {logs} {out} --config {job}",
             partial(_second_night, tool),
             "run {logs} {out} --config {dir}/job-second.yaml",

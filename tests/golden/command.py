@@ -14,9 +14,6 @@ import yaml
 from typer.testing import CliRunner
 
 REPO = Path(__file__).resolve().parents[2]
-QUIET = {"init", "demo-logs", "--version", "check"}
-"""Commands that show no progress and take no `--log-format`."""
-
 UNSET = (
     "LANGFUSE_HOST", "LANGFUSE_BASE_URL", "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_ENDPOINT", "PHOENIX_API_KEY",
     "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "PHOENIX_COLLECTOR_ENDPOINT", "MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_URI",
@@ -62,7 +59,7 @@ def run_here(arguments: Sequence[str]) -> Finished:
 
 
 def _with_log_format(arguments: Sequence[str]) -> list[str]:
-    return list(arguments) if arguments[0] in QUIET else [*arguments, "--log-format", "json"]
+    return ["--log-format", "json", *arguments]
 
 
 def _messages(stderr: str) -> str:

@@ -85,6 +85,11 @@ def write_job(path: Path, *parts: dict[str, Any], **sections: Any) -> Path:
     return path
 
 
+def resamples(folder: Path, count: int) -> list[str | Path]:
+    """Options that set how many bootstrap resamples an evaluation takes."""
+    return ["--config", write_job(folder / f"resamples-{count}.yaml", evaluation={"resamples": count})]
+
+
 def read_rows(output: Path, which: str = "scored") -> list[dict[str, Any]]:
     dataset = ds.dataset(output / which, format="parquet", partitioning="hive", exclude_invalid_files=False)
     rows: list[dict[str, Any]] = dataset.to_table().to_pylist()

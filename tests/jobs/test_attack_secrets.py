@@ -22,7 +22,7 @@ from openai import BadRequestError
 from pyarrow import fs as pafs
 from rich.console import Console
 
-from ragassay.jobs.cli.console import new_console, our_errors
+from ragassay.jobs.cli.console import command_console, new_console
 from ragassay.jobs.config.input import Columns
 from ragassay.jobs.config.integrations import OpenLineage
 from ragassay.jobs.display.address import strip_credentials
@@ -80,7 +80,7 @@ def console_text(work: Callable[[Console], None], width: int = 60) -> str:
 
 def error_text(error: Exception) -> str:
     """Text that a command prints for an error."""
-    with redirect_stderr(io.StringIO()) as stream, suppress(SystemExit), our_errors():
+    with redirect_stderr(io.StringIO()) as stream, suppress(SystemExit), command_console():
         raise error
     return stream.getvalue()
 

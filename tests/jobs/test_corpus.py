@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from ragassay.jobs.cli.main import app
@@ -153,12 +154,12 @@ def test_a_second_run_skips_all_rows_under_any_spelling_of_the_input(corpus_run:
 @pytest.mark.parametrize(
     "command",
     [
-        ["evaluate", "--label", "label", "--slice", "tenant", "--resamples", "20"],
-        ["calibrate", "--label", "label", "--target", "f1", "--threshold-only"],
+        ["evaluate", "--label", "label", "--slice", "tenant"],
+        ["calibrate", "--label", "label", "--target", "supported-f1", "--threshold-only"],
         ["compare", "--last", "400", "--label", "label"],
         ["compare", "--order-by", "tenant"],
         ["drift"],
-        ["report", "--label", "label", "--slice", "tenant", "--resamples", "20", "--to", "page.html"],
+        ["report", "--label", "label", "--slice", "tenant", "--out", "page.html"],
         *(["export", f"{form}.out", "--format", form] for form in ("messages", "parquet", "dpo", "flagged")),
         ["finalize"],
     ],
@@ -169,7 +170,8 @@ def test_commands_on_the_output_succeed_or_end_with_an_error_message(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     name, *rest = command
-    config = [] if name in {"calibrate", "export"} else ["--config", str(corpus_run.job)]
+    job = write_job(tmp_path / "job.yaml", yaml.safe_load(corpus_run.job.read_text()), evaluation={"resamples": 20})
+    config = [] if name in {"calibrate", "export"} else ["--config", str(job)]
     run = CliRunner().invoke(app, [name, str(corpus_run.output), *rest, *config])
     assert run.exit_code == 0 or (run.exit_code == 1 and "\nerror[" in f"\n{run.output}"), run.output or run.exception
     assert not raw_controls(run.output) and "Traceback" not in run.output

@@ -12,7 +12,7 @@ from rich.console import Console
 
 import ragassay
 from ragassay.jobs.api.rule import judging
-from ragassay.jobs.cli.summary import print_summary
+from ragassay.jobs.cli.run_summary import print_summary
 from ragassay.jobs.config.job import Job, make_job
 from ragassay.jobs.evaluation.calibrate import MIN_ROWS_OF_A_LANGUAGE, calibrate
 from ragassay.jobs.evaluation.labels import LabelSource
@@ -193,7 +193,7 @@ def test_a_calibration_states_the_languages_of_its_labeled_rows(tmp_path: Path) 
     rows = [{**row, "label": "correct" if i % 3 else "wrong"} for i, row in enumerate(mixed_rows("de"))]
     output, _ = run_rows(tmp_path, rows, OWN)
     folder = open_folder(str(output))
-    found = calibrate(folder, read_manifest(folder), parse_target("f1", "supported"), LabelSource("label"))
+    found = calibrate(folder, read_manifest(folder), parse_target("supported-f1"), LabelSource("label"))
     english = sum(row["language"] == "en" for row in by_id(output).values())
     assert english >= MIN_ROWS_OF_A_LANGUAGE > 3 and found.languages == ("en",)
     (tmp_path / "calibration.json").write_text(found.to_json())
@@ -203,7 +203,7 @@ def test_a_calibration_states_the_languages_of_its_labeled_rows(tmp_path: Path) 
     finalized = finalize_job(job, str(output), Console(quiet=True))
     assert finalized.statuses == {"ok": ENGLISH_ROWS, OTHER: 3}
     assert judging(job, None, None).settings.languages == ("en",)
-    assert calibrate(folder, read_manifest(folder), parse_target("flagged=0.2", "supported"), None).languages is None
+    assert calibrate(folder, read_manifest(folder), parse_target("flagged=0.2"), None).languages is None
 
 
 def test_attack_check_of_a_german_answer_gives_no_verdict(tmp_path: Path) -> None:

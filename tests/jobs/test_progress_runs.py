@@ -33,7 +33,7 @@ def test_a_job_reports_its_progress_from_the_first_check_to_the_last_sentence_an
     output = tmp_path / "out"
     detectors = [{"name": "entities", "kind": "entities"}, {"name": "novelty", "kind": "novelty"}]
     config = write_job(tmp_path / "job.yaml", members={"slms": [], "detectors": detectors}, runtime={"block_mib": 0.02})
-    done = ragassay("run", logs, output, "--config", config, "--log-format", "json", env=watched(tmp_path))
+    done = ragassay("--log-format", "json", "run", logs, output, "--config", config, env=watched(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "scoring" not in done.stdout and "520 in = 500 scored + 20 failed" in done.stdout
     lines = progress(done.stderr)
@@ -48,8 +48,8 @@ def test_a_job_reports_its_progress_from_the_first_check_to_the_last_sentence_an
 
     check_addresses(tmp_path)
 
-    again = ragassay("run", logs, output, "--config", config, "--log-format", "json")
+    again = ragassay("--log-format", "json", "run", logs, output, "--config", config)
     assert {line["phase"] for line in progress(again.stderr)} == {"checking", "counting", "done"}, "no row is left to score"
-    finalize = ragassay("finalize", output, "--config", config, "--log-format", "json")
+    finalize = ragassay("--log-format", "json", "finalize", output, "--config", config)
     partitions = [(line["done"], line["total"]) for line in progress(finalize.stderr) if line["stage"] == "verdicts"]
     assert partitions[-1] == (1, 1)

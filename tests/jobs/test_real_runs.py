@@ -77,7 +77,7 @@ def test_check_of_a_single_answer_gives_the_scores_of_the_run(handbook_day: tupl
     answers.write_text(
         "".join(json.dumps({k: r[k] for k in ("row_id", "question", "context", "response")}) + "\n" for r in rows)
     )
-    done = ragassay("check", answers, "--like", output, "--config", config, "--json")
+    done = ragassay("check", answers, "--history", output, "--config", config, "--json")
     assert done.returncode == 0 and done.stderr == "", done.stderr  # the engine prints nothing either
     known = {row["row_id"]: row for row in read_rows(output)}
     for line in done.stdout.splitlines():

@@ -91,8 +91,8 @@ def test_any_budgets_end_in_the_rows_of_one_run(tmp_path: Path) -> None:
     nights(logs, output, job, ["--partitions", "dt>=2026-11-04", "--order", "oldest"])
     assert {str(row["dt"]) for row in read_rows(output)} == {f"2026-11-0{day}" for day in (4, 5, 6)}
     here("run", logs, output, "--config", job, "--budget-rows", "45", "--partitions", "dt<2026-11-03 and dt!=2026-11-01")
-    nights(logs, output, job, ["--sample", "0.2", "--budget-rows", "100"])
-    nights(logs, output, job, ["--sample", "0.5"])
+    nights(logs, output, job, ["--fraction", "0.2", "--budget-rows", "100"])
+    nights(logs, output, job, ["--fraction", "0.5"])
     some = raw_of(output)
     assert 600 + 0.35 * 600 < len(some) < 600 + 0.65 * 600
     assert {name: whole[name] for name in some} == some

@@ -169,7 +169,7 @@ def check_killed(slm: dict[str, Any], tmp_path: Path) -> None:
     for args in (("run", tmp_path / "other", output), ("finalize", output)):
         fails(here(*args, "--config", config), "output.unfinished-run")
 
-    second = start("run", tmp_path / "logs", output, "--config", config, "--log-format", "json", log=tmp_path / "second.log")
+    second = start("--log-format", "json", "run", tmp_path / "logs", output, "--config", config, log=tmp_path / "second.log")
     wait_for(lambda: committed_rows(output) > saved + 100, second)
     victims = [p for p in psutil.Process(second.pid).children(recursive=True) if "StageActor" in " ".join(p.cmdline())]
     assert len(victims) == 1

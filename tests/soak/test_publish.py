@@ -20,7 +20,7 @@ from rich.console import Console
 
 from ragassay.jobs.integrations.publish import http
 from ragassay.jobs.run import finalize_job
-from tests.jobs.conftest import here, read_rows, start
+from tests.jobs.conftest import here, read_rows, start, write_job
 from tests.jobs.evaluation.conftest import MIXED, job, raw_row, write_output
 from tests.soak.results import Result, record
 from tests.soak.tool_processes import get, mlflow, phoenix, post, send_traces
@@ -62,9 +62,9 @@ class Real:
     """A real tool with the traces of all rows, but for some of the last day.
 
     Attributes:
-        name: As --to names it.
+        name: As --tool names it.
         url: Where it is.
-        more: Options that it is published to with.
+        settings: Settings of `integrations.publish`.
         read: From the name of a score to what stands there.
         output: The scored output whose rows it has traces of; a test takes a copy.
         unknown: Ids of rows whose traces it does not have.
@@ -72,13 +72,18 @@ class Real:
 
     name: str
     url: str
-    more: list[str]
+    settings: dict[str, Any]
     read: Callable[[str], Found]
     output: Path
     unknown: set[str]
 
     def publish(self, output: Path, name: str, *more: str, url: str = "") -> Any:
-        return here("publish", output, "--to", self.name, "--url", url or self.url, "--name", name, *self.more, *more)
+        return here(*self.command(output, name, url=url), *more)
+
+    def command(self, output: Path, name: str, url: str = "", **settings: Any) -> list[str | Path]:
+        publishing = {"name": name, **self.settings, **settings}
+        config = write_job(output.parent / f"{name}.yaml", integrations={"publish": publishing})
+        return ["publish", output, "--tool", self.name, "--url", url or self.url, "--config", config]
 
 
 @pytest.fixture(scope="module")
@@ -95,8 +100,8 @@ def tool(request: pytest.FixtureRequest, output: Path, tmp_path_factory: pytest.
     folder = tmp_path_factory.mktemp(request.param)
     starts = {"phoenix": in_phoenix, "mlflow": in_mlflow}
     with starts[request.param](folder, ids) as (url, read):
-        more = ["--span-column", "item"] if request.param == "phoenix" else []
-        yield Real(request.param, url, more, read, output, unknown)
+        settings = {"span_column": "item"} if request.param == "phoenix" else {}
+        yield Real(request.param, url, settings, read, output, unknown)
 
 
 Place = tuple[str, Callable[[str], Found]]
@@ -228,14 +233,12 @@ def test_twice_changes_nothing_and_a_new_finalize_what_it_says(tool: Real, tmp_p
 
 def test_killed_in_the_middle_it_goes_on_and_nothing_is_twice(tool: Real, tmp_path: Path) -> None:
     output, rng = copy(tool.output, tmp_path), random.Random(3)
-    command: list[str | Path] = ["publish", output, "--to", tool.name, "--url", "", "--name", "killed", *tool.more]
     kills, reached = 0, []
     with serving(before(tool.url)) as between:
-        command[command.index("--url") + 1] = between.url
         share = 1 if tool.name == "phoenix" else 200  # requests: Phoenix takes a hundred verdicts in one
         for _ in range(6):
             was = between.count
-            process = start(*command, "--per-second", str(share), log=tmp_path / "log")
+            process = start(*tool.command(output, "killed", between.url, per_second=share), log=tmp_path / "log")
             wait_until(lambda was=was, p=process: between.count > was or p.poll() is not None, 120)  # type: ignore[misc]
             time.sleep(rng.uniform(0.5, 7.0))
             if process.poll() is None:

@@ -238,7 +238,7 @@ def test_delta_on_an_object_store(tmp_path: Path, bucket: str) -> None:
         done = ragassay("run", uri, output, "--config", config)  # keys are in the environment of a process of its own
         assert done.returncode == 0 and said in done.stdout, done.stdout + done.stderr
     for _ in range(2):
-        done = ragassay("table", output, "--to", f"delta:s3://lake/verdicts{bucket}")
+        done = ragassay("table", output, "--table", f"delta:s3://lake/verdicts{bucket}")
         assert done.returncode == 0, done.stderr
     from deltalake import DeltaTable
 
@@ -293,7 +293,7 @@ def test_written_back_twice_and_after_a_kill(kind: str, tmp_path: Path) -> None:
 
     log = tmp_path / "verdicts" / "_delta_log"
     folder = tmp_path / "warehouse" / "audit" / "verdicts" / "metadata"
-    killed = start("table", output, "--to", to, "--config", config, log=tmp_path / "log")
+    killed = start("table", output, "--table", to, "--config", config, log=tmp_path / "log")
     begun_at = 3 if kind == "delta" else 5  # versions: of Iceberg, the first is the table's own, the second its partitioning
     wait_for(lambda: len([*log.glob("*.json"), *folder.glob("*.metadata.json")]) >= begun_at, killed)
     killed.kill()
@@ -301,11 +301,11 @@ def test_written_back_twice_and_after_a_kill(kind: str, tmp_path: Path) -> None:
     begun = sum(state()[1].values())
     wanted = ids(0, 1200)
     for _ in range(2):
-        done = here("table", output, "--to", to, "--config", config)
+        done = here("table", output, "--table", to, "--config", config)
         assert done.returncode == 0, done.stdout + done.stderr
     version, found, _ = state()
     lost, twice = len(wanted - set(found)), sum(found.values()) - len(found)
-    again = here("table", output, "--to", to, "--config", config)
+    again = here("table", output, "--table", to, "--config", config)
     assert "0 rows in 0 partition(s) written; 8 hold" in again.stdout and state()[:2] == (version, found)
     other = write_job(
         tmp_path / "new.yaml",
@@ -313,7 +313,7 @@ def test_written_back_twice_and_after_a_kill(kind: str, tmp_path: Path) -> None:
         verdict={"threshold": {"value": 0.123}},
     )
     assert here("finalize", output, "--config", other).returncode == 0
-    assert "1,200 rows in 8 partition(s) written" in here("table", output, "--to", to, "--config", config).stdout
+    assert "1,200 rows in 8 partition(s) written" in here("table", output, "--table", to, "--config", config).stdout
     _, after, thresholds = state()
     lost, twice = lost + len(wanted - set(after)), twice + sum(after.values()) - len(after)
     note = f"killed when {begun} rows were there; three times more, the last two without effect; then new verdicts over the old"

@@ -45,12 +45,12 @@ UNREADABLE_STATE = Message(
 )
 SOME_REFUSED = Message(
     "publish.some-refused",
-    "{url} refused {refused:,} verdicts. The same command tries those of named rows again; --again sends all anew",
+    "{url} refused {refused:,} verdicts. The same command tries those of named rows again; --resend sends all anew",
 )
 UNKNOWN_TRACES = Message(
     "publish.unknown-traces",
-    "{url} knows none of the {traces:,} traces: name the column of their ids with --trace-column, and that of spans with "
-    "--span-column",
+    "{url} knows none of the {traces:,} traces: set integrations.publish.trace_column, and span_column for "
+    "spans, to the columns of their ids",
 )
 NO_API = Message("publish.no-api", "{url} has no such API ({reason}): is it the tool's address?")
 NO_ADDRESS = Message("publish.no-address", "where is the tool? Name it with --url, or set {variable}")

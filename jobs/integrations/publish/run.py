@@ -96,7 +96,7 @@ def columns_to_take(job: Job, trace: str | None, span: str | None) -> Wanted:
         InputError: A named column is not there.
     """
     last = job.scored.partitions[job.places[-1]]  # earlier ones may have fewer columns
-    for named, option in ((trace, "--trace-column"), (span, "--span-column")):
+    for named, option in ((trace, "integrations.publish.trace_column"), (span, "integrations.publish.span_column")):
         last.require_columns([named] if named else [], option)
     of_span = next((name for name in job.target.span_columns if name in last.columns), None) if span is None else span or None
     return replace(job.wanted, trace_column=trace or (TRACE_ID if TRACE_ID in last.columns else ROW_ID), span_column=of_span)

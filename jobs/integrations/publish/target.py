@@ -59,7 +59,7 @@ class Target:
     """A tool.
 
     Attributes:
-        name: As --to names it.
+        name: As --tool names it.
         batch: Verdicts that are sent together at most.
         overwrites: Whether it takes what has an id that it knows as the same thing again. What does not is written down after
             every answer, so that little is sent twice where a run is killed.

@@ -11,4 +11,4 @@ from ragassay.jobs.integrations.publish.target import Target
 TARGETS: dict[str, Target] = {target.name: target for target in (LANGFUSE, PHOENIX, MLFLOW, OTEL)}
 
 Tool = StrEnum("Tool", {name.upper(): name for name in TARGETS})  # type: ignore[misc]
-"""Names of the tools, for --to."""
+"""Names of the tools, for --tool."""

@@ -51,7 +51,7 @@ class WrittenTable:
 
 
 def target_of(to: str, output: Folder, catalog: dict[str, str]) -> Target:
-    """The table that `--to` names.
+    """The table that `--table` names.
 
     Args:
         to: delta:PATH or URI, or iceberg:CATALOG/NAMESPACE.TABLE.

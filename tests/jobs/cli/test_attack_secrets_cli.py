@@ -12,7 +12,7 @@ SECRET = "hUsH7xq"
 URI = f"foo://KEY:{SECRET}@bkt/a?region=eu&sig={SECRET}#{SECRET}"
 BROKEN = f"""
 import logging, sys, threading, warnings
-from ragassay.jobs.cli import main
+from ragassay.jobs.cli import main, steps
 
 URI = {URI!r}
 
@@ -27,7 +27,7 @@ def fail(path):
     except OSError as error:
         raise ValueError(URI) from error
 
-main.load_job = fail
+steps.load_job = fail
 sys.argv = ["ragassay", "prepare"]
 main.app()
 """

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragassay.jobs.cli.check import parse_answers
+from ragassay.jobs.cli.answer_input import parse_answers
 from ragassay.schemas.columns import SCORED_FIELDS
 from tests.jobs.conftest import COMMAND, environment, ragassay
 from tests.raises import fails, raises
@@ -75,9 +75,9 @@ def test_nothing_heavy_is_imported() -> None:
 import sys
 sys.argv = ["ragassay", "check", "--fast", *{OPTIONS!r}]
 from ragassay.jobs.api import check, job, rule, show  # the command line's own imports are not looked at here
-from ragassay.jobs.cli import check as command
+from ragassay.jobs.cli import single_answers as command
 before = sys.modules.keys() & {HEAVY!r}
-command._arrow_without_pandas()
+command._settle_arrow_without_pandas()
 found = check.check_answers(job.job_of(None, None, fast=True), [{FARE!r}], None, None, lambda _: None)
 show.text_of(found)
 print(sorted(before), sorted(sys.modules.keys() & {HEAVY!r}))
@@ -87,7 +87,7 @@ print(sorted(before), sorted(sys.modules.keys() & {HEAVY!r}))
 
 
 def test_arrow_still_imports_pandas_at_its_first_array() -> None:
-    """If this fails, `check` need not keep it from that any more: `_arrow_without_pandas` can go."""
+    """If this fails, `check` need not keep it from that any more: `_settle_arrow_without_pandas` can go."""
     code = "import sys, pyarrow; pyarrow.array([]); sys.exit('pandas' not in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from ragassay.jobs.cli.console import our_errors
+from ragassay.jobs.cli.console import command_console
 from ragassay.jobs.display.visible import make_visible
 from ragassay.jobs.runtime.endings import Terminated, handle_sigterm
 from ragassay.pipeline.errors import InputError, Message
@@ -20,7 +20,7 @@ SHOWN = "[U+001B][31mred[U+001B]]0;title [U+009B]2J [U+202E]desrever [bold]b[/bo
 
 
 def test_log_text_in_tables_and_lines_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    with our_errors() as console:
+    with command_console() as console:
         table = Table("row", title=escape(HOSTILE))
         table.add_row(escape(HOSTILE))
         console.print(table)
@@ -31,7 +31,7 @@ def test_log_text_in_tables_and_lines_is_shown_as_it_is(capsys: pytest.CaptureFi
 
 
 def test_on_a_terminal_only_the_consoles_own_sequences_are_left(capsys: pytest.CaptureFixture[str]) -> None:
-    with our_errors() as console:
+    with command_console() as console:
         console.file = io.StringIO()
         console._force_terminal, console._color_system = True, None
         with Progress(console=console) as bar:
@@ -42,7 +42,7 @@ def test_on_a_terminal_only_the_consoles_own_sequences_are_left(capsys: pytest.C
 
 
 def test_values_in_error_messages(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended, our_errors():
+    with pytest.raises(SystemExit) as ended, command_console():
         raise InputError(Message("input.example", "row {row}"), row=HOSTILE)
     assert ended.value.code == 1 and capsys.readouterr().err.strip() == f"error[input.example]: row {SHOWN}"
 
@@ -59,7 +59,7 @@ def test_a_handler_that_is_not_pythons_is_left_alone(monkeypatch: pytest.MonkeyP
     """For a handler that C code has set, `getsignal` says None, and there is no way to set it again."""
     before = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(signal, "getsignal", lambda _: None)
-    with our_errors():
+    with command_console():
         pass
     monkeypatch.undo()
     signal.signal(signal.SIGTERM, before)
@@ -69,29 +69,29 @@ def test_a_handler_that_is_not_pythons_is_left_alone(monkeypatch: pytest.MonkeyP
 def test_a_signal_ends_it_with_one_line(number: signal.Signals, code: int, capsys: pytest.CaptureFixture[str]) -> None:
     before = signal.getsignal(signal.SIGTERM)
     ignored = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-    with pytest.raises(SystemExit) as ended, our_errors():
+    with pytest.raises(SystemExit) as ended, command_console():
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as Ray puts its own handler there
         handle_sigterm()
         os.kill(os.getpid(), number)
     signal.signal(signal.SIGINT, ignored)
     assert ended.value.code == code and issubclass(Terminated, KeyboardInterrupt)
-    assert capsys.readouterr().err == "stopped; the same command goes on where it stopped\n"
+    assert capsys.readouterr().err == "stopped; run the same command again to resume\n"
     assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_a_full_disk_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended, our_errors():
+    with pytest.raises(SystemExit) as ended, command_console():
         os.write(os.open("/dev/full", os.O_WRONLY), b"x")
     assert ended.value.code == 1 and "error[disk.full]: " in capsys.readouterr().err
-    with pytest.raises(PermissionError), our_errors():
+    with pytest.raises(PermissionError), command_console():
         raise PermissionError(13, "another kind")
 
 
 def test_what_breaks_while_a_command_is_stopped_is_no_fault(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end, our_errors():
+    with pytest.raises(SystemExit) as end, command_console():
         try:
             raise Terminated
         finally:
             raise RuntimeError("Ray was shutting down")
     assert end.value.code == 128 + signal.SIGTERM
-    assert capsys.readouterr().err == "stopped; the same command goes on where it stopped\n"
+    assert capsys.readouterr().err == "stopped; run the same command again to resume\n"

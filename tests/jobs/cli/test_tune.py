@@ -6,14 +6,25 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 from typer.testing import CliRunner
 
 from ragassay.jobs.cli.main import app
+from ragassay.jobs.training.settings import TrainingSettings, load_training_settings
+from ragassay.jobs.training.train import Recipe
 from ragassay.pipeline.engines.adapter import SETTINGS_FILE, WEIGHTS_FILE
 from ragassay.pipeline.slm.config import Slm
 from tests.conftest import write_logs
+from tests.raises import raises
 
-SHORT = ["--pack", "400", "--rank", "2", "--check-every", "2", "--held-out", "0.3", "--learning-rate", "0.01"]
+SHORT = {"pack": 400, "rank": 2, "check_every": 2, "held_out": 0.3, "learning_rate": 0.01}
+
+
+def settings(folder: Path, **more: Any) -> list[str | Path]:
+    """Options that name a settings file of a short training."""
+    path = folder / f"settings-{len(list(folder.glob('settings-*')))}.yaml"
+    path.write_text(yaml.safe_dump({**SHORT, **more}))
+    return ["--settings", path]
 
 
 @pytest.fixture
@@ -37,7 +48,7 @@ def tune(*args: str | Path) -> tuple[int, str]:
 def test_from_logs_to_an_adapter(logs: Path, tiny_model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAGASSAY_HOME", str(tmp_path / "home"))
     out = tmp_path / "adapter"
-    code, said = tune(logs, "--base", tiny_model, "--out", out, *SHORT)
+    code, said = tune(logs, "--out", out, *settings(tmp_path, base=tiny_model))
     assert code == 0, said
     assert "24 supported, 24 unsupported" in said
     assert "held out" in said and "AUROC" in said
@@ -53,11 +64,11 @@ def test_from_logs_to_an_adapter(logs: Path, tiny_model: str, tmp_path: Path, mo
     )
     assert abs(plain.logprobs - tuned.logprobs).max() > 1e-3
 
-    code, said = tune(logs, "--base", tiny_model, "--out", out, *SHORT)
+    code, said = tune(logs, "--out", out, *settings(tmp_path, base=tiny_model))
     assert code == 1 and "error[train.finished-already]: " in said
 
     further = tmp_path / "further"
-    code, said = tune(logs, "--base", tiny_model, "--adapter", out, "--out", further, *SHORT, "--learning-rate", "0")
+    code, said = tune(logs, "--adapter", out, "--out", further, *settings(tmp_path, base=tiny_model, learning_rate=0))
     assert code == 0, said
     assert (further / WEIGHTS_FILE).read_bytes() == (out / WEIGHTS_FILE).read_bytes(), (
         "with a rate of 0 it is what it went on from"
@@ -75,7 +86,7 @@ def test_an_slm_of_a_job_file_is_trained_under_its_own_prompt(logs: Path, tiny_m
         )
     )
     out = tmp_path / "adapter"
-    assert tune(logs, "--config", job, "--slm", "two", "--out", out, *SHORT)[0] == 0
+    assert tune(logs, "--config", job, "--slm", "two", "--out", out, *settings(tmp_path))[0] == 0
     assert json.loads((out / SETTINGS_FILE).read_text())["prompt"] == prompt
     code, said = tune(logs, "--config", job, "--out", tmp_path / "b")
     assert code == 1 and "error[train.several-slms]: " in said
@@ -86,10 +97,31 @@ def test_an_slm_of_a_job_file_is_trained_under_its_own_prompt(logs: Path, tiny_m
 def test_what_it_refuses(tiny_model: str, tmp_path: Path) -> None:
     row = {"question": "q", "context": ["c"], "response": "r", "label": "correct"}
     logs = write_logs(tmp_path / "one.parquet", [row, {**row, "response": "s", "label": "wrong"}])
-    code, said = tune(logs, "--base", tiny_model, "--out", tmp_path / "a")
+    code, said = tune(logs, "--out", tmp_path / "a", *settings(tmp_path, base=tiny_model))
     assert code == 1 and "error[train.contexts-of-one-kind]: " in said
-    code, said = tune(tmp_path / "none.parquet", "--base", tiny_model, "--out", tmp_path / "a")
+    code, said = tune(tmp_path / "none.parquet", "--out", tmp_path / "a", *settings(tmp_path, base=tiny_model))
     assert code == 1 and "error[path.no-parquet]: " in said and "none.parquet" in said
-    code, said = tune(logs, "--base", "nowhere/", "--out", tmp_path / "a")
+    code, said = tune(logs, "--out", tmp_path / "a", *settings(tmp_path, base="nowhere/"))
     assert code == 1 and "error[model.not-loaded]: " in said
     assert not (tmp_path / "a").exists()
+
+
+def test_the_settings_file_is_strict(tmp_path: Path) -> None:
+    path = tmp_path / "settings.yaml"
+    path.write_text("epoch: 2\nrank: 0\n")
+    with raises("config.invalid") as error:
+        load_training_settings(str(path))
+    faults = {fault["place"]: fault for fault in error.value.fields["faults"]}
+    assert faults["epoch"]["close"] == "epochs" and "epochs" in faults["epoch"]["text"]
+    assert faults["rank"]["code"] == "greater_than_equal"
+    path.write_text("- rank")
+    with raises("config.no-mapping", kind="settings file"):
+        load_training_settings(str(path))
+    with raises("config.unreadable", kind="settings file"):
+        load_training_settings(str(tmp_path / "none.yaml"))
+
+
+def test_settings_have_the_defaults_of_the_training_loop(tmp_path: Path) -> None:
+    (tmp_path / "empty.yaml").write_text("")
+    assert load_training_settings(None) == load_training_settings(str(tmp_path / "empty.yaml")) == TrainingSettings()
+    assert TrainingSettings().recipe == Recipe()

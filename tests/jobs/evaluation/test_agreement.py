@@ -26,7 +26,7 @@ def test_kappa_and_rows_to_talk_about(scored: Path, tmp_path: Path) -> None:
     two = dict(zip(ids, [S, U, U, U, S, S, S, S, U, U, N, S], strict=True))
     day = f"dt={rows[0]['dt']}"
     a, b = write(tmp_path / "a.jsonl", "ana", one, partition=day), write(tmp_path / "b.jsonl", "ben", two, partition=day)
-    done = here("agreement", a, b, "--output", scored, "--to", tmp_path / "talk.jsonl", "--log-format", "json")
+    done = here("--log-format", "json", "agreement", a, b, "--output", scored, "--out", tmp_path / "talk.jsonl")
     assert done.returncode == 0, done.stderr
     sure = [(one[i], two[i]) for i in ids if N not in (one[i], two[i])]
     assert f"{cohen_kappa_score(*zip(*sure, strict=True)):.3f}" in done.stdout and "8 of 10, 80.0%" in done.stdout
@@ -41,7 +41,7 @@ def test_sentences_and_several_people(tmp_path: Path) -> None:
     place = {"start": 3, "end": 9}
     said = {"ana": S, "ben": S, "eve": U}
     files = [write(tmp_path / f"{who}.jsonl", who, {"x": label}, **place) for who, label in said.items()]
-    done = here("agreement", *files, "--to", tmp_path / "talk.jsonl")
+    done = here("agreement", *files, "--out", tmp_path / "talk.jsonl")
     assert done.returncode == 0 and all(pair in done.stdout for pair in ("ana       ben", "ana       eve", "ben       eve"))
     assert json.loads((tmp_path / "talk.jsonl").read_text()) == {"row_id": "x", **place, "said": said}
 
@@ -58,8 +58,8 @@ def test_one_name_in_two_files_is_told_apart(tmp_path: Path) -> None:
         (["a.jsonl"], "labels.one-reviewer"),
         (["empty.jsonl"], "labels.one-reviewer"),
         (["a.jsonl", "b.parquet"], "labels.no-review-lines"),
-        (["a.jsonl", "b.jsonl", "--to", "a.jsonl"], "path.exists"),
-        (["a.jsonl", "b.jsonl", "--to", "./a.jsonl"], "path.exists"),
+        (["a.jsonl", "b.jsonl", "--out", "a.jsonl"], "path.exists"),
+        (["a.jsonl", "b.jsonl", "--out", "./a.jsonl"], "path.exists"),
         (["a.jsonl", "none.jsonl"], "labels.no-file"),
     ],
 )
@@ -77,5 +77,5 @@ def test_another_output_is_refused(scored: Path, tmp_path: Path) -> None:
     a, b = (write(tmp_path / f"{who}.jsonl", who, {"elsewhere": label}) for who, label in (("ana", S), ("ben", U)))
     done = here("agreement", a, b, "--output", scored)
     fails(done, "labels.of-other-rows")
-    done = here("agreement", a, b, "--to", scored / "scored" / "talk.jsonl", "--output", scored)
+    done = here("agreement", a, b, "--out", scored / "scored" / "talk.jsonl", "--output", scored)
     fails(done, "output.file-inside")

@@ -25,7 +25,7 @@ from ragassay.jobs.storage.folder import Folder, open_folder
 from ragassay.pipeline.errors import OutputRewritten
 from ragassay.pipeline.slm.judge import Judge
 from ragassay.schemas.manifest import Manifest
-from tests.jobs.conftest import here
+from tests.jobs.conftest import here, write_job
 from tests.jobs.evaluation.conftest import DAYS, job
 from tests.raises import fails, raises
 from tests.without_ray import without_ray
@@ -33,13 +33,13 @@ from tests.without_ray import without_ray
 THRESHOLDS = (0.2, 0.4, 0.6)
 
 READERS: dict[str, list[str]] = {
-    "evaluate": ["--label", "label", "--resamples", "0"],
+    "evaluate": ["--label", "label", "--config", "{to}-job.yaml"],
     "compare": [],
     "drift": [],
     "estimate": ["--label", "label"],
-    "calibrate": ["--label", "label", "--target", "f1", "--to", "{to}/calibration.json"],
-    "report": ["--to", "{to}/report.html"],
-    "review": ["--sample", "5", "--to", "{to}/review.html"],
+    "calibrate": ["--label", "label", "--target", "supported-f1", "--out", "{to}/calibration.json"],
+    "report": ["--out", "{to}/report.html"],
+    "review": ["--sample", "5", "--out", "{to}/review.html"],
     "export": ["{to}/flagged.parquet", "--format", "flagged"],
 }
 
@@ -67,6 +67,7 @@ def thresholds(folder: Folder, between: Callable[[], None] = lambda: None) -> li
 
 def read(name: str, output: Path, to: Path) -> Any:
     to.mkdir(exist_ok=True)
+    write_job(Path(f"{to}-job.yaml"), evaluation={"resamples": 0})
     return here(name, output, *(option.format(to=to) for option in READERS[name]))
 
 
@@ -239,7 +240,7 @@ def read_only(scored: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = Folder(fs, str(scored), str(scored))
     with pytest.raises(PermissionError):
         folder.write("probe", "")
-    for module in ("decide", "review", "estimate", "outputs"):
+    for module in ("audit", "measure", "act", "output_files"):
         monkeypatch.setattr(f"ragassay.jobs.cli.{module}.existing_output", lambda _: folder)
     return scored
 
@@ -255,9 +256,9 @@ def test_attack_an_output_that_may_only_be_read_is_read(read_only: Path, tmp_pat
 
 @pytest.mark.parametrize("name", ["report", "review", "calibrate"])
 def test_what_is_to_be_written_into_such_an_output_asks_for_another_place(read_only: Path, name: str) -> None:
-    options = [option for option in READERS[name] if option != "--to" and "{to}" not in option]
+    options = [option for option in READERS[name] if option != "--out" and "{to}" not in option]
     done = here(name, read_only, *options)
-    fails(done, "options.to-not-writable", "Permission denied")
+    fails(done, "options.out-not-writable", "Permission denied")
 
 
 def test_a_judge_is_not_asked_where_its_answers_cannot_be_kept(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,14 +25,14 @@ LABEL = LabelSource("label")
 VALUES = {"a": "log_odds", "b": "log_odds"}
 
 
-def run(output: Path, target: str, source: LabelSource | None = LABEL, of: str = "supported", **more: Any) -> Calibration:
+def run(output: Path, target: str, source: LabelSource | None = LABEL, **more: Any) -> Calibration:
     folder = open_folder(str(output))
-    return calibrate(folder, read_manifest(folder), parse_target(target, of), source, **more)
+    return calibrate(folder, read_manifest(folder), parse_target(target), source, **more)
 
 
 @pytest.fixture(scope="module")
 def precise(scored_once: Path) -> Calibration:
-    return run(scored_once, "precision>=0.9")
+    return run(scored_once, "supported-precision>=0.9")
 
 
 def test_the_member_that_sees_gets_the_weight(precise: Calibration) -> None:
@@ -45,14 +45,14 @@ def test_the_member_that_sees_gets_the_weight(precise: Calibration) -> None:
 
 
 def test_threshold_only_keeps_the_rule(scored_once: Path, precise: Calibration) -> None:
-    kept = run(scored_once, "precision>=0.6", threshold_only=True)
+    kept = run(scored_once, "supported-precision>=0.6", threshold_only=True)
     assert {m.weight for m in kept.members.values()} == {0.5} and (kept.mean, kept.positive) == ("harmonic", "cdf")
 
 
 def test_other_targets(scored_once: Path) -> None:
-    recall = run(scored_once, "recall>=0.9", of="hallucinated")
+    recall = run(scored_once, "flag-recall>=0.9")
     assert recall.measured["in_sample_recall"] >= 0.9  # type: ignore[operator]
-    assert run(scored_once, "f1").measured["in_sample_f1"] > 0.7  # type: ignore[operator]
+    assert run(scored_once, "supported-f1").measured["in_sample_f1"] > 0.7  # type: ignore[operator]
     share = run(scored_once, "flagged=0.25", threshold_only=True)
     assert 0.24 < share.measured["flagged_of_all"] < 0.36 and share.probability is not None  # type: ignore[operator]
 
@@ -62,30 +62,30 @@ def test_without_labels(scored_once: Path) -> None:
     scores = [row["score"] for row in read_rows(scored_once) if row["score"] is not None]
     assert mean.threshold == pytest.approx(sum(scores) / len(scores)) and mean.probability is None and mean.label is None
     with raises("calibrate.no-labels"):
-        run(scored_once, "f1", None)
+        run(scored_once, "supported-f1", None)
 
 
 def test_certified_or_refused(scored_once: Path) -> None:
-    sure = run(scored_once, "precision>=0.6", delta=0.1)
+    sure = run(scored_once, "supported-precision>=0.6", delta=0.1)
     assert sure.certificate is not None and sure.certificate.bound >= 0.6
     assert sure.measured["held_out_precision"] > 0.6  # type: ignore[operator]
     with raises("calibrate.not-certified", needed=59):
-        run(scored_once, "precision>=0.95", delta=0.05)
+        run(scored_once, "supported-precision>=0.95", delta=0.05)
     with raises("calibrate.only-precision"):
-        run(scored_once, "recall>=0.5", delta=0.1)
+        run(scored_once, "supported-recall>=0.5", delta=0.1)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, 2.0, -1.0, float("nan")])
 def test_a_delta_that_is_no_probability_is_refused(scored_once: Path, delta: float) -> None:
     with raises("calibrate.delta-out-of-range"):
-        run(scored_once, "precision>=0.9", delta=delta)
+        run(scored_once, "supported-precision>=0.9", delta=delta)
 
 
 def test_a_rule_that_was_fitted_to_labels_certifies_nothing(without_ray: None, scored: Path, precise: Calibration) -> None:
     path = write_calibration(precise, calibration_target(open_folder(str(scored)), None))
     finalize_job(job().with_calibration(path), str(scored), Console(quiet=True))
     with raises("calibrate.calibrated-already"):
-        run(scored, "precision>=0.6", delta=0.1)
+        run(scored, "supported-precision>=0.6", delta=0.1)
 
 
 def test_a_target_out_of_reach_says_how_far(scored_once: Path, tmp_path: Path) -> None:
@@ -93,8 +93,8 @@ def test_a_target_out_of_reach_says_how_far(scored_once: Path, tmp_path: Path) -
     upside_down = {"row_id": [row_id for _, row_id in rows], "supported": [i < len(rows) // 2 for i in range(len(rows))]}
     pq.write_table(pa.table(upside_down), tmp_path / "labels.parquet")
     source = LabelSource("supported", file=str(tmp_path / "labels.parquet"))
-    with raises("calibrate.out-of-reach", target="precision>=0.6"):
-        run(scored_once, "precision>=0.6", source, threshold_only=True)
+    with raises("calibrate.out-of-reach", target="supported-precision>=0.6"):
+        run(scored_once, "supported-precision>=0.6", source, threshold_only=True)
 
 
 def test_finalize_uses_it(without_ray: None, scored: Path, precise: Calibration) -> None:
@@ -159,8 +159,8 @@ def test_reviewers_labels_come_back(scored: Path, tmp_path: Path) -> None:
     filled = table.set_column(table.schema.get_field_index("supported"), "supported", pa.array(verdicts))
     pq.write_table(filled, tmp_path / "reviewed.parquet")
     done = here(
-        "calibrate", scored, "--label", "supported", "--labels", tmp_path / "reviewed.parquet", "--target", "recall>=0.8",
-        "--of", "hallucinated", "--to", tmp_path / "c.json",
+        "calibrate", scored, "--label", "supported", "--labels", tmp_path / "reviewed.parquet", "--target", "flag-recall>=0.8",
+        "--out", tmp_path / "c.json",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "expected calibration error" in done.stdout and f"--calibration {tmp_path}/c.json" in done.stdout
@@ -172,5 +172,5 @@ def test_two_labelled_rows_are_enough_to_run(scored_once: Path, tmp_path: Path) 
     pq.write_table(
         pa.table({"row_id": [rows["correct"], rows["wrong"]], "said": ["correct", "wrong"]}), tmp_path / "labels.parquet"
     )
-    found = run(scored_once, "f1", LabelSource("said", file=str(tmp_path / "labels.parquet")))
+    found = run(scored_once, "supported-f1", LabelSource("said", file=str(tmp_path / "labels.parquet")))
     assert found.rows == {"correct": 1, "wrong": 1} and found.measured["ece_after"] is None

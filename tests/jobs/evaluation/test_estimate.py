@@ -242,18 +242,8 @@ def test_values_without_labels_have_counts_and_too_many_are_refused(
 
 def test_the_command(scored: Path, rows: list[dict[str, Any]], tmp_path: Path) -> None:
     write(tmp_path / "r.jsonl", lines_of(rows[::4]))
-    done = here(
-        "estimate",
-        scored,
-        "--labels",
-        tmp_path / "r.jsonl",
-        "--slice",
-        "tenant",
-        "--where",
-        "label=correct",
-        "--log-format",
-        "json",
-    )
+    options = ("--labels", tmp_path / "r.jsonl", "--slice", "tenant", "--where", "label=correct")
+    done = here("--log-format", "json", "estimate", scored, *options)
     assert done.returncode == 0, done.stderr
     for text in ("hallucinated", "labels alone", "half as wide", "by partition", "by tenant", "estimate.json"):
         assert text in done.stdout

@@ -18,7 +18,7 @@ from ragassay.jobs.output.scored_dataset import as_text
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.pipeline.verdict.aggregate import legal_pairs
 from tests.chat_server import Serve, completion
-from tests.jobs.conftest import here, read_rows
+from tests.jobs.conftest import here, read_rows, resamples, write_job
 from tests.jobs.evaluation.conftest import DAYS, ITEMS
 from tests.raises import fails, raises
 
@@ -159,9 +159,9 @@ def test_an_output_without_verdicts_says_so(scored: Path) -> None:
 def test_a_served_judge_is_a_line_of_the_table_and_is_not_paid_twice(scored: Path, serve: Serve) -> None:
     server = serve(lambda body: completion({"Yes": 0.9} if "by correct" in str(body) else {"Perhaps": 0.9, "No": 0.1}))
     config = scored.parent / "job.yaml"
-    config.write_text(f"evaluation: {{reference: {{name: big, base_url: '{server.url}', model: m}}}}\n")
+    write_job(config, evaluation={"reference": {"name": "big", "base_url": server.url, "model": "m"}, "resamples": 0})
     for _ in range(2):
-        done = here("evaluate", scored, "--label", "label", "--config", config, "--resamples", "0")
+        done = here("evaluate", scored, "--label", "label", "--config", config)
         assert done.returncode == 0, done.stderr
         assert len(server.bodies) == 3 * DAYS * ITEMS
     by_name = {line["name"]: line for line in json.loads((scored / "evaluation.json").read_text())["comparisons"][0]["lines"]}
@@ -173,8 +173,8 @@ def test_a_served_judge_is_a_line_of_the_table_and_is_not_paid_twice(scored: Pat
     fails(gone, "server.unreachable")
 
 
-def test_on_the_command_line(scored: Path) -> None:
-    done = here("evaluate", scored, "--label", "label", "--slice", "tenant", "--resamples", "10", "--all")
+def test_on_the_command_line(scored: Path, tmp_path: Path) -> None:
+    done = here("evaluate", scored, "--label", "label", "--slice", "tenant", *resamples(tmp_path, 10), "--all")
     assert done.returncode == 0, done.stderr
     assert "correct against partial: 120 and 120 rows" in done.stdout and "normalisation check" in done.stdout
     fails(here("evaluate", scored), "options.no-labels")

@@ -29,7 +29,7 @@ from ragassay.jobs.evaluation.labels import LabelSource
 from ragassay.jobs.output.manifest import read_manifest
 from ragassay.jobs.report.tables import print_evaluation, print_headline
 from ragassay.jobs.storage.folder import open_folder
-from tests.jobs.conftest import here, read_rows
+from tests.jobs.conftest import here, read_rows, resamples
 
 LONG = "a-member-whose-name-somebody-made-of-the-model-the-quantisation-and-the-date-2026-11-02"
 
@@ -115,12 +115,12 @@ def test_without_resamples_nothing_is_said_of_noise(scored_once: Path) -> None:
     assert "noise" not in "".join(lines) and "[" not in "".join(lines) and cells(lines[-1])[:3] == ["best", "a", "by"]
 
 
-def test_the_command_prints_what_was_asked_for_and_the_file_has_all(scored: Path) -> None:
-    plain = here("evaluate", scored, "--label", "label", "--resamples", "10")
+def test_the_command_prints_what_was_asked_for_and_the_file_has_all(scored: Path, tmp_path: Path) -> None:
+    plain = here("evaluate", scored, "--label", "label", *resamples(tmp_path, 10))
     assert plain.returncode == 0 and len(plain.stdout.splitlines()) <= 10
-    sliced = here("evaluate", scored, "--label", "label", "--resamples", "10", "--slice", "dt")
+    sliced = here("evaluate", scored, "--label", "label", *resamples(tmp_path, 10), "--slice", "dt")
     assert sliced.stdout.startswith(plain.stdout) and "by dt" in sliced.stdout and "harmonic" not in sliced.stdout
-    whole = here("evaluate", scored, "--label", "label", "--resamples", "10", "--all")
+    whole = here("evaluate", scored, "--label", "label", *resamples(tmp_path, 10), "--all")
     assert whole.stdout.startswith(plain.stdout) and "harmonic, cdf" in whole.stdout and "normalisation check" in whole.stdout
     data = json.loads((scored / "evaluation.json").read_text())
     names = [one["name"] for one in data["differences"]["correct against wrong and partial"]]

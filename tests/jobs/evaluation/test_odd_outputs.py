@@ -15,7 +15,7 @@ from ragassay.jobs.cli.main import app
 from ragassay.jobs.config.job import Job, make_job
 from ragassay.jobs.run import finalize_job
 from tests.job_settings import merged
-from tests.jobs.conftest import manifest, read_rows
+from tests.jobs.conftest import manifest, read_rows, resamples, write_job
 from tests.jobs.evaluation.conftest import MIXED, job, raw_row, write_output
 
 DETECTOR_JOB = {
@@ -39,14 +39,15 @@ def says(*args: str | Path) -> tuple[int, str]:
 
 def all_commands(output: Path, *, label: str = "label") -> dict[str, tuple[int, str]]:
     """What each command says of an output."""
+    few = write_job(output.parent / "few.yaml", evaluation={"resamples": 2})
     commands: dict[str, tuple[str, ...]] = {
-        "no labels": ("--to", str(output.parent / "r.html")),
-        "calibrate": ("--label", label, "--target", "f1", "--threshold-only", "--to", str(output.parent / "c.json")),
-        "flagged": ("--target", "flagged=0.1", "--to", str(output.parent / "d.json")),
-        "mean": ("--target", "mean", "--to", str(output.parent / "e.json")),
+        "no labels": ("--out", str(output.parent / "r.html")),
+        "calibrate": ("--label", label, "--target", "supported-f1", "--threshold-only", "--out", str(output.parent / "c.json")),
+        "flagged": ("--target", "flagged=0.1", "--out", str(output.parent / "d.json")),
+        "mean": ("--target", "mean", "--out", str(output.parent / "e.json")),
         "compare": ("--label", label),
         "drift": (),
-        "report": ("--label", label, "--resamples", "2", "--slice", "tenant", "--to", str(output.parent / "l.html")),
+        "report": ("--label", label, "--config", str(few), "--slice", "tenant", "--out", str(output.parent / "l.html")),
         "messages": (str(output.parent / "m.jsonl"), "--format", "messages"),
         "dpo": (str(output.parent / "p.jsonl"), "--format", "dpo"),
         "review": (str(output.parent / "f.parquet"), "--format", "flagged"),
@@ -145,7 +146,7 @@ def test_all_the_same_score(tmp_path: Path) -> None:
 
 def test_nothing_is_written_over_what_we_read_again(tmp_path: Path) -> None:
     output = finalised(tmp_path, {"": rows(12)}, job())
-    says("evaluate", output, "--label", "label", "--resamples", "0")
+    says("evaluate", output, "--label", "label", *resamples(tmp_path, 0))
     (tmp_path / "notes.html").write_text("<p>mine</p>")
     (tmp_path / "link").symlink_to(output)
     (output / "frequencies.parquet").write_text("ours")
@@ -163,14 +164,14 @@ def test_nothing_is_written_over_what_we_read_again(tmp_path: Path) -> None:
     )
     for name in [*inside, "../link/manifest.json", "scored/../manifest.json", "../notes.html", "judge/../../out/manifest.json"]:
         to = output / name
-        for command in (("report", output, "--to", to), ("calibrate", output, "--target", "mean", "--to", to),
+        for command in (("report", output, "--out", to), ("calibrate", output, "--target", "mean", "--out", to),
                         ("export", output, to, "--format", "messages")):  # fmt: skip
             code, said = says(*command)
             assert code == 1 and (str(to) in said or str(to.resolve()) in said), (command, said)
-    assert "is a folder" in says("report", output, "--to", tmp_path)[1]
+    assert "is a folder" in says("report", output, "--out", tmp_path)[1]
     now = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert now == before
     (tmp_path / "empty").touch()  # as mktemp makes it
-    assert says("report", output, "--to", tmp_path / "empty")[0] == 0
+    assert says("report", output, "--out", tmp_path / "empty")[0] == 0
     for _ in range(2):  # a report takes the place of a report
-        assert says("report", output, "--to", output / "page.html")[0] == 0
+        assert says("report", output, "--out", output / "page.html")[0] == 0

@@ -22,7 +22,7 @@ from ragassay.jobs.report.scales import MemberScore, Scales, member_scores, scal
 from ragassay.jobs.report.tonight import tonight
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.schemas.manifest import DriftCheck, MemberFit, Shift
-from tests.jobs.conftest import here, read_rows
+from tests.jobs.conftest import here, read_rows, resamples
 from tests.jobs.evaluation.conftest import DAYS, HOSTILE, ITEMS, job, labelled_days, raw_row, write_output
 from tests.raises import fails, raises
 
@@ -42,9 +42,8 @@ def page(scored_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "tenant",
         "--slice",
         "dt",
-        "--resamples",
-        "10",
-        "--to",
+        *resamples(path.parent, 10),
+        "--out",
         path,
     )
     assert done.returncode == 0, done.stderr

@@ -116,13 +116,13 @@ def test_explanations_stand_under_their_sentences(plain: Path) -> None:
     assert "<b>added</b> Nobody signed." in article(text, "n1r0") and MARK not in article(text, "n1r0")
     assert "says something else" not in text and "not flagged." not in text
     assert "explained by big &lt;b&gt;, strategy categorized. 1 of 4 explanations disagree with the flag" in text
-    assert "are left out; --all-explanations shows them. Asked about without an explanation: 1 unreadable." in text
+    assert "are left out; --all shows them. Asked about without an explanation: 1 unreadable." in text
     assert "It is all there." not in text and 'class="why"' not in article(text, "n0r1") + article(text, "n0r2")
 
 
 def test_those_that_disagree_are_shown_if_asked_for(plain: Path) -> None:
     write(plain, TOLD)
-    text = page(plain, "--all-explanations")
+    text = page(plain, "--all")
     assert "<b>not_a_hallucination</b> <i>disagrees with the flag</i> It is all there." in article(text, "n0r1")
     assert "1 of 4 explanations disagree with the flag and are marked so." in text and "left out" not in text
     assert "disagrees" not in article(text, "n0r0")

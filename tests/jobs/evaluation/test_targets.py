@@ -17,13 +17,13 @@ from tests.raises import raises
 COMMANDS: dict[str, tuple[str, Callable[[Path, str], list[str]]]] = {
     "calibrate": (
         "ragassay.jobs.evaluation.calibrate.calibrate",
-        lambda output, to: [str(output), "--target", "f1", "--label", "label", "--to", to],
+        lambda output, to: [str(output), "--target", "supported-f1", "--label", "label", "--out", to],
     ),
-    "report": ("ragassay.jobs.report.gather.gather", lambda output, to: [str(output), "--to", to]),
-    "review": ("ragassay.jobs.report.review.sample.draw", lambda output, to: [str(output), "--to", to]),
+    "report": ("ragassay.jobs.report.gather.gather", lambda output, to: [str(output), "--out", to]),
+    "review": ("ragassay.jobs.report.review.sample.draw", lambda output, to: [str(output), "--out", to]),
     "export": ("ragassay.jobs.export.run.rows", lambda output, to: [str(output), to, "--format", "flagged"]),
-    "agreement": ("ragassay.jobs.evaluation.agreement.read_reviewers", lambda output, to: ["a.jsonl", "--to", to]),
-    "init": ("ragassay.jobs.init.run._look", lambda output, to: [str(output), "--to", to]),
+    "agreement": ("ragassay.jobs.evaluation.agreement.read_reviewers", lambda output, to: ["a.jsonl", "--out", to]),
+    "init": ("ragassay.jobs.init.run._look", lambda output, to: [str(output), "--out", to]),
     "tune": ("ragassay.jobs.training.run.load_tokenizer", lambda output, to: [str(output), "--out", to]),
 }
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.jobs.conftest import here, read_rows
+from tests.jobs.conftest import here, read_rows, resamples
 
 SAID = "The labels were drawn unevenly"
 Probabilities = list[float | None]
@@ -31,11 +31,11 @@ def write(scored: Path, path: Path, probabilities: Probabilities) -> Path:
 )
 def test_uneven_labels_are_said_to_be_uneven(scored: Path, tmp_path: Path, probabilities: Probabilities, uneven: bool) -> None:
     labels = write(scored, tmp_path / "r.jsonl", probabilities)
-    calibrate = ("calibrate", scored, "--labels", labels, "--target", "precision>=0.5", "--threshold-only")
+    calibrate = ("calibrate", scored, "--labels", labels, "--target", "supported-precision>=0.5", "--threshold-only")
     for command in (
-        ("evaluate", scored, "--labels", labels, "--resamples", "0"),
-        ("evaluate", scored, "--labels", labels, "--resamples", "0", "--all"),
-        ("report", scored, "--labels", labels, "--resamples", "0"),
+        ("evaluate", scored, "--labels", labels, *resamples(tmp_path, 0)),
+        ("evaluate", scored, "--labels", labels, *resamples(tmp_path, 0), "--all"),
+        ("report", scored, "--labels", labels, *resamples(tmp_path, 0)),
         calibrate,
     ):
         done = here(*command)

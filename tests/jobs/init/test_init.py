@@ -26,7 +26,7 @@ from ragassay.jobs.init.run import Machine, render_job
 from ragassay.jobs.input import check_logs, find_logs
 from ragassay.schemas.manifest import FitRecord, Manifest
 from tests.conftest import HANDBOOK, REPO, example_rows, write_logs
-from tests.jobs.conftest import here, read_rows
+from tests.jobs.conftest import here, read_rows, resamples
 from tests.raises import raises
 
 DATA = REPO.parent / "shared" / "data"
@@ -46,7 +46,7 @@ def started(tmp_path: Path, rows: list[dict[str, Any]] | pa.Table) -> tuple[str,
         pq.write_table(rows, logs)
     else:
         write_logs(logs, rows)
-    done = here("init", logs, "--to", tmp_path / "job.yaml")
+    done = here("init", logs, "--out", tmp_path / "job.yaml")
     assert done.returncode == 0, done.stderr
     return done.stdout, load_job(str(tmp_path / "job.yaml"))
 
@@ -246,7 +246,7 @@ def test_where_nothing_fits_the_columns_are_listed(
         look_at_logs(str(logs))
     lines = info.value.fields["lines"]
     assert all(f"`{name}`: {kind}" in lines for name, kind in columns.items()) and note in lines
-    done = here("init", logs, "--to", tmp_path / "job.yaml")
+    done = here("init", logs, "--out", tmp_path / "job.yaml")
     assert done.returncode == 1 and "error[init.no-column-fits]" in done.stderr and not (tmp_path / "job.yaml").exists()
 
 
@@ -254,23 +254,23 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     logs = write_logs(tmp_path / "a.parquet", ROWS)
     there = tmp_path / "job.yaml"
     there.write_text("mine")
-    done = here("init", logs, "--to", there)
+    done = here("init", logs, "--out", there)
     assert done.returncode == 1 and "error[init.file-exists]" in done.stderr and there.read_text() == "mine"
     (tmp_path / "link.yaml").symlink_to(tmp_path / "nowhere.yaml")
-    assert here("init", logs, "--to", tmp_path / "link.yaml").returncode == 1 and not (tmp_path / "nowhere.yaml").exists()
-    gone = here("init", logs, "--to", tmp_path / "no" / "job.yaml")
+    assert here("init", logs, "--out", tmp_path / "link.yaml").returncode == 1 and not (tmp_path / "nowhere.yaml").exists()
+    gone = here("init", logs, "--out", tmp_path / "no" / "job.yaml")
     assert gone.returncode == 1 and "error[init.no-folder]" in gone.stderr
 
 
 def test_what_a_run_would_refuse_is_said_and_nothing_is_written(tmp_path: Path) -> None:
     write_logs(tmp_path / "logs" / "a.parquet", renamed({}, extra=1))
     write_logs(tmp_path / "logs" / "b.parquet", renamed({}, extra="x"))
-    done = here("init", tmp_path / "logs", "--to", tmp_path / "job.yaml")
+    done = here("init", tmp_path / "logs", "--out", tmp_path / "job.yaml")
     assert done.returncode == 1 and "error[input.mixed-types]: " in done.stderr and not (tmp_path / "job.yaml").exists()
     (tmp_path / "bad.parquet").write_bytes(b"none")
     with raises("init.no-readable-file", uri=str(tmp_path / "bad.parquet"), files=1):
         look_at_logs(str(tmp_path / "bad.parquet"))
-    done = here("init", tmp_path / "bad.parquet", "--to", tmp_path / "job.yaml")
+    done = here("init", tmp_path / "bad.parquet", "--out", tmp_path / "job.yaml")
     assert done.returncode == 1 and "error[init.no-readable-file]" in done.stderr
 
 
@@ -280,7 +280,7 @@ def test_mixed_files(tmp_path: Path) -> None:
     write_logs(tmp_path / "b.parquet", [{**row, "docs": "\n".join(row.pop("context"))} for row in map(dict, ROWS)])
     pq.write_table(pq.read_table(tmp_path / "a.parquet").slice(0, 0), tmp_path / "c.parquet")
     (tmp_path / "d.parquet").write_bytes(b"none")
-    done = here("init", tmp_path, "--to", tmp_path / "job.yaml")
+    done = here("init", tmp_path, "--out", tmp_path / "job.yaml")
     assert done.returncode == 0, done.stderr
     assert "1 file(s) can't be read" in done.stdout and "`query` (string) is not in all files" in done.stdout
     job = load_job(str(tmp_path / "job.yaml"))
@@ -351,7 +351,7 @@ def test_a_job_from_an_init_file_runs(tmp_path: Path) -> None:
     names = {"question": 'Query: "text"', "context": "docs #1", "response": "it's.answer"}
     rows = [{**row, "uuid": f"u{i}", "label": "correct" if i % 2 else "wrong"} for i, row in enumerate(renamed(names))]
     logs = write_logs(tmp_path / "my logs" / "dt=2026-11-02" / "a.parquet", rows).parent.parent
-    done = here("init", logs, "--to", tmp_path / "job.yaml")
+    done = here("init", logs, "--out", tmp_path / "job.yaml")
     assert done.returncode == 0 and f"'{logs}'" in done.stdout
     detectors = "\nmembers: {slms: [], detectors: [{name: entities, kind: entities}, {name: novelty, kind: novelty}]}\n"
     (tmp_path / "fast.yaml").write_text((tmp_path / "job.yaml").read_text() + detectors)
@@ -361,5 +361,5 @@ def test_a_job_from_an_init_file_runs(tmp_path: Path) -> None:
     assert {row["row_id"] for row in scored} == {f"u{i}" for i in range(40)} and {row["status"] for row in scored} == {"ok"}
     fit = Manifest.from_json((tmp_path / "audit" / "manifest.json").read_text()).last_fit
     assert isinstance(fit, FitRecord) and set(fit.members) == {"entities", "novelty"}
-    judged = here("evaluate", tmp_path / "audit", "--label", "label", "--resamples", "20")
+    judged = here("evaluate", tmp_path / "audit", "--label", "label", *resamples(tmp_path, 20))
     assert judged.returncode == 0 and len(judged.stdout.splitlines()) <= 10

@@ -26,7 +26,7 @@ def test_an_export_gets_its_preset(tool: str, tmp_path: Path) -> None:
     export, job_file = tmp_path / "export", tmp_path / "job.yaml"
     for night in (1, 2):
         write_export(TOOLS[tool], export, TOLD, night)
-    done = here("init", export, "--to", job_file)
+    done = here("init", export, "--out", job_file)
     assert done.returncode == 0, done.stderr
     job = load_job(str(job_file))
     assert job.input.preset == tool.split(maxsplit=1)[0] and f"ragassay run {export} audit/" in done.stdout
@@ -40,7 +40,7 @@ def test_conversations_without_retrieval_are_an_export_too(tool: str, tmp_path: 
     chats = [story for story in TOLD if all(span.kind not in ("retriever", "reranker") for span in story.spans)]
     for night in (1, 2):
         write_export(TOOLS[tool], tmp_path / "export", chats, night)
-    done = here("init", tmp_path / "export", "--to", tmp_path / "job.yaml")
+    done = here("init", tmp_path / "export", "--out", tmp_path / "job.yaml")
     assert done.returncode == 0 and "none of them is a retrieval" in done.stdout, done.stdout + done.stderr
     assert load_job(str(tmp_path / "job.yaml")).input.preset == tool.split(maxsplit=1)[0]
 
@@ -81,7 +81,7 @@ def test_logs_are_none(tmp_path: Path, more: dict[str, Any]) -> None:
 def test_logs_of_one_generation_a_row_are_read_as_logs(tmp_path: Path, more: dict[str, Any], names: tuple[str, str]) -> None:
     """Their ids and kinds are those of a generation, and the names of their columns say that they are logs."""
     rows = [{names[0]: row["context"], names[1]: row["response"], "trace_id": "t", **more} for row in example_rows(20)]
-    done = here("init", write_logs(tmp_path / "a.parquet", rows), "--to", tmp_path / "job.yaml")
+    done = here("init", write_logs(tmp_path / "a.parquet", rows), "--out", tmp_path / "job.yaml")
     assert done.returncode == 0 and load_job(str(tmp_path / "job.yaml")).input.columns.context == names[0], done.stderr
 
 

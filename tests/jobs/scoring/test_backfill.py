@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from ragassay.jobs.cli.summary import print_summary
+from ragassay.jobs.cli.run_summary import print_summary
 from ragassay.jobs.config.job import make_job
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output.partition_filter import none_matches, parse_conditions

@@ -11,7 +11,7 @@ import pytest
 from pyarrow import fs as pafs
 from rich.console import Console
 
-from ragassay.jobs.cli.summary import print_summary
+from ragassay.jobs.cli.run_summary import print_summary
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output.manifest import write_manifest

@@ -13,35 +13,51 @@ GOOD = np.array([False, True, False, True, True, True])
 
 @pytest.mark.parametrize(
     ("text", "metric", "level"),
-    [("precision>=0.95", "precision", 0.95), ("Recall >= .9", "recall", 0.9), ("f1", "f1", 0), ("flagged=0.1", "flagged", 0.1)],
+    [
+        ("supported-precision>=0.95", "precision", 0.95),
+        ("Flag-Recall >= .9", "recall", 0.9),
+        ("flag-f1", "f1", 0),
+        ("flagged=0.1", "flagged", 0.1),
+        ("mean", "mean", 0),
+    ],
 )
-def test_targets_are_read(text: str, metric: str, level: float) -> None:
+def test_targets_are_parsed(text: str, metric: str, level: float) -> None:
     target = parse_target(text)
     assert (target.metric, target.level) == (metric, level)
+    assert target.of == ("hallucinated" if text.lower().startswith("flag-") else "supported")
     assert parse_target(target.text) == target
 
 
-@pytest.mark.parametrize("text", ["precision", "precision>=1.5", "precision>=0", "auc>=0.9", "flagged>=0.1", "", "recall>=.."])
+@pytest.mark.parametrize("text", ["precision>=0.95", "recall>=0.9", "f1"])
+def test_a_target_without_a_class_names_both(text: str) -> None:
+    with raises("calibrate.target-without-class", supported=f"supported-{text}", flag=f"flag-{text}"):
+        parse_target(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["supported-precision", "flag-precision>=1.5", "supported-precision>=0", "auc>=0.9", "flagged>=0.1", "", "flag-recall>=.."],
+)
 def test_other_texts_are_refused(text: str) -> None:
     with raises("calibrate.target-no-number", "calibrate.unknown-target", "calibrate.target-out-of-range"):
         parse_target(text)
 
 
 def test_by_hand() -> None:
-    assert find_threshold(parse_target("precision>=0.75"), SCORES, GOOD) == pytest.approx(0.15)  # 4 of 5, recall 1
-    assert find_threshold(parse_target("precision>=0.95"), SCORES, GOOD) == pytest.approx(0.35)  # 3 of 3
-    assert find_threshold(parse_target("recall>=0.6"), SCORES, GOOD) == pytest.approx(0.35)  # 3 of 4, precision 1
-    assert find_threshold(parse_target("f1"), SCORES, GOOD) == pytest.approx(0.15)  # 8/9 against 6/7
-    assert find_threshold(parse_target("precision>=0.9", "hallucinated"), SCORES, GOOD) == pytest.approx(0.15)  # 1 of 1
-    assert find_threshold(parse_target("recall>=0.9", "hallucinated"), SCORES, GOOD) == pytest.approx(0.35)  # 2 of 3
+    assert find_threshold(parse_target("supported-precision>=0.75"), SCORES, GOOD) == pytest.approx(0.15)  # 4 of 5, recall 1
+    assert find_threshold(parse_target("supported-precision>=0.95"), SCORES, GOOD) == pytest.approx(0.35)  # 3 of 3
+    assert find_threshold(parse_target("supported-recall>=0.6"), SCORES, GOOD) == pytest.approx(0.35)  # 3 of 4, precision 1
+    assert find_threshold(parse_target("supported-f1"), SCORES, GOOD) == pytest.approx(0.15)  # 8/9 against 6/7
+    assert find_threshold(parse_target("flag-precision>=0.9"), SCORES, GOOD) == pytest.approx(0.15)  # 1 of 1
+    assert find_threshold(parse_target("flag-recall>=0.9"), SCORES, GOOD) == pytest.approx(0.35)  # 2 of 3
     by_hand = {"precision": 0.8, "recall": 1.0, "f1": 8 / 9, "flagged": pytest.approx(1 / 6)}
     assert reached("supported", SCORES, GOOD, 0.15) == by_hand
     assert reached("hallucinated", SCORES, GOOD, 0.05)["precision"] is None
 
 
 def test_a_target_out_of_reach_gives_none() -> None:
-    assert find_threshold(parse_target("precision>=0.95"), -SCORES, GOOD) is None
-    assert best_precision(parse_target("precision>=0.95"), -SCORES, GOOD) == pytest.approx(4 / 6)
+    assert find_threshold(parse_target("supported-precision>=0.95"), -SCORES, GOOD) is None
+    assert best_precision(parse_target("supported-precision>=0.95"), -SCORES, GOOD) == pytest.approx(4 / 6)
 
 
 @given(

@@ -23,7 +23,7 @@ def test_an_event_stands_in_the_context_of_what_it_is_about(tmp_path: Path, serv
     ids = {"trace_id": TRACE, "span_id": "1" * 16, "generation_span_id": SPAN}
     mine = [row("a", HALLUCINATED, **ids, probability=0.25), row("b", trace_id="of another kind")]
     output, there = write_output(tmp_path, {"": mine}, extra=GENERATION), Collector()
-    assert publish(output, serve(there.tool()).url, "--sentences", to="otel").returncode == 0
+    assert publish(output, serve(there.tool()).url, tool="otel", sentences=True).returncode == 0
     one, other = there.records
     expected = {
         "event": "gen_ai.evaluation.result", "trace": TRACE, "span": SPAN, "severity": 9,
@@ -44,9 +44,9 @@ def test_what_was_taken_is_not_sent_again(tmp_path: Path, serve: Serve) -> None:
     tool = serve(there.tool())
     faults: dict[int, Any] = {1: (429, {}), 2: DROP, 4: (502, {})}
     tool.fault = faults.get
-    assert publish(output, tool.url, to="otel").returncode == 0
+    assert publish(output, tool.url, tool="otel").returncode == 0
     before = tool.count
-    assert "0 verdicts" in publish(output, tool.url, to="otel").stdout and tool.count == before
+    assert "0 verdicts" in publish(output, tool.url, tool="otel").stdout and tool.count == before
     assert len(there.records) == 810 == len({one["log.record.uid"] for one in there.records})
 
 
@@ -55,12 +55,12 @@ def test_a_collector_that_takes_only_some_is_not_asked_again(tmp_path: Path, ser
     there = Collector(lambda record: record["ragassay.row_id"] in {"r3", "r4"})
     output = write_output(tmp_path, {"": rows(9)})
     tool = serve(there.tool())
-    done = publish(output, tool.url, to="otel")
+    done = publish(output, tool.url, tool="otel")
     fails(done, "publish.some-refused", 2)
     assert "2 rows: too old" in done.stdout
     (refused,) = record(output, "otel").partitions[""].refused
     assert (refused.row_id, refused.rows, record(output, "otel").partitions[""].sent) == (None, 2, 7)
-    still = publish(output, tool.url, to="otel")
+    still = publish(output, tool.url, tool="otel")
     assert still.returncode == 1 and tool.count == 1  # a scheduler's second try is no success
 
 
@@ -75,7 +75,7 @@ def test_the_address_and_headers_of_the_environment(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "http://whole")
     assert otel.connect(None).url == "http://whole"
     output = write_output(tmp_path, {"": rows(3)})
-    assert publish(output, url, to="otel").returncode == 0 and len(there.records) == 3
+    assert publish(output, url, tool="otel").returncode == 0 and len(there.records) == 3
 
 
 def test_the_uid_is_that_of_what_is_said() -> None:

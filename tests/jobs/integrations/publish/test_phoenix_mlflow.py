@@ -65,12 +65,12 @@ def test_phoenix_says_which_spans_it_does_not_know(tmp_path: Path, serve: Serve)
     there = Annotations({one["span_id"] or one["trace_id"] for one in mine} - {"s1", "s11", "t2"})
     tool = serve(Tool(there.answer))
     output = write_output(tmp_path, {"": mine}, extra=IDS)
-    done = publish(output, tool.url, to="phoenix")
+    done = publish(output, tool.url, tool="phoenix")
     assert done.returncode == 0 and "3 rows whose trace or span is not there" in done.stdout, done.stdout + done.stderr
     assert len(there.there) == 37 and tool.count == 4  # s1 and s11 are told apart
     assert record(output, "phoenix").partitions[""].unknown == 3
     before = tool.count
-    assert "0 verdicts" in publish(output, tool.url, to="phoenix").stdout and tool.count == before
+    assert "0 verdicts" in publish(output, tool.url, tool="phoenix").stdout and tool.count == before
     said = there.there["s3", "ragassay", phoenix_id(there, "s3")]
     assert said["result"] == {"label": "supported", "score": 0.8, "explanation": "None of 2 sentences is flagged."}
     assert said["annotator_kind"] == "CODE" and said["metadata"]["row_id"] == "r3"
@@ -83,19 +83,19 @@ def phoenix_id(there: Annotations, whose: str) -> str:
 
 def test_where_no_trace_is_known_the_column_is_wrong(tmp_path: Path, serve: Serve) -> None:
     tool = serve(Tool(Annotations(set()).answer))
-    done = publish(write_output(tmp_path, {"": rows(5)}), tool.url, to="phoenix")
+    done = publish(write_output(tmp_path, {"": rows(5)}), tool.url, tool="phoenix")
     fails(done, "publish.unknown-traces", 5)
 
 
 def test_a_name_that_phoenix_refuses(tmp_path: Path, serve: Serve) -> None:
     tool = serve(Tool(Annotations({f"r{i}" for i in range(4)}).answer))
-    done = publish(write_output(tmp_path, {"": rows(4)}), tool.url, "--name", " ", to="phoenix")
+    done = publish(write_output(tmp_path, {"": rows(4)}), tool.url, tool="phoenix", name=" ")
     assert done.returncode == 1 and "422: body.name: too short" in done.stdout and "secret" not in done.stdout + done.stderr
 
 
 def test_a_server_that_is_no_phoenix(tmp_path: Path, serve: Serve) -> None:
     tool = serve(Tool(lambda *_: (404, {"detail": "Not Found"})))
-    done = publish(write_output(tmp_path, {"": rows(2)}), tool.url, to="phoenix")
+    done = publish(write_output(tmp_path, {"": rows(2)}), tool.url, tool="phoenix")
     fails(done, "publish.no-api")
 
 
@@ -105,17 +105,17 @@ def test_mlflow_has_it_once_though_its_answer_was_lost(tmp_path: Path, serve: Se
     tool = serve(Tool(there.answer))
     tool.fault = lambda number: DROP_BEHIND if number in {2, 7, 12} else None
     output = write_output(tmp_path, {"": rows(20)})
-    done = publish(output, tool.url, to="mlflow")
+    done = publish(output, tool.url, tool="mlflow")
     assert done.returncode == 0 and "1 rows whose trace" in done.stdout, done.stdout + done.stderr
     assert [len(found) for trace, found in sorted(there.there.items()) if trace not in {"r9", "r19"}] == [1] * 17
     (bad,) = there.there["r0"]
     assert bad["feedback"] == {"value": HALLUCINATED} and "It has 42 parts." in bad["rationale"]
     assert bad["metadata"]["ragassay.score"] == "0.2" and bad["source"]["source_type"] == "CODE"
     written = there.written
-    assert "17 verdicts" in publish(output, tool.url, "--again", to="mlflow").stdout
+    assert "17 verdicts" in publish(output, tool.url, "--resend", tool="mlflow").stdout
     assert there.written == written  # it was there already, word for word
     write_output(tmp_path, {"": [{**one, "score": 0.25} for one in rows(20)]}, "20261122T020000Z-bbbbbb")
-    publish(output, tool.url, to="mlflow")
+    publish(output, tool.url, tool="mlflow")
     assert there.there["r0"][0]["metadata"]["ragassay.score"] == "0.25" and len(there.there["r0"]) == 1
 
 

@@ -13,7 +13,7 @@ import pytest
 from ragassay.jobs.integrations.publish import langfuse, run
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
 from ragassay.schemas.published import PublishRecord
-from tests.jobs.conftest import here
+from tests.jobs.conftest import here, write_job
 from tests.jobs.integrations.publish.conftest import Serve
 from tests.jobs.integrations.publish.outputs import IDS, LATER, row, rows, write_output
 from tests.raises import fails
@@ -23,12 +23,16 @@ DAYS = {"dt=2026-11-20": rows(120), "dt=2026-11-21": rows(60, 120)}
 SENT = {f"r{i}" for i in range(180) if i % 10 != 9}
 
 
-def publish(output: Path, url: str, *more: str, to: str = "langfuse") -> Any:
-    return here("publish", output, "--to", to, "--url", url, *more)
+def publish(output: Path, url: str, *more: str, tool: str = "langfuse", **settings: Any) -> Any:
+    """Run `ragassay publish`, with settings of `integrations.publish` in a job file."""
+    config: list[str | Path] = []
+    if settings:
+        config = ["--config", write_job(output.parent / "publish.yaml", integrations={"publish": settings})]
+    return here("publish", output, "--tool", tool, "--url", url, *more, *config)
 
 
-def record(output: Path, to: str = "langfuse") -> PublishRecord:
-    (path,) = (output / "publish").glob(f"{to}-*.json")
+def record(output: Path, tool: str = "langfuse") -> PublishRecord:
+    (path,) = (output / "publish").glob(f"{tool}-*.json")
     return PublishRecord.from_json(path.read_text())
 
 
@@ -44,7 +48,7 @@ def test_twice_changes_nothing(tmp_path: Path, serve: Serve) -> None:
     again = publish(output, tool.url)
     assert again.returncode == 0 and "0 verdicts" in again.stdout and "2 partitions" in again.stdout
     assert tool.count == requests and there.scores == before
-    whole = publish(output, tool.url, "--again")
+    whole = publish(output, tool.url, "--resend")
     assert "162 verdicts" in whole.stdout and tool.count == 2 * requests
     assert there.scores.keys() == before.keys() and there.named() and len(there.named()) == len(SENT)
 
@@ -53,7 +57,7 @@ def test_what_arrives(tmp_path: Path, serve: Serve) -> None:
     mine = [row("a", HALLUCINATED, probability=0.25), row("b", SUPPORTED, score=float("inf"))]
     output, there = write_output(tmp_path, {"": mine}), Langfuse()
     tool = serve(there.tool())
-    assert publish(output, tool.url, "--name", "grounded", "--sentences").returncode == 0
+    assert publish(output, tool.url, name="grounded", sentences=True).returncode == 0
     bad = there.named("grounded")["a"]
     assert (bad["value"], bad["dataType"]) == (HALLUCINATED, "CATEGORICAL")
     assert (
@@ -72,7 +76,7 @@ def test_what_arrives(tmp_path: Path, serve: Serve) -> None:
 def test_without_text_none_is_sent(tmp_path: Path, serve: Serve) -> None:
     output, there = write_output(tmp_path, {"": rows(10)}), Langfuse()
     tool = serve(there.tool())
-    assert publish(output, tool.url, "--no-text", "--sentences").returncode == 0
+    assert publish(output, tool.url, text=False, sentences=True).returncode == 0
     sent = json.dumps(tool.requests)
     assert "characters 15 to 31" in sent
     assert not re.search("parts|Rule|number", sent)
@@ -183,10 +187,10 @@ def test_where_the_tool_stays_away_it_goes_on_there_later(
 def test_only_flagged_and_what_is_no_longer_flagged(tmp_path: Path, serve: Serve) -> None:
     output, there = write_output(tmp_path, {"": [row("a", HALLUCINATED), row("b")]}), Langfuse()
     tool = serve(there.tool())
-    done = publish(output, tool.url, "--only", "flagged")
+    done = publish(output, tool.url, "--flagged-only")
     assert "1 not flagged" in done.stdout and set(there.named()) == {"a"}
     write_output(tmp_path, {"": [row("a"), row("b", HALLUCINATED)]}, LATER)
-    publish(output, tool.url, "--only", "flagged")
+    publish(output, tool.url, "--flagged-only")
     assert {trace: score["value"] for trace, score in there.named().items()} == {"a": SUPPORTED, "b": HALLUCINATED}
 
 
@@ -207,9 +211,9 @@ def test_ids_of_traces_and_spans(tmp_path: Path, serve: Serve) -> None:
     done = publish(output, tool.url)
     assert "1 no trace id" in done.stdout and set(there.named()) == {"t1", "t3"}
     assert "observationId" not in there.named()["t1"]
-    spans = publish(output, tool.url, "--span-column", "span_id", "--name", "by_span")
+    spans = publish(output, tool.url, span_column="span_id", name="by_span")
     assert spans.returncode == 0 and there.named("by_span")["t1"]["observationId"] == "s1"
-    fails(publish(output, tool.url, "--trace-column", "trace"), "output.no-column", "'trace'", "--trace-column")
+    fails(publish(output, tool.url, trace_column="trace"), "output.no-column", "'trace'", "integrations.publish.trace_column")
 
 
 def test_rows_with_the_same_id_are_counted_and_the_first_stands(tmp_path: Path, serve: Serve) -> None:
@@ -223,7 +227,7 @@ def test_large_requests_are_parted(tmp_path: Path, serve: Serve) -> None:
     long = [{"text": "x" * 490, "start": i * 500, "end": i * 500 + 490, "score": 0.1, "flagged": True} for i in range(300)]
     output = write_output(tmp_path, {"": [{**row(f"r{i}", HALLUCINATED), "sentences": long} for i in range(40)]})
     there = Langfuse()
-    done = publish(output, serve(there.tool()).url, "--sentences")
+    done = publish(output, serve(there.tool()).url, sentences=True)
     assert done.returncode == 0 and len(there.named()) == 40
     assert there.named()["r0"]["comment"].endswith("- and 280 more")
 
@@ -315,10 +319,10 @@ def test_dry_run_counts_what_is_sent_then(tmp_path: Path, serve: Serve) -> None:
         if run_id:
             write_output(tmp_path, {"": [row("a"), row("b"), row("c", HALLUCINATED)]}, run_id)
             there.refuse = lambda _: None
-        dry = publish(output, tool.url, "--only", "flagged", "--dry-run")
+        dry = publish(output, tool.url, "--flagged-only", "--dry-run")
         assert f" {verdicts} verdicts" in dry.stdout, dry.stdout
         before = tool.count
-        publish(output, tool.url, "--only", "flagged")
+        publish(output, tool.url, "--flagged-only")
         sent = [event["body"]["traceId"] for _, body in tool.requests[before:] for event in body["batch"]]
         assert tool.count > before and len(set(sent)) == verdicts
 

@@ -221,7 +221,7 @@ def test_the_command(tmp_path: Path) -> None:
     output = Output(tmp_path / "out")
     output.verdicts("dt=1", 2)
     for said in ("2 rows in 1 partition(s) written", "0 rows in 0 partition(s) written; 1 hold these verdicts already"):
-        done = here("table", output.path, "--to", f"delta:{tmp_path}/t")
+        done = here("table", output.path, "--table", f"delta:{tmp_path}/t")
         assert done.returncode == 0 and said in done.stdout, done.stderr
 
 

@@ -31,7 +31,7 @@ def truth_of(reader: Reader) -> str:
 
 
 def test_forty_sentences_by_keys_with_a_reload_and_an_undo(scored: Path, reader: Open) -> None:
-    page = page_of(scored, "--sample", "30", "--stratified")
+    page = page_of(scored, "--sample", "30", "--balanced")
     ana = reader()
     ana.open(page, "Ana")
     for number in range(40):
@@ -59,7 +59,7 @@ def test_forty_sentences_by_keys_with_a_reload_and_an_undo(scored: Path, reader:
     assert file.name == "review-out-Ana.jsonl" and ana.text("#unsaved") == "All saved."
     check_lines(scored, file)
     before = file.read_text()
-    done = here("calibrate", scored, "--labels", file, "--target", "f1")
+    done = here("calibrate", scored, "--labels", file, "--target", "supported-f1")
     assert done.returncode == 0, done.stderr
     assert (scored / "calibration.json").exists()
 

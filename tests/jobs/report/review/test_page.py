@@ -75,26 +75,26 @@ def test_a_sample_is_known_by_its_rows_and_how_they_were_drawn() -> None:
 
 
 def test_the_command_writes_where_it_is_told_and_nowhere_else(scored: Path, tmp_path: Path) -> None:
-    done = here("review", scored, "--sample", "12", "--stratified", "--where", "tenant=$t0$ ")
+    done = here("review", scored, "--sample", "12", "--balanced", "--where", "tenant=$t0$ ")
     assert done.returncode == 0, done.stderr
     assert "sample  12 of 120 scored responses, 24 sentences" in done.stdout and ": 3 of " in done.stdout
     first = (scored / "review.html").read_text()
-    assert here("review", scored, "--sample", "12", "--stratified", "--where", "tenant=$t0$ ").returncode == 0
+    assert here("review", scored, "--sample", "12", "--balanced", "--where", "tenant=$t0$ ").returncode == 0
     assert (scored / "review.html").read_text() == first  # the same output and seed
     file = tmp_path / "precious.txt"
     file.write_text("mine")
     for place, code in (
-        (file, "options.to-foreign-page"),
+        (file, "options.out-foreign-page"),
         (scored / "raw" / "x.html", "output.file-inside"),
         (tmp_path, "path.is-folder"),
     ):
-        fails(here("review", scored, "--to", place), code)
+        fails(here("review", scored, "--out", place), code)
     assert file.read_text() == "mine"
     theirs = tmp_path / "theirs.html"
     for page in ("<!doctype html><title>Their review</title>", "<!doctype html><title>RAGAssay report: out</title>"):
         theirs.write_text(page)
-        refused = here("review", scored, "--to", theirs)
-        fails(refused, "options.to-foreign-page")
+        refused = here("review", scored, "--out", theirs)
+        fails(refused, "options.out-foreign-page")
         assert theirs.read_text() == page
-    assert here("review", scored, "--to", tmp_path / "a.html", "--level", "responses", "--log-format", "json").returncode == 0
+    assert here("--log-format", "json", "review", scored, "--out", tmp_path / "a.html", "--level", "responses").returncode == 0
     assert '"level": "responses"' in (tmp_path / "a.html").read_text()

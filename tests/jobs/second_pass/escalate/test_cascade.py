@@ -20,7 +20,7 @@ from ragassay.jobs.report.tables import print_evaluation
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.pipeline.calibration.metrics import auroc
 from tests.chat_server import Reply, completion
-from tests.jobs.conftest import here
+from tests.jobs.conftest import here, resamples
 from tests.jobs.evaluation.conftest import job
 from tests.jobs.second_pass.escalate.conftest import Judge, asked, by_key, judges, outcomes
 from tests.jobs.second_pass.explain.test_explain import finalize
@@ -129,9 +129,9 @@ def test_it_fits_a_hundred_columns_and_the_json_has_it(escalated: Callable[..., 
 
 def test_on_the_command_line_and_without_resamples(escalated: Callable[..., Path]) -> None:
     output = escalated()
-    done = here("evaluate", output, "--label", "label", "--cascade", "--resamples", "0")
+    done = here("evaluate", output, "--label", "label", "--cascade", *resamples(output.parent, 0))
     assert done.returncode == 0 and "the cascade: judge decides" in done.stdout and "Smallest share" not in done.stdout
-    plain = here("evaluate", output, "--label", "label", "--resamples", "0")
+    plain = here("evaluate", output, "--label", "label", *resamples(output.parent, 0))
     assert plain.returncode == 0 and "the cascade:" not in plain.stdout
     assert len(plain.stdout.splitlines()) <= 10 and "\ncascade " in plain.stdout
 
@@ -143,7 +143,7 @@ def test_without_a_judge_it_says_how_to_get_one(scored: Path) -> None:
 
 def test_the_report_shows_who_decided_and_the_curve(escalated: Callable[..., Path]) -> None:
     output = escalated(share=0.4)
-    done = here("report", output, "--label", "label", "--resamples", "20")
+    done = here("report", output, "--label", "label", *resamples(output.parent, 20))
     assert done.returncode == 0, done.stderr
     page = (output / "report.html").read_text()
     assert "<b>72</b> decided by judge" in page and "share that the judge decides" in page

@@ -158,7 +158,7 @@ def test_a_server_in_lasting_trouble_ends_the_run_and_keeps_what_came(flagged: P
 def test_a_budget_in_money_is_never_overdrawn(flagged: Path, model: Model, dollars: float) -> None:
     """A token of the prompt costs a millionth of a dollar here, one of the answer two."""
     server, config = model(price={"input": 1.0, "output": 2.0})
-    done = here("explain", flagged, "--config", config, "--usd", str(dollars))
+    done = here("explain", flagged, "--config", config, "--budget-usd", str(dollars))
     assert done.returncode == 0, done.stdout + done.stderr
     cost = len(server.bodies) * (900 + 2 * 60) / 1_000_000
     (run,) = manifest(flagged)["explained"]
@@ -180,13 +180,13 @@ def test_half_a_row_that_is_asked_again_keeps_its_other_half(flagged: Path, mode
         return explains(body) if well or sum(map(ord, asked(body)["question"])) % 4 else (503, {"error": {"message": "down"}})
 
     server, config = model(reply, engine={"concurrency": 8, "retries": 0})
-    done = here("explain", flagged, "--config", config, "--sentences", "60")
+    done = here("explain", flagged, "--config", config, "--sample", "60")
     assert done.returncode == 0, done.stdout + done.stderr
     well.append(True)
     first = Counter(entry["status"] for entry in outcomes(flagged, "categorized").values())
     assert first["refused"] and first["error"], first
     before = len(server.bodies)
-    assert here("explain", flagged, "--config", config, "--sentences", "60").returncode == 0
+    assert here("explain", flagged, "--config", config, "--sample", "60").returncode == 0
     assert len(server.bodies) == before + first["error"]
     assert Counter(entry["status"] for entry in outcomes(flagged, "categorized").values())["refused"] == first["refused"]
 
@@ -196,7 +196,7 @@ def test_a_question_that_comes_back_on_another_night_is_not_asked_again(tmp_path
     output = write_output(tmp_path / "out", {"dt=1": rows, "dt=2": rows}, job())
     server, config = model()
     for sentences in ("1", "2", "3", "20", "21", "1000"):  # twins have equal scores, and are told apart by a budget
-        here("explain", output, "--config", config, "--sentences", sentences)
+        here("explain", output, "--config", config, "--sample", sentences)
     assert set(outcomes(output, "categorized")) == flags(output) and len(server.bodies) == len(flags(output)) / 2
     runs = manifest(output)["explained"]
     assert sum(run["questions"] for run in runs) == len(server.bodies) and max(questions(server).values()) == 1
@@ -213,28 +213,28 @@ def test_a_server_that_refuses_everything_is_no_rows_fault(flagged: Path, model:
 def test_half_a_surrogate_pair_is_written_as_a_question_mark(flagged: Path, model: Model) -> None:
     said = {"evidence": "", "reason": "a \ud800 b", "category": "added"}
     _, config = model(lambda _: told(json.dumps(said)))
-    done = here("explain", flagged, "--config", config, "--sentences", "5")
+    done = here("explain", flagged, "--config", config, "--sample", "5")
     assert done.returncode == 0, done.stdout + done.stderr
     assert {entry["reason"] for entry in outcomes(flagged, "categorized").values()} == {"a ? b"}
 
 
 def test_a_number_of_sentences_takes_the_worst_responses(flagged: Path, model: Model) -> None:
     server, config = model()
-    assert here("explain", flagged, "--config", config, "--sentences", "20").returncode == 0
+    assert here("explain", flagged, "--config", config, "--sample", "20").returncode == 0
     some = outcomes(flagged, "categorized")
     assert 19 <= len(some) <= 20 and len(server.bodies) == len(some)
-    assert here("explain", flagged, "--config", config, "--sentences", "20").returncode == 0
+    assert here("explain", flagged, "--config", config, "--sample", "20").returncode == 0
     assert len(server.bodies) == len(some)
-    assert here("explain", flagged, "--config", config, "--sentences", "40", "--stratify", "item").returncode == 0
+    assert here("explain", flagged, "--config", config, "--sample", "40", "--stratify", "item").returncode == 0
     assert max(questions(server).values()) == 1 and len(outcomes(flagged, "categorized")) >= 40
 
 
 @pytest.mark.parametrize(
     ("arguments", "settings", "code"),
     [
-        (["--usd", "1"], {}, "explain.no-price"),
-        (["--stratify", "item"], {}, "options.stratify-without-sentences"),
-        (["--sentences", "5", "--stratify", "zzz"], {}, "output.no-column"),
+        (["--budget-usd", "1"], {}, "explain.no-price"),
+        (["--stratify", "item"], {}, "options.stratify-without-sample"),
+        (["--sample", "5", "--stratify", "zzz"], {}, "output.no-column"),
         ([], {"categories": [{"name": "a", "meaning": "b"}]}, "config.invalid"),
         ([], {"model": "embedded"}, "config.invalid"),
     ],

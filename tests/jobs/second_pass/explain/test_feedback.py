@@ -18,7 +18,7 @@ from ragassay.pipeline.detectors.named import EntityKind
 from ragassay.pipeline.reasoning.categories import CATEGORIES, OF_DETECTORS
 from ragassay.pipeline.slm.prompt import PromptBuilder
 from ragassay.pipeline.text.split import load_splitter
-from tests.jobs.conftest import here, manifest, read_rows
+from tests.jobs.conftest import here, manifest, read_rows, resamples
 from tests.jobs.second_pass.explain.conftest import flags, outcomes
 from tests.jobs.second_pass.explain.test_explain import Model
 from tests.raises import fails
@@ -47,9 +47,11 @@ def test_labels_go_to_calibrate_evaluate_and_tune(explained: tuple[Path, Path], 
         truth = [label["supported"] for label in row["sentence_labels"]]
         assert row["label"] == ("correct" if all(truth) else "wrong")
         assert all(("signed" in row["response"][s["start"] : s["end"]]) != s["supported"] for s in row["sentence_labels"])
-    found = here("calibrate", output, "--label", "label", "--labels", labels, "--target", "f1", "--to", tmp_path / "c.json")
+    found = here(
+        "calibrate", output, "--label", "label", "--labels", labels, "--target", "supported-f1", "--out", tmp_path / "c.json"
+    )
     assert found.returncode == 0 and "weak labels, by m" in found.stdout, found.stdout + found.stderr
-    measured = here("evaluate", output, "--label", "label", "--labels", labels, "--resamples", "0")
+    measured = here("evaluate", output, "--label", "label", "--labels", labels, *resamples(tmp_path, 0))
     assert measured.returncode == 0 and "weak labels, by m" in measured.stdout, measured.stdout + measured.stderr
     assert json.loads((output / "evaluation.json").read_text())["sentences"] is not None
 
@@ -91,7 +93,7 @@ def test_the_papers_tables(explained: tuple[Path, Path], tmp_path: Path) -> None
     judged = [None if rng.random() < 0.2 else "signed" not in row["text"] for row in table.to_pylist()]
     place = table.schema.get_field_index("inconsistent")
     pq.write_table(table.set_column(place, "inconsistent", pa.array(judged, pa.bool_())), review)
-    done = here("evaluate", output, "--explanations", "--label", "label", "--judgements", review, "--slice", "dt")
+    done = here("evaluate", output, "--explanations", "--label", "label", "--labels", review, "--slice", "dt")
     assert done.returncode == 0 and "identification" in done.stdout and "2026-11-02" in done.stdout, done.stdout + done.stderr
     found = {
         one.strategy: one for one in measure_explanations(open_folder(str(output)), LabelSource("label"), None, str(review))

@@ -39,7 +39,7 @@ def check(output: Path, found: dict[tuple[int, int], dict[str, Any]]) -> None:
 def test_a_pool_in_the_ray_job(one_ray: None, flagged: Path, tmp_path: Path) -> None:
     engine = {"kind": "vllm", "max_model_len": 4096}
     config = write_job(tmp_path / "job.yaml", escalation={"explainer": {"engine": engine, "max_tokens": 24}})
-    done = here("explain", flagged, "--config", config, "--sentences", "3")
+    done = here("explain", flagged, "--config", config, "--sample", "3")
     assert done.returncode == 0, done.stdout + done.stderr
     found = outcomes(flagged, "categorized")
     assert 2 <= len(found) <= 3 and found.keys() <= flags(flagged)
@@ -53,6 +53,6 @@ def test_vllms_own_server(flagged: Path, tmp_path: Path, vllm_server: tuple[str,
     engine = {"kind": "server", "base_url": url}
     config = write_job(tmp_path / "job.yaml", escalation={"explainer": {"model": "slm", "engine": engine, "max_tokens": 24}})
     wait()
-    done = here("explain", flagged, "--config", config, "--sentences", "3")
+    done = here("explain", flagged, "--config", config, "--sample", "3")
     assert done.returncode == 0, done.stdout + done.stderr
     check(flagged, outcomes(flagged, "categorized"))

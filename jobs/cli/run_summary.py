@@ -1,4 +1,4 @@
-"""The summary table that a run ends with."""
+"""Print the summary at the end of a run."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,11 +10,12 @@ from ragassay.pipeline.verdict.normalize import Fit
 from ragassay.schemas.manifest import DriftCheck, Escalation, Run, Shift
 from ragassay.schemas.source import SourceTable
 
-_NAMED = 5  # files that a line names
+_SHOWN_FILES = 5
+"""Files that a line of the summary names."""
 
 
 def print_summary(run: Run, output: str, console: Console) -> None:
-    """Print what a run did: rows, sentences, flagged, rows/s, tokens computed and reused, where the output lies."""
+    """Print rows, sentences, flags, tokens and speed of a run."""
     print_lines(_lines(run, output), console)
 
 
@@ -27,7 +28,7 @@ def print_fit(fits: Mapping[str, Fit], console: Console) -> None:
 
 
 def drift_text(check: DriftCheck) -> str:
-    """What drifted, as a line."""
+    """Return a line about drift."""
     if check.note:
         return f"not checked: {check.note}"
     against = f"against {len(check.history)} earlier partition(s)"
@@ -42,34 +43,34 @@ def _shift_text(shift: Shift) -> str:
     return f"{name} {shift.distance:.3g} > {shift.limit:g}{values}"
 
 
-def _touched_text(uris: Sequence[str]) -> str:
-    more = f" and {len(uris) - _NAMED} more (files_touched in manifest.json)" if len(uris) > _NAMED else ""
+def _touched_files_text(uris: Sequence[str]) -> str:
+    more = f" and {len(uris) - _SHOWN_FILES} more (files_touched in manifest.json)" if len(uris) > _SHOWN_FILES else ""
     return (
-        f"{len(uris)} file(s) not scored again, though written anew since: {', '.join(uris[:_NAMED])}{more}. Size and footer "
-        "are the same. Where answers were changed in place, give the file a new name"
+        f"{len(uris)} file(s) rewritten since they were scored, skipped: {', '.join(uris[:_SHOWN_FILES])}{more}. Their "
+        " size and footer are unchanged. If responses were changed in place, give the file a new name"
     )
 
 
 def _source_text(source: SourceTable) -> str:
-    what = "snapshot" if source.kind == "iceberg" else "version"
-    since = f", what came in since {what} {source.since}" if source.since is not None else ""
+    version = "snapshot" if source.kind == "iceberg" else "version"
+    since = f", rows added since {version} {source.since}" if source.since is not None else ""
     keys = f", partitioned by {', '.join(source.partitioned_by)}" if source.partitioned_by else ""
-    return f"{source.kind} {source.table}, {what} {source.version}{since}{keys}"
+    return f"{source.kind} {source.table}, {version} {source.version}{since}{keys}"
 
 
-def _busy(used: Mapping[str, float]) -> float:
-    """Share of the time between its first and its last call in which an engine was not waiting for rows."""
-    total = used["engine_seconds"] + used["idle_seconds"]
-    return used["engine_seconds"] / total if total else 1.0
+def _busy_share(usage: Mapping[str, float]) -> float:
+    """Return the share of time in which an engine was not waiting for rows, from its first to its last call."""
+    total = usage["engine_seconds"] + usage["idle_seconds"]
+    return usage["engine_seconds"] / total if total else 1.0
 
 
 def _escalation_lines(done: Escalation | None) -> list[tuple[str, str]]:
     if done is None:
         return []
-    how = "the dynamic threshold" if done.share is None else f"a share of {done.share:g}"
-    lines = [("escalated", f"{done.chosen:,} of {done.scored:,} responses, by {done.when} and {how}, to {done.judge}")]
+    rule = "the dynamic threshold" if done.share is None else f"a share of {done.share:g}"
+    lines = [("escalated", f"{done.chosen:,} of {done.scored:,} responses, by {done.when} and {rule}, to {done.judge}")]
     failed = ", ".join(f"{n:,} {status}" for status, n in sorted(done.failed.items()))
-    kept = f"; {sum(done.failed.values()):,} keep the ensemble's: {failed}" if failed else ""
+    kept = f"; {sum(done.failed.values()):,} keep the ensemble's verdict: {failed}" if failed else ""
     lines.append(("decided", f"{done.decided:,} by {done.judge}, {done.changed:,} verdicts changed{kept}"))
     cost = f", {done.dollars:.4f} USD" if done.dollars is not None else ""
     computed, reused = done.usage.get("tokens_computed", 0), done.usage.get("tokens_reused", 0)
@@ -84,10 +85,19 @@ def _escalation_lines(done: Escalation | None) -> list[tuple[str, str]]:
 
 
 def traces_text(counts: Mapping[str, int]) -> str:
-    """What was counted of an export of traces, as a line."""
-    main = ("traces", "open traces", "late traces", "new files", "changed files", "records", "other records", "unreadable")
-    notes = ", ".join(f"{n:,} {note}" for note, n in sorted(counts.items()) if note not in main and n)
-    more = [f"{counts[name]:,} {name}" for name in main[1:] if counts.get(name)]
+    """Return a line about an export of traces."""
+    main_counts = (
+        "traces",
+        "open traces",
+        "late traces",
+        "new files",
+        "changed files",
+        "records",
+        "other records",
+        "unreadable",
+    )
+    notes = ", ".join(f"{n:,} {note}" for note, n in sorted(counts.items()) if note not in main_counts and n)
+    more = [f"{counts[name]:,} {name}" for name in main_counts[1:] if counts.get(name)]
     return f"{counts.get('traces', 0):,} staged" + (f" ({notes})" if notes else "") + f"; {', '.join(more)}"
 
 
@@ -101,17 +111,17 @@ def _backfill_lines(run: Run) -> list[tuple[str, str]]:
     lines = []
     skips = run.skips
     if run.share < 1 or skips.get("sampled_out"):
-        left_out = f", {skips['sampled_out']:,} rows sampled out" if skips.get("sampled_out") else ""
-        lines.append(("sample", f"a share of {run.share:g} of the rows, by a hash of their ids{left_out}"))
+        left_out = f", {skips['sampled_out']:,} rows left out" if skips.get("sampled_out") else ""
+        lines.append(("fraction", f"{run.share:g} of the rows, by a hash of their ids{left_out}"))
     if skips.get("outside"):
-        lines.append(("outside", f"{skips['outside']:,} rows in partitions that --partitions leaves out"))
+        lines.append(("outside", f"{skips['outside']:,} rows in partitions that --partitions excludes"))
     if run.deferred:
-        left = run.deferred
-        begun = f", beside {left.committed:,} of these files that are scored already" if left.committed else ""
-        some = f"about {left.runs:,} more nights like this one"
-        nights = "this run scored none: a larger budget" if left.runs is None else some
-        where = f"{left.rows:,} rows in {left.files:,} files of {left.partitions:,} partitions"
-        lines.append(("left", f"{where}{begun}; {nights}. The same command goes on"))
+        deferred = run.deferred
+        committed = f", and {deferred.committed:,} rows of these files are scored already" if deferred.committed else ""
+        runs = f"about {deferred.runs:,} more runs like this one" if deferred.runs is not None else "this run scored none"
+        todo = "use a larger budget" if deferred.runs is None else "run the same command again"
+        amount = f"{deferred.rows:,} rows in {deferred.files:,} files of {deferred.partitions:,} partitions"
+        lines.append(("deferred", f"{amount}{committed}; {runs}: {todo}"))
     return lines
 
 
@@ -134,7 +144,7 @@ def _lines(run: Run, output: str) -> list[tuple[str, str]]:
     for uri, reason in run.files_skipped.items():
         lines.append(("file skipped", f"{uri}: {reason}"))
     if run.files_touched:
-        lines.append(("files touched", _touched_text(run.files_touched)))
+        lines.append(("files touched", _touched_files_text(run.files_touched)))
     if run.resumed:
         lines.append(("resumed", f"{run.resumed:,} rows were committed by an earlier run"))
     lines.append(("sentences", f"{run.sentences:,}"))
@@ -144,13 +154,13 @@ def _lines(run: Run, output: str) -> list[tuple[str, str]]:
         if rows["in"] > rows["skipped"]:
             lines.append(("flagged", f"{run.flagged:,} responses{share}"))
         else:
-            lines.append(("flagged", "verdicts are of rows that an earlier run scored: `ragassay report` counts them"))
+            lines.append(("flagged", "the verdicts belong to rows that an earlier run scored: `ragassay report` counts them"))
         if run.threshold:
             tau = run.threshold.value
             lines.append(("threshold", (f"{tau:.6g}: " if tau is not None else "") + run.threshold.source))
             if tau is not None and run.fit and run.fit.sentence is not None:
                 lines.append(
-                    ("sentences", f"flagged at or below {run.fit.sentence * tau:.6g}; one that is decides its response")
+                    ("sentences", f"flagged at or below {run.fit.sentence * tau:.6g}; a flagged sentence decides its response")
                 )
         lines += _fit_lines(run)
     lines += _escalation_lines(run.escalation)
@@ -164,7 +174,7 @@ def _lines(run: Run, output: str) -> list[tuple[str, str]]:
                 f"tokens {name}",
                 f"{used['tokens_computed']:,.0f} computed, {used['tokens_reused']:,.0f} reused ({reused:.0%}), "
                 f"{used['prompts']:,.0f} prompts, {used['engine_seconds']:.1f} engine seconds"
-                f" ({_busy(used):.0%} busy) in {run.dtypes.get(name, 'an unknown dtype')}",
+                f" ({_busy_share(used):.0%} busy) in {run.dtypes.get(name, 'an unknown dtype')}",
             )
         )
     seconds = run.seconds.get("score", 0.0)

@@ -1,4 +1,4 @@
-"""How commands use an output folder: readers take a snapshot and write pages."""
+"""Read output folders in commands, and find the files that commands write."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,56 +20,55 @@ from ragassay.schemas.manifest import Manifest
 Result = TypeVar("Result")
 
 PAGE_HEAD = 1024
-"""Bytes of a page within which its title stands: by that it is told from the pages of others."""
+"""Bytes of a page that contain its title, by which our own pages are recognized."""
 
 
 def read_output(output: str, work: Callable[[Snapshot, Manifest], Result], console: Console, *, whole: bool = True) -> Result:
-    """`read_snapshot` of an output folder by path or URI; what can't be written into it is said on the console."""
+    """Read a snapshot of an output folder; see `read_snapshot`. Notes about files that can't be written go to the console."""
     return read_snapshot(existing_output(output), work, partial(console.print, markup=False), whole=whole)
 
 
 @contextmanager
-def writable(to: str | None) -> Iterator[None]:
-    """Say what to do where the file that the block writes can't be written.
+def name_unwritable(out: str | None) -> Iterator[None]:
+    """Name the file and the option to change if the file that the block writes can't be written.
 
     Args:
-        to: The file, as the user named it; None is one in the output folder.
+        out: Path of the file; None is a file in the output folder.
 
     Raises:
-        OutputError: It can't.
+        OutputError: The file can't be written.
     """
     try:
         yield
     except OSError as error:
         if is_disk_full(error):
             raise
-        where = to or "a file in OUTPUT"
-        raise OutputError(errors.TO_NOT_WRITABLE, path=where, reason=error) from error
+        raise OutputError(errors.OUT_NOT_WRITABLE, path=out or "a file in OUTPUT", reason=error) from error
 
 
-def rows_of(manifest: Manifest) -> int:
-    """Rows of the output."""
+def count_rows(manifest: Manifest) -> int:
+    """Count the scored rows of an output."""
     return manifest.count_scored_rows().total()
 
 
-def page_file(output: Folder, to: str | None, kind: str) -> tuple[Folder, str]:
-    """Folder and name of the page to write.
+def find_page(output: Folder, out: str | None, kind: str) -> tuple[Folder, str]:
+    """Return folder and name of the page to write.
 
     Args:
         output: The output folder.
-        to: File, as a path or URI.
-        kind: report or review: a page of ours of the same kind is written anew; `KIND.html` in OUTPUT if none is named.
+        out: Path or URI of the page; None is `KIND.html` in the output folder.
+        kind: report or review. An existing page of the same kind is replaced.
 
     Raises:
-        OutputError: Something else stands there, or it can't be written.
+        OutputError: Another file has this path, or the page can't be written.
     """
-    place, name = open_file(to) if to else (output, f"{kind}.html")
-    page, uri = file_of(place, name), place.strip_credentials(name)
+    folder, name = open_file(out) if out else (output, f"{kind}.html")
+    page, uri = file_of(folder, name), folder.strip_credentials(name)
     refuse_inside(output, page, uri)
     check_writable(page, uri)
     info = page.fs.get_file_info(page.root)
-    if info.type == FileType.File and info.size:  # an empty one is what mktemp makes
+    if info.type == FileType.File and info.size:  # mktemp makes empty files
         with page.fs.open_input_stream(page.root) as stream:
             if f"<title>RAGAssay {kind}: ".encode() not in stream.read(PAGE_HEAD):
-                raise OutputError(errors.TO_FOREIGN_PAGE, path=uri, kind=kind)
-    return place, name
+                raise OutputError(errors.OUT_FOREIGN_PAGE, path=uri, kind=kind)
+    return folder, name

@@ -1,0 +1,319 @@
+"""The help panel "Act": review, export, publish, table, explain, escalate."""
+
+import time
+from dataclasses import replace
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from ragassay.jobs.cli import errors
+from ragassay.jobs.cli.console import command_console, show_task
+from ragassay.jobs.cli.options import Config, Output, Partitions, Where, parse_where
+from ragassay.jobs.cli.output_files import count_rows, find_page, name_unwritable, read_output
+from ragassay.jobs.cli.panels import Panel
+from ragassay.jobs.config.job import load_job
+from ragassay.jobs.export.run import Format
+from ragassay.jobs.integrations.publish.targets import TARGETS, Tool
+from ragassay.jobs.output.lock import locked
+from ragassay.jobs.output.manifest import existing_output, needs_text, read_manifest
+from ragassay.jobs.output.scored_dataset import open_scored
+from ragassay.jobs.storage.folder import Folder
+from ragassay.pipeline.errors import ConfigError
+from ragassay.pipeline.reasoning.strategy import Strategy
+from ragassay.schemas.manifest import Manifest
+
+act = Panel("Act")
+
+
+class ReviewLevel(StrEnum):
+    """What reviewers label first."""
+
+    SENTENCES = "sentences"
+    RESPONSES = "responses"
+
+
+@act.add("review audit/ --sample 200")
+def review(
+    output: Output,
+    sample: Annotated[int, typer.Option("--sample", metavar="N", min=1, help="Sample size: responses to draw.")] = 200,
+    balanced: Annotated[
+        bool,
+        typer.Option(
+            "--balanced",
+            help="Draw equally from flagged and supported responses, near the threshold and far from it (for `estimate`).",
+        ),
+    ] = False,
+    where: Where = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random sample.")] = 0,
+    level: Annotated[
+        ReviewLevel, typer.Option("--level", help="What to label first; a key on the page switches.")
+    ] = ReviewLevel.SENTENCES,
+    out: Annotated[
+        str | None, typer.Option("--out", metavar="FILE", help="Path to write: the page. Default: OUTPUT/review.html.")
+    ] = None,
+) -> None:
+    """Write one HTML page on which a person labels a sample; other commands read its labels with --labels."""
+    with command_console() as console:
+        from ragassay.jobs.report.review.page import render
+        from ragassay.jobs.report.review.rows import Shown, shown_rows
+        from ragassay.jobs.report.review.sample import Sample, draw, passes
+
+        page_folder, name = find_page(existing_output(output), out, "review")
+
+        def draw_rows(folder: Folder, manifest: Manifest) -> tuple[Sample, list[Shown]]:
+            needs_text(manifest, output, "`review`")
+            with show_task("reading", total=passes(balanced) * count_rows(manifest), unit="rows"):
+                drawn = draw(folder, sample, seed=seed, stratified=balanced, where=parse_where(where))
+            return drawn, shown_rows(folder, drawn.rows)
+
+        drawn, rows = read_output(output, draw_rows, console)
+        with name_unwritable(out):
+            page_folder.write(name, render(existing_output(output).address, rows, level.value))
+        sentences = sum(not isinstance(part, str) for row in rows for part in row["parts"])
+        available = sum(count for _, count in drawn.strata.values())
+        console.print(f"sample  {len(rows):,} of {available:,} scored responses, {sentences:,} sentences", markup=False)
+        for stratum, (taken, count) in drawn.strata.items():
+            if stratum:
+                console.print(f"        {stratum}: {taken:,} of {count:,}", markup=False)
+        if drawn.repeated:
+            console.print(
+                f"        {drawn.repeated:,} more are neither drawn nor counted: their ids repeat in their partition, so a "
+                "label would be ambiguous",
+                markup=False,
+            )
+        console.print(f"review  {page_folder.strip_credentials(name)}", markup=False)
+
+
+@act.add("export audit/ train.jsonl --format messages --clean")
+def export(
+    output: Output,
+    file: Annotated[str, typer.Argument(help="File to write, as a path or URI.")],
+    format_: Annotated[
+        Format,
+        typer.Option(
+            "--format",
+            help="messages (JSON Lines), parquet: supported responses. dpo: pairs of a supported and a flagged response to one "
+            "question. flagged: one row per flagged sentence. label-studio, argilla: flagged responses to import (JSON).",
+        ),
+    ],
+    system: Annotated[str | None, typer.Option("--system", metavar="TEXT", help="System message of each conversation.")] = None,
+    context: Annotated[
+        bool, typer.Option("--context/--no-context", help="Context passages: include them in the prompt.")
+    ] = True,
+    clean: Annotated[bool, typer.Option("--clean", help="Leave out supported responses with a flagged sentence.")] = False,
+    near_duplicates: Annotated[
+        float | None,
+        typer.Option(
+            "--near-duplicates",
+            metavar="SIMILARITY",
+            help="Keep only the best response of questions at least this similar (Jaccard, 0 to 1).",
+        ),
+    ] = None,
+) -> None:
+    """Write supported responses as fine-tuning data, preference pairs, or flagged responses for reviewers."""
+    with command_console() as console:
+        from ragassay.jobs.export.run import Exported
+        from ragassay.jobs.export.run import export as run_export
+        from ragassay.jobs.report.tables import print_export
+
+        def write(folder: Folder, manifest: Manifest) -> Exported:
+            needs_text(manifest, output, "`export`")
+            with show_task("writing", format_.value, count_rows(manifest), "rows"):
+                return run_export(
+                    folder,
+                    file,
+                    format_,
+                    system=system,
+                    context_in_prompt=context,
+                    only_clean=clean,
+                    near_duplicates=near_duplicates,
+                )
+
+        # `export` checks all partitions before it creates the file, so a second attempt would find the file of the first.
+        print_export(read_output(output, write, console, whole=False), file, console)
+
+
+@act.add("publish audit/ --tool langfuse --dry-run")
+def publish(
+    output: Output,
+    tool: Annotated[Tool, typer.Option("--tool", help="Tool that receives the verdicts; otel: any tool that accepts OTLP.")],
+    config: Config = None,
+    url: Annotated[
+        str | None, typer.Option("--url", help="Address of the tool; default: the environment's. Keys come from there only.")
+    ] = None,
+    flagged_only: Annotated[
+        bool, typer.Option("--flagged-only", help="Leave out responses without a flagged sentence.")
+    ] = False,
+    partitions: Partitions = None,
+    resend: Annotated[bool, typer.Option("--resend", help="Send all verdicts again, also those that the tool has.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Count the verdicts and show the first one; send nothing.")
+    ] = False,
+) -> None:
+    """Send new and changed verdicts to a tool that shows traces."""
+    with command_console() as console:
+        from ragassay.jobs.integrations.publish.http import Http
+        from ragassay.jobs.integrations.publish.run import Done, Job, columns_to_take, rehearse
+        from ragassay.jobs.integrations.publish.run import publish as run_publish
+        from ragassay.jobs.integrations.publish.state import LOCK, State
+        from ragassay.jobs.integrations.publish.summary import print_published, print_rehearsed, refuse_unsent
+        from ragassay.jobs.integrations.publish.verdict import Wanted
+
+        job_file = load_job(config)
+        settings = job_file.integrations.publish
+        folder = existing_output(output)
+        connection = TARGETS[tool].connect(url)
+        destination = f"{tool} at {connection.url}"
+        selection = Wanted("", None, flagged_only, settings.text, settings.sentences)
+
+        def make_job(snapshot: Folder, manifest: Manifest) -> Job:
+            scored = open_scored(snapshot).require_verdicts().matching(partitions or [])
+            job = Job(snapshot, manifest, scored, TARGETS[tool], selection, settings.name, resend)
+            return replace(job, wanted=columns_to_take(job, settings.trace_column, settings.span_column))
+
+        def send(snapshot: Folder, manifest: Manifest) -> Done:
+            job = make_job(snapshot, manifest)
+            with show_task("publishing", tool, unit="rows"):
+                return run_publish(job, Http(connection, settings.per_second), State(folder, tool, connection, settings.name))
+
+        if dry_run:
+            state = State(folder, tool, connection, settings.name)
+            rehearsal = read_output(output, lambda *snapshot: rehearse(make_job(*snapshot), state), console)
+            print_rehearsed(*rehearsal, destination, console)
+            return
+        started = time.monotonic()
+        with locked(folder, "publish", job_file.runtime.wait_seconds, console, LOCK):
+            done = read_output(output, send, console, whole=False)
+        print_published(done, destination, time.monotonic() - started, console)
+        refuse_unsent(done, destination)
+
+
+@act.add("table audit/ --table delta:s3://lake/verdicts")
+def table(
+    output: Output,
+    table_uri: Annotated[
+        str,
+        typer.Option(
+            "--table", metavar="TABLE", help="delta:PATH (or URI), or iceberg:CATALOG/NAMESPACE.TABLE; created if missing."
+        ),
+    ],
+    name: Annotated[
+        str | None,
+        typer.Option("--name", help="Name of OUTPUT in the column ragassay_output; default: its address."),
+    ] = None,
+    config: Config = None,
+) -> None:
+    """Write new and changed verdicts to a Delta or Iceberg table."""
+    with command_console() as console:
+        from ragassay.jobs.integrations.tables.run import LOCK, WrittenTable, target_of, write_table
+
+        folder = existing_output(output)
+        job = load_job(config)
+        target = target_of(table_uri, folder, job.input.catalog)
+
+        def write(snapshot: Folder, manifest: Manifest) -> WrittenTable:
+            with show_task("writing", "table", unit="partitions"):
+                return write_table(snapshot, manifest, target, name)
+
+        with locked(folder, "table", job.runtime.wait_seconds, console, LOCK):
+            done = read_output(output, write, console, whole=False)
+        same = f"; {done.same:,} have these verdicts already" if done.same else ""
+        console.print(
+            f"table   {target.uri}: {done.rows:,} rows in {done.partitions:,} partition(s) written{same}", markup=False
+        )
+
+
+@act.add("explain audit/ --config job.yaml --sample 100 --budget-usd 5")
+def explain(
+    output: Output,
+    config: Config = None,
+    strategy: Annotated[
+        Strategy | None,
+        typer.Option(
+            "--strategy",
+            help="vanilla: explain each flag. fallback: explain, or answer UNKNOWN. categorized: explain, and name the kind of "
+            "hallucination or reject the flag. Default: the job file's.",
+        ),
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            "--sample",
+            metavar="N",
+            min=1,
+            help="Sample size: flagged sentences, those of the worst responses first, at random with --stratify. Default: all.",
+        ),
+    ] = None,
+    stratify: Annotated[
+        str | None,
+        typer.Option("--stratify", metavar="COLUMN", help="Draw equally many sentences for each value of this column."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random sample.")] = 0,
+    budget_usd: Annotated[
+        float | None,
+        typer.Option(
+            "--budget-usd",
+            metavar="USD",
+            min=0,
+            help="Maximum US dollars to spend; needs escalation.explainer.price in the job file.",
+        ),
+    ] = None,
+    feedback: Annotated[
+        str | None,
+        typer.Option(
+            "--feedback",
+            metavar="FILE",
+            help="Parquet file to write: the model's opinions as weak labels, for `calibrate --labels FILE --label label`.",
+        ),
+    ] = None,
+    review_file: Annotated[
+        str | None,
+        typer.Option(
+            "--review",
+            metavar="FILE",
+            help="Parquet file to write: explanations for people to judge, for `evaluate --explanations --labels FILE`.",
+        ),
+    ] = None,
+) -> None:
+    """Ask a larger model why sentences were flagged, and write OUTPUT/explanations."""
+    with command_console() as console:
+        from ragassay.jobs.cli.explain_summary import print_explained
+        from ragassay.jobs.export.explanation_feedback import check_files, rejected_flags, write_feedback, write_review
+        from ragassay.jobs.second_pass.explain.run import LOCK, Budget, explain_output
+
+        folder = existing_output(output)
+        needs_text(read_manifest(folder), output, "`explain`")
+        if stratify is not None and sample is None:
+            raise ConfigError(errors.STRATIFY_WITHOUT_SAMPLE)
+        job = load_job(config)
+        budget = Budget(sample, stratify, seed, budget_usd)
+        explainer = job.escalation.explainer
+        if explainer is not None:  # without one, `explain_output` raises
+            check_files(folder, strategy or explainer.strategy, feedback, review_file)
+        with locked(folder, "explain", job.runtime.wait_seconds, console, LOCK):
+            done = explain_output(job, folder, read_manifest(folder), strategy, budget, console)
+            rejected = read_output(
+                output, lambda snapshot, manifest: rejected_flags(snapshot, manifest, done.strategy), console
+            )
+            print_explained(done, rejected, output, console)
+            if feedback is not None:
+                labels = read_output(
+                    output,
+                    lambda snapshot, manifest: write_feedback(snapshot, manifest, done.strategy, feedback),
+                    console,
+                )
+                console.print(f"feedback  {labels} responses with weak labels in {feedback}", markup=False)
+            if review_file is not None:
+                written = read_output(output, lambda snapshot, _: write_review(snapshot, done.strategy, review_file), console)
+                console.print(f"review  {written} explanations to judge in {review_file}", markup=False)
+
+
+@act.add("escalate audit/ --config job.yaml")
+def escalate(output: Output, config: Config = None) -> None:
+    """Send the most doubtful responses to a larger judge, as `run` does if the job file names one."""
+    with command_console() as console:
+        from ragassay.jobs.cli.run_summary import print_summary
+        from ragassay.jobs.run import escalate_job
+
+        print_summary(escalate_job(load_job(config), output, console), output, console)

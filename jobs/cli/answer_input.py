@@ -1,0 +1,72 @@
+"""Read the answers that `ragassay check` receives as JSON."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from ragassay.jobs.cli import errors
+from ragassay.pipeline.errors import InputError
+
+STDIN = "-"
+
+
+def read_text(path: str | None) -> tuple[str, str]:
+    """Read a file, or standard input if the path is None or `-`.
+
+    Returns:
+        The text, and the name of its source for messages.
+
+    Raises:
+        InputError: There is no input, or it is unreadable or not UTF-8.
+    """
+    if path is None and sys.stdin.isatty():
+        raise InputError(errors.NO_ANSWER)
+    is_stdin = path in (None, STDIN)
+    name = "standard input" if is_stdin else str(path)
+    try:
+        data = sys.stdin.buffer.read() if is_stdin else Path(str(path)).read_bytes()
+        return data.decode("utf-8-sig"), name
+    except OSError as error:
+        raise InputError(errors.UNREADABLE_FILE, file=name, reason=error.strerror or error) from error
+    except UnicodeDecodeError as error:
+        raise InputError(errors.NO_UTF8, file=name, byte=error.start) from error
+
+
+def parse_answers(text: str, name: str) -> list[dict[str, Any]]:
+    """Parse a sequence of JSON objects, each on one line or on several.
+
+    Args:
+        text: JSON, or JSON Lines.
+        name: Name of the source, for messages.
+
+    Raises:
+        InputError: The text is empty, is not JSON, or contains something else than objects.
+    """
+    decoder = json.JSONDecoder()
+    answers: list[dict[str, Any]] = []
+    position = _skip_spaces(text, 0)
+    while position < len(text):
+        try:
+            answer, end = decoder.raw_decode(text, position)
+        except json.JSONDecodeError as error:
+            raise InputError(errors.NO_JSON, file=name, line=error.lineno, reason=error.msg, column=error.colno) from error
+        except RecursionError as error:
+            raise InputError(errors.NESTED_TOO_DEEPLY, file=name, line=_line_number(text, position)) from error
+        if not isinstance(answer, dict):
+            raise InputError(errors.NO_OBJECT, file=name, line=_line_number(text, position), type=type(answer).__name__)
+        answers.append(answer)
+        position = _skip_spaces(text, end)
+    if not answers:
+        raise InputError(errors.EMPTY_FILE, file=name)
+    return answers
+
+
+def _line_number(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
+
+
+def _skip_spaces(text: str, position: int) -> int:
+    while position < len(text) and text[position].isspace():
+        position += 1
+    return position

@@ -1,0 +1,193 @@
+"""The help panel "Audit": init, plan, run, report."""
+
+import sys
+import time
+from typing import Annotated
+
+import typer
+
+from ragassay.jobs.cli import errors
+from ragassay.jobs.cli.console import command_console, new_console, show_task
+from ragassay.jobs.cli.options import (
+    BudgetHours,
+    BudgetRows,
+    Config,
+    FailOnDrift,
+    FileOrder,
+    Fraction,
+    Label,
+    Labels,
+    Logs,
+    Output,
+    Partitions,
+    ShowAll,
+    Slices,
+    Where,
+    label_source,
+    member_limits,
+    parse_backfill,
+)
+from ragassay.jobs.cli.output_files import count_rows, find_page, name_unwritable, read_output
+from ragassay.jobs.cli.panels import DRIFT_EXIT, Panel
+from ragassay.jobs.config.job import load_job
+from ragassay.jobs.output.manifest import existing_output, has_text
+from ragassay.jobs.scoring.backfill import ScoringOrder
+from ragassay.jobs.storage.folder import Folder
+from ragassay.pipeline.errors import ConfigError
+from ragassay.schemas.manifest import Manifest
+
+audit = Panel("Audit")
+
+
+@audit.add("init logs/ --out job.yaml")
+def init(
+    input_uri: Annotated[
+        str,
+        typer.Argument(metavar="INPUT", help="Logs, or an export of traces: a file, folder, glob or object-store URI."),
+    ],
+    out: Annotated[
+        str, typer.Option("--out", metavar="FILE", help="Path to write: the job file. Nothing is overwritten.")
+    ] = "job.yaml",
+) -> None:
+    """Write a commented job file for your logs, with the reason for every choice."""
+    with command_console() as console:
+        from ragassay.jobs.init.run import init as run_init
+
+        run_init(input_uri, out, console)
+
+
+@audit.add("plan logs/ --config job.yaml")
+def plan(
+    input_uri: Logs,
+    config: Config = None,
+    sample: Annotated[int, typer.Option("--sample", metavar="N", min=1, help="Sample size: rows to read.")] = 2_000,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0, help="Seconds to measure the engines on this machine; 0 measures nothing.")
+    ] = 20.0,
+    gpus: Annotated[int | None, typer.Option("--gpus", metavar="N", min=1, help="Number of GPUs to plan for as well.")] = None,
+    gpu_tokens_per_second: Annotated[
+        float | None,
+        typer.Option("--gpu-tokens-per-second", metavar="N", min=1, help="Measured prompt tokens per second of one GPU."),
+    ] = None,
+    gpu_price: Annotated[
+        float | None, typer.Option("--gpu-price", metavar="PRICE", min=0, help="Price of one GPU per hour.")
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", metavar="OUTPUT", help="Output folder to read: rows that it has are not planned again."),
+    ] = None,
+) -> None:
+    """Estimate the rows, tokens, time and price of a run before it starts, and list what to fix first."""
+    began = time.perf_counter()
+    with command_console() as console:
+        from ragassay.jobs.forecast.run import plan as run_plan
+
+        if (gpus is None) != (gpu_tokens_per_second is None):
+            raise ConfigError(errors.GPUS_WITHOUT_THROUGHPUT)
+        run_plan(
+            load_job(config),
+            input_uri,
+            console,
+            new_console(stderr=True),
+            sample=sample,
+            seconds=seconds,
+            gpus=gpus,
+            gpu_tokens_per_second=gpu_tokens_per_second,
+            gpu_price=gpu_price,
+            began=began,
+            output_uri=output,
+        )
+
+
+@audit.add("run logs/ audit/ --config job.yaml")
+def run(
+    input_uri: Logs,
+    output: Output,
+    config: Config = None,
+    partitions: Partitions = None,
+    order: FileOrder = ScoringOrder.PATH,
+    budget_rows: BudgetRows = None,
+    budget_hours: BudgetHours = None,
+    fraction: Fraction = 1.0,
+    fail_on_drift: FailOnDrift = False,
+) -> None:
+    """Score new logs and give every response a verdict."""
+    with command_console() as console:
+        from ragassay.jobs.cli.run_summary import print_summary
+        from ragassay.jobs.run import RunOptions, run_job
+        from ragassay.jobs.verdicts.error_share import refuse_too_many_errors
+
+        job = load_job(config)
+        backfill = parse_backfill(partitions, order, budget_rows, budget_hours, fraction)
+        done = run_job(job, input_uri, output, console, RunOptions(backfill))
+        print_summary(done, output, console)
+        refuse_too_many_errors(job.runtime, done, output)
+        if fail_on_drift and done.drift and done.drift.drifted:
+            sys.exit(DRIFT_EXIT)
+
+
+@audit.add("report audit/ --label label")
+def report(
+    output: Output,
+    config: Config = None,
+    label: Label = None,
+    labels: Labels = None,
+    where: Where = None,
+    slices: Slices = None,
+    show_all: ShowAll = False,
+    out: Annotated[
+        str | None, typer.Option("--out", metavar="FILE", help="Path to write: the page. Default: OUTPUT/report.html.")
+    ] = None,
+) -> None:
+    """Write one HTML page about an output; with labels, it includes the results of `evaluate`."""
+    with command_console() as console:
+        from ragassay.jobs.evaluation.compare import compare as run_compare
+        from ragassay.jobs.evaluation.evaluate import Evaluation
+        from ragassay.jobs.evaluation.evaluate import evaluate as run_evaluate
+        from ragassay.jobs.evaluation.labelled import member_values_of, stats_of
+        from ragassay.jobs.report.gather import gather
+        from ragassay.jobs.report.page import render
+        from ragassay.jobs.report.scales import scales_of
+        from ragassay.jobs.report.tables import print_evaluation, print_headline, print_uneven
+        from ragassay.jobs.verdicts.drift import check_drift
+
+        job = load_job(config)
+        folder, name = find_page(existing_output(output), out, "report")
+        source = label_source(label, labels, where, job.evaluation)
+        source_in_logs = source if source and not source.file else None
+        limits = member_limits(job)
+
+        def make_page(snapshot: Folder, manifest: Manifest) -> tuple[Evaluation | None, str]:
+            values = member_values_of(manifest) if manifest.last_fit else {}
+            drift_check = check_drift(job.verdict, manifest, stats_of(snapshot, values) if values else {})
+            with show_task("reading", total=count_rows(manifest), unit="rows"):
+                column = source_in_logs.column if source_in_logs else None
+                scales = scales_of(manifest, limits)
+                data = gather(snapshot, slices or [], column, show_all, scales, texts=has_text(manifest))
+            evaluation = None
+            if source is not None:
+                with show_task("evaluating", unit="steps"):
+                    evaluation = run_evaluate(
+                        snapshot,
+                        manifest,
+                        source,
+                        group=job.evaluation.group,
+                        slices=slices or [],
+                        resamples=job.evaluation.resamples,
+                        judge=job.evaluation.reference,
+                        cascade=None,
+                    )
+            with show_task("writing", "report"):
+                compared = run_compare(snapshot, manifest, source=source_in_logs, below=limits) if len(values) > 1 else None
+                return evaluation, render(output, manifest, data, drift_check, evaluation, compared)
+
+        evaluation, page = read_output(output, make_page, console)
+        if evaluation is not None:
+            print_headline(evaluation, console)
+            if show_all:
+                print_evaluation(evaluation, console)
+            else:
+                print_uneven(evaluation.label, console)
+        with name_unwritable(out):
+            folder.write(name, page)
+        console.print(f"report  {folder.strip_credentials(name)}", markup=False)

@@ -1,0 +1,276 @@
+"""The help panel "Measure": evaluate, calibrate, estimate, compare, agreement, drift."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from ragassay.jobs.cli import errors
+from ragassay.jobs.cli.console import command_console, show_task
+from ragassay.jobs.cli.options import (
+    Config,
+    FailOnDrift,
+    Label,
+    Labels,
+    Output,
+    ShowAll,
+    Slices,
+    Where,
+    label_source,
+    member_limits,
+    required_label_source,
+)
+from ragassay.jobs.cli.output_files import count_rows, name_unwritable, read_output
+from ragassay.jobs.cli.panels import DRIFT_EXIT, Panel
+from ragassay.jobs.config.evaluation import EvaluationConfig
+from ragassay.jobs.config.job import load_job
+from ragassay.jobs.output.manifest import existing_output
+from ragassay.jobs.storage.folder import Folder
+from ragassay.pipeline.errors import ConfigError
+from ragassay.schemas.calibration import Calibration
+from ragassay.schemas.estimate import Estimate
+from ragassay.schemas.manifest import DriftCheck, Manifest
+
+measure = Panel("Measure")
+
+
+@measure.add("evaluate audit/ --label label --slice tenant")
+def evaluate(
+    output: Output,
+    config: Config = None,
+    labels: Labels = None,
+    label: Label = None,
+    where: Where = None,
+    slices: Slices = None,
+    show_all: ShowAll = False,
+    cascade: Annotated[
+        bool, typer.Option("--cascade", help="Add quality and cost for every fraction of responses sent to the judge.")
+    ] = False,
+    explanations: Annotated[
+        bool,
+        typer.Option(
+            "--explanations",
+            help="Measure the explanations instead; --labels is then the judged file of `explain --review`.",
+        ),
+    ] = False,
+) -> None:
+    """Compare scores and verdicts with labels, and write OUTPUT/evaluation.json."""
+    with command_console() as console:
+        settings = load_job(config).evaluation
+        if explanations:
+            _evaluate_explanations(output, settings, labels, label, where, slices, console)
+            return
+        from ragassay.jobs.evaluation.evaluate import Evaluation
+        from ragassay.jobs.evaluation.evaluate import evaluate as run_evaluate
+        from ragassay.jobs.report.tables import print_cascade, print_evaluation, print_headline, print_slices, print_uneven
+
+        source = required_label_source(label, labels, where, settings)
+
+        def run(folder: Folder, manifest: Manifest) -> Evaluation:
+            with show_task("evaluating", unit="steps"):
+                return run_evaluate(
+                    folder,
+                    manifest,
+                    source,
+                    group=settings.group,
+                    slices=slices or [],
+                    resamples=settings.resamples,
+                    judge=settings.reference,
+                    cascade=cascade,
+                )
+
+        evaluation = read_output(output, run, console)
+        print_headline(evaluation, console)
+        if show_all:
+            console.print()
+            print_evaluation(evaluation, console)
+            return
+        print_uneven(evaluation.label, console)
+        print_slices(evaluation, console)
+        print_cascade(evaluation, console)
+
+
+def _evaluate_explanations(
+    output: str,
+    config: EvaluationConfig,
+    judgments: str | None,
+    label: str | None,
+    where: list[str] | None,
+    slices: list[str] | None,
+    console: Console,
+) -> None:
+    from ragassay.jobs.cli.explain_summary import print_qualities
+    from ragassay.jobs.evaluation.explanation_quality import measure_explanations
+
+    if len(slices or []) > 1 or (where and not label):
+        raise ConfigError(errors.ONE_SLICE_OF_EXPLANATIONS)
+    truth = label_source(label, None, where, config)
+    column = slices[0] if slices else None
+    with show_task("evaluating", "explanations"):
+        qualities = read_output(output, lambda folder, _: measure_explanations(folder, truth, column, judgments), console)
+    print_qualities(qualities, console)
+
+
+@measure.add('calibrate audit/ --labels reviewed.jsonl --target "supported-precision>=0.95"')
+def calibrate(
+    output: Output,
+    target: Annotated[
+        str,
+        typer.Option(
+            "--target",
+            help="What the threshold must reach: supported-precision>=0.95, supported-recall>=0.9, supported-f1, "
+            "flag-precision>=0.8, flag-recall>=0.9, flag-f1, flagged=0.1 or mean.",
+        ),
+    ],
+    config: Config = None,
+    label: Label = None,
+    labels: Labels = None,
+    where: Where = None,
+    certify: Annotated[
+        float | None,
+        typer.Option("--certify", metavar="DELTA", help="Certify the precision, with at most this probability of error."),
+    ] = None,
+    threshold_only: Annotated[
+        bool, typer.Option("--threshold-only", help="Keep the mean, positivity policy and weights of the last verdicts.")
+    ] = False,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", metavar="FILE", help="Path to write: the calibration. Default: OUTPUT/calibration.json."),
+    ] = None,
+) -> None:
+    """Fit threshold, weights and probabilities to labels, as a file for `finalize --calibration`."""
+    with command_console() as console:
+        from ragassay.jobs.evaluation.calibrate import calibrate as run_calibrate
+        from ragassay.jobs.output.calibration_file import calibration_target, write_calibration
+        from ragassay.jobs.report.tables import print_calibration
+        from ragassay.pipeline.calibration.target import parse_target
+
+        parsed_target, file = parse_target(target), calibration_target(existing_output(output), out)
+        settings = load_job(config).evaluation
+        source = label_source(label, labels, where, settings)
+
+        def run(folder: Folder, manifest: Manifest) -> Calibration:
+            with show_task("calibrating", unit="fits"):
+                return run_calibrate(
+                    folder,
+                    manifest,
+                    parsed_target,
+                    source,
+                    group=settings.group,
+                    delta=certify,
+                    threshold_only=threshold_only,
+                )
+
+        calibration = read_output(output, run, console)
+        with name_unwritable(out):
+            address = write_calibration(calibration, file)
+        print_calibration(calibration, address, output, console)
+
+
+@measure.add("estimate audit/ --labels reviewed.jsonl")
+def estimate(
+    output: Output,
+    config: Config = None,
+    labels: Labels = None,
+    label: Label = None,
+    where: Where = None,
+    slices: Slices = None,
+) -> None:
+    """Estimate the share of hallucinated responses in all rows from a few labels, and write OUTPUT/estimate.json."""
+    with command_console() as console:
+        from ragassay.jobs.evaluation.estimate import ESTIMATE
+        from ragassay.jobs.evaluation.estimate import estimate as run_estimate
+        from ragassay.jobs.report.tables import print_estimate
+
+        source = required_label_source(label, labels, where, load_job(config).evaluation)
+
+        def run(folder: Folder, manifest: Manifest) -> Estimate:
+            with show_task("reading", total=count_rows(manifest), unit="rows"):
+                return run_estimate(folder, source, slices or [])
+
+        result = read_output(output, run, console)
+        print_estimate(result, existing_output(output).strip_credentials(ESTIMATE), console)
+
+
+@measure.add("compare audit/ --last 100 --label label")
+def compare(
+    output: Output,
+    config: Config = None,
+    label: Label = None,
+    last: Annotated[int, typer.Option("--last", metavar="N", min=1, help="Number of responses to compare.")] = 50,
+    order_by: Annotated[
+        str | None,
+        typer.Option(
+            "--order-by", metavar="COLUMN", help="Column whose highest values are the last; default: order of the logs."
+        ),
+    ] = None,
+) -> None:
+    """Show which of the last responses each member flags, and where the members agree."""
+    with command_console() as console:
+        from ragassay.jobs.evaluation.compare import Compared
+        from ragassay.jobs.evaluation.compare import compare as run_compare
+        from ragassay.jobs.report.tables import print_compared
+
+        job = load_job(config)
+        source = label_source(label, None, None, job.evaluation)
+        limits = member_limits(job)
+
+        def run(folder: Folder, manifest: Manifest) -> Compared:
+            with show_task("comparing"):
+                return run_compare(folder, manifest, last=last, order_by=order_by, source=source, below=limits)
+
+        print_compared(read_output(output, run, console), console)
+
+
+@measure.add("agreement ana.jsonl ben.jsonl --output audit/")
+def agreement(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="JSON Lines of the review page, by two reviewers or more.")
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option("--output", metavar="OUTPUT", help="Output folder to read: the reviewed texts come from there."),
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", metavar="FILE", help="Path to write: rows to discuss, as JSON Lines. Nothing is overwritten."),
+    ] = None,
+) -> None:
+    """Measure how far reviewers agree (Cohen's kappa), and list the rows to discuss."""
+    with command_console() as console:
+        from ragassay.jobs.evaluation.agreement import agreement as run_agreement
+        from ragassay.jobs.evaluation.agreement import read_reviewers, to_talk_about, write_rows
+        from ragassay.jobs.report.tables import print_agreement
+        from ragassay.jobs.storage.writable import new_file
+
+        file = new_file(out, existing_output(output) if output else None) if out else None
+        reviewers = read_reviewers(files)
+
+        def find_rows(folder: Folder | None, manifest: Manifest | None) -> list[dict[str, Any]]:
+            with show_task("reading", total=count_rows(manifest) if manifest else None, unit="rows"):
+                return to_talk_about(reviewers, folder)
+
+        rows = read_output(output, find_rows, console) if output else find_rows(None, None)
+        if file:
+            write_rows(rows, file)
+        print_agreement(run_agreement(reviewers), rows, console)
+        if out:
+            console.print(f"{len(rows)} rows to discuss in {out}", markup=False)
+
+
+@measure.add("drift audit/ --fail-on-drift")
+def drift(output: Output, config: Config = None, fail_on_drift: FailOnDrift = False) -> None:
+    """Compare the latest partition with earlier ones."""
+    with command_console() as console:
+        from ragassay.jobs.evaluation.labelled import member_values_of, stats_of
+        from ragassay.jobs.report.tables import print_drift
+        from ragassay.jobs.verdicts.drift import check_drift
+
+        def run(folder: Folder, manifest: Manifest) -> DriftCheck:
+            return check_drift(load_job(config).verdict, manifest, stats_of(folder, member_values_of(manifest)))
+
+        check = read_output(output, run, console)
+        print_drift(check, console)
+        if fail_on_drift and check.drifted:
+            sys.exit(DRIFT_EXIT)

@@ -1,0 +1,45 @@
+"""The help panels that group commands, and the parts of help that all commands share."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import typer
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+EXAMPLE = "Example: "
+"""Before the example that the help of a command ends with."""
+
+DRIFT_EXIT = 3
+
+EXIT_CODES = {
+    0: "success, whatever the verdicts are",
+    1: "an error; nothing is lost, and the message states what to do",
+    2: "a wrong command line",
+    DRIFT_EXIT: "drift, with --fail-on-drift",
+    130: "interrupted (Ctrl-C); the same command resumes",
+    143: "terminated (SIGTERM); the same command resumes",
+}
+"""Exit code -> what it means."""
+
+
+class Panel(typer.Typer):
+    """Commands of one help panel.
+
+    Attributes:
+        title: Title of the panel.
+    """
+
+    def __init__(self, title: str) -> None:
+        """Create an empty panel."""
+        super().__init__()
+        self.title = title
+
+    def add(self, example: str, name: str | None = None) -> Callable[[Function], Function]:
+        """Return a decorator that adds a command.
+
+        Args:
+            example: Arguments of an example, without `ragassay`.
+            name: Name of the command; None takes the function's.
+        """
+        return self.command(name, rich_help_panel=self.title, epilog=f"{EXAMPLE}ragassay {example}")
