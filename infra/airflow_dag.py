@@ -1,8 +1,8 @@
 """A DAG for Airflow 3: the audit every night, and its report. Copy it into your DAGs' folder.
 
 It calls the command, in an environment in which this package is installed and Airflow need not be: `ragassay` is what the
-worker's PATH finds, or RAGASSAY names. The job itself says where it runs (`runtime.ray_address`). On Kubernetes a KubernetesPodOperator
-with the same arguments and the image of infra/Dockerfile.cpu does the same.
+worker's PATH finds, or RAGASSAY names. The job itself says where it runs (`runtime.ray_address`). On Kubernetes a
+KubernetesPodOperator with the same arguments and the image of infra/Dockerfile.cpu does the same.
 """
 
 import os

@@ -44,7 +44,7 @@ def stages(job: Job, frequencies: Callable[[], Frequencies] | None = None) -> li
 
 
 def split_stage(job: Job) -> Split:
-    """Responses to sentences, and each row's language; `splitting.languages` of the job is settled, see `verdicts.languages`."""
+    """Responses to sentences, and each row's language; the job's languages are settled, see `verdicts.languages`."""
     languages = None if job.splitting.languages == ANY else job.splitting.languages
     return Split(_splitter(job.splitting), job.members.need_question, _language_column(job.splitting), languages)
 

@@ -153,7 +153,8 @@ def test_neither_row_order_nor_a_second_pool_changes_anything(
     job = yaml.safe_load(config.read_text())
     beside = {**tiny(tiny_model), "prompt": "{{ context | join }} {{ sentence }} Yes or No?"}
     both = write_job(
-        tmp_path / "both.yaml", **merged(job, {"members": {"slms": [*job["slms"], beside]}, "runtime": {"block_mib": 0.5}})
+        tmp_path / "both.yaml",
+        **merged(job, {"members": {"slms": [*job["members"]["slms"], beside]}, "runtime": {"block_mib": 0.5}}),
     )
     done = here("run", tmp_path / "logs.parquet", tmp_path / "out", "--config", both)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -210,14 +211,15 @@ def test_another_model_or_prompt_is_refused(handbook_day: tuple[Path, Path], tmp
         members={"slms": [{"name": "smollm2", "dtype": "float32", "prompt": "{{ context | join }} {{ sentence }} Yes or No?"}]},
     )
     done = here("run", handbook_day[1].parent / "logs", handbook_day[0], "--config", config)
-    fails(done, "output.other-settings", "slms.smollm2.prompt")
+    fails(done, "output.other-settings", "members.slms.smollm2.prompt")
 
 
-def test_a_lock_keeps_a_second_run_out(handbook_day: tuple[Path, Path]) -> None:
+def test_a_lock_keeps_a_second_run_out(handbook_day: tuple[Path, Path], tmp_path: Path) -> None:
     from ragassay.jobs.output.lock import locked
     from ragassay.jobs.storage.folder import open_folder
 
     output, config = handbook_day
+    impatient = write_job(tmp_path / "job.yaml", yaml.safe_load(config.read_text()), runtime={"wait_minutes": 0})
     with locked(open_folder(str(output))):
-        done = here("run", config.parent / "logs", output, "--config", config, "--wait", "0")
+        done = here("run", config.parent / "logs", output, "--config", impatient)
     fails(done, "output.locked")

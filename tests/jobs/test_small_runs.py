@@ -35,8 +35,9 @@ def test_rows_that_cannot_be_scored_stay(tiny_model: str, tmp_path: Path) -> Non
     (tmp_path / "logs" / "dt=1" / "b.parquet").write_text("no parquet")
     engine = {"dtype": "float32", "max_model_len": 1024}
     doubt = {"name": "attenhscore", "model": tiny_model, "engine": engine}
-    config = write_job(tmp_path / "job.yaml", members={"slms": [tiny(tiny_model)], "uncertainty": [doubt]})
-    done = here("run", tmp_path / "logs", tmp_path / "out", "--config", config, "--on-bad-file", "skip")
+    members = {"slms": [tiny(tiny_model)], "uncertainty": [doubt]}
+    config = write_job(tmp_path / "job.yaml", members=members, input={"on_bad_file": "skip"})
+    done = here("run", tmp_path / "logs", tmp_path / "out", "--config", config)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "12 in = 5 scored + 7 failed + 0 skipped" in done.stdout and "b.parquet" in done.stdout
     out = {r["row_id"]: r for r in read_rows(tmp_path / "out")}

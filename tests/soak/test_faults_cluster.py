@@ -79,13 +79,13 @@ def cluster(folder: Path, *sizes: int, dashboard: int = 0) -> Iterator[Nodes]:
         nodes.end()
 
 
-def job_file(folder: Path, model: str, low: int, high: int) -> Path:
+def job_file(folder: Path, model: str, low: int, high: int, address: str | None = None) -> Path:
     replicas = {"min": low, "max": high, "num_cpus": 1}
     slm: dict[str, Any] = {"name": "tiny", "model": model, "engine": "transformers", "dtype": "float32", "threads": 1}
     return write_job(
         folder / "job.yaml",
         members={"slms": [{**slm, "max_model_len": 1024, "replicas": replicas}]},
-        runtime={"block_mib": 0.01},
+        runtime={"block_mib": 0.01, "ray_address": address},
     )
 
 
@@ -98,10 +98,11 @@ def rows_of(output: Path) -> list[str]:
 
 
 def test_actors_on_both_nodes_and_one_node_killed(tiny_model: str, tmp_path: Path) -> None:
-    logs, job, output = two_days(tmp_path, ROWS), job_file(tmp_path, tiny_model, 2, 2), tmp_path / "out"
-    spread, killed = Tries("two nodes, ragassay run --address"), Tries("a node killed in mid-run")
+    logs, output = two_days(tmp_path, ROWS), tmp_path / "out"
+    spread, killed = Tries("two nodes, ragassay run"), Tries("a node killed in mid-run")
     with cluster(tmp_path, 3, 3) as nodes:
-        run = launched("run", logs, output, "--config", job, "--address", nodes.address, log=tmp_path / "run.log", **ENV)
+        job = job_file(tmp_path, tiny_model, 2, 2, nodes.address)
+        run = launched("run", logs, output, "--config", job, log=tmp_path / "run.log", **ENV)
         seen: dict[int, int] = {}
         wait_for(lambda: seen.update(nodes.workers("StageActor")) or committed(output) > 5, run, PATIENCE)
         spread.notes.append(f"{len(seen)} replicas on {len(set(seen.values()))} nodes")
@@ -118,10 +119,11 @@ def test_actors_on_both_nodes_and_one_node_killed(tiny_model: str, tmp_path: Pat
 
 
 def test_a_node_is_added_in_mid_run(tiny_model: str, tmp_path: Path) -> None:
-    logs, job, output = two_days(tmp_path, MORE), job_file(tmp_path, tiny_model, 1, 3), tmp_path / "out"
+    logs, output = two_days(tmp_path, MORE), tmp_path / "out"
     tries = Tries("a node added in mid-run")
     with cluster(tmp_path, 2, 0) as nodes:
-        run = launched("run", logs, output, "--config", job, "--address", nodes.address, log=tmp_path / "run.log", **ENV)
+        job = job_file(tmp_path, tiny_model, 1, 3, nodes.address)
+        run = launched("run", logs, output, "--config", job, log=tmp_path / "run.log", **ENV)
         wait_for(lambda: committed(output) > 2, run, PATIENCE)
         nodes.do("add")
         seen: dict[int, int] = {}
@@ -135,12 +137,12 @@ def test_a_node_is_added_in_mid_run(tiny_model: str, tmp_path: Path) -> None:
 
 
 def test_as_a_job_that_is_submitted(tiny_model: str, tmp_path: Path) -> None:
-    logs, job, output = two_days(tmp_path, ROWS // 4), job_file(tmp_path, tiny_model, 2, 2), tmp_path / "out"
+    logs, job, output = two_days(tmp_path, ROWS // 4), job_file(tmp_path, tiny_model, 2, 2, "auto"), tmp_path / "out"
     tries = Tries("two nodes, ray job submit")
     port = free_port()
     with cluster(tmp_path, 3, 3, dashboard=port):
         ray = Path(sys.executable).with_name("ray")
-        entry = [sys.executable, "-m", "ragassay", "run", logs, output, "--config", job, "--address", "auto"]
+        entry = [sys.executable, "-m", "ragassay", "run", logs, output, "--config", job]
         done = subprocess.run(
             [ray, "job", "submit", "--address", f"http://127.0.0.1:{port}", "--", *map(str, entry)],
             env=environment(**ENV), capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=tmp_path,

@@ -9,9 +9,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from tests.chat_server import Reply
-from tests.jobs.conftest import committed_rows, here, manifest, ragassay, start, wait_for
+from tests.jobs.conftest import committed_rows, here, manifest, ragassay, start, wait_for, write_job
 from tests.jobs.second_pass.escalate.conftest import Judge, asked, by_key, check, doubtful, judges, outcomes
 
 pytestmark = pytest.mark.soak
@@ -32,7 +33,7 @@ def test_killed_and_run_again_it_loses_nothing_and_asks_nothing_twice(scored: Pa
         return judges(body)
 
     _, config = judge(reply, engine={"concurrency": 1}, share=0.5)
-    config.write_text(config.read_text() + "block_mib: 0.002\n")
+    write_job(config, yaml.safe_load(config.read_text()), runtime={"block_mib": 0.002})
     before = by_key(scored)
     wanted = doubtful(before.values(), 0.5)
     first = start("escalate", scored, "--config", config, log=tmp_path / "first.log")

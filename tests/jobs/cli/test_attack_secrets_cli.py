@@ -47,7 +47,7 @@ def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
         (["report", URI], 1),
         (["run", URI, "out"], 1),
         (["evaluate", "out", URI], 2),
-        (["run", "logs", "out", "--on-bad-file", URI], 2),
+        (["run", "logs", "out", "--order", URI], 2),
         ([URI], 2),
         ([f"--{URI}"], 2),
     ],

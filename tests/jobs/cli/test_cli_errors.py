@@ -44,7 +44,7 @@ def test_unreadable_file(tmp_path: Path, logs: Path) -> None:
 
 def test_only_unreadable_files(tmp_path: Path) -> None:
     (tmp_path / "b.parquet").write_text("no parquet")
-    fails("input.no-readable-file", "run", tmp_path, tmp_path / "out", "--on-bad-file", "skip")
+    fails("input.no-readable-file", "run", tmp_path, tmp_path / "out", "--config", job(tmp_path, "input: {on_bad_file: skip}"))
 
 
 def test_empty_input(tmp_path: Path, logs: Path) -> None:

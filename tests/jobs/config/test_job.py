@@ -11,7 +11,9 @@ from tests.jobs.config.texts import assert_refused, job_of
 from tests.raises import raises, refuses
 from tests.test_errors import CODE, messages
 
-SECTIONS = "input splitting members verdict escalation evaluation output runtime integrations".split()
+SECTIONS = [
+    "input", "splitting", "members", "verdict", "escalation", "evaluation", "output", "runtime", "integrations"
+]  # fmt: skip
 
 
 def test_codes_of_faults_are_unique_and_well_formed() -> None:

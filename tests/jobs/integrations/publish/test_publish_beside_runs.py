@@ -11,6 +11,7 @@ from ragassay.jobs.output.lock import locked
 from ragassay.jobs.output.scored_dataset import ScoredDataset
 from ragassay.jobs.storage.folder import open_folder
 from ragassay.schemas.columns import HALLUCINATED, SUPPORTED
+from tests.jobs.conftest import write_job
 from tests.jobs.integrations.publish.conftest import Serve
 from tests.jobs.integrations.publish.outputs import LATER, row, write_output
 from tests.jobs.integrations.publish.test_publish import publish
@@ -26,8 +27,9 @@ def test_attack_verdicts_are_sent_while_a_run_holds_the_lock(tmp_path: Path, ser
     with locked(open_folder(str(output)), "run"):
         assert publish(output, tool.url).returncode == 0
     assert set(there.named()) == {"a"}
+    job = write_job(tmp_path / "job.yaml", runtime={"wait_minutes": 0})
     with locked(open_folder(str(output)), "publish", name=LOCK):
-        done = publish(output, tool.url, "--wait", "0")
+        done = publish(output, tool.url, "--config", str(job))
     fails(done, "output.locked", "`ragassay publish`")
 
 

@@ -61,16 +61,12 @@ def judge(serve: Serve, tmp_path: Path) -> Judge:
 
     def start(reply: Callable[[dict[str, Any]], Reply] = judges, engine: Any = (), **more: Any) -> tuple[Server, Path]:
         server = serve(reply)
-        settings = {"kind": "server", "base_url": server.url, "retries": 0, "concurrency": 2, **dict(engine)}
-        escalate: dict[str, Any] = {"to": {"name": "judge", "model": "m", "engine": settings}, **more}
-        if "share" not in escalate and "threshold" not in escalate:
-            escalate["share"] = 0.4
-        return server, write_job(
-            tmp_path / "job.yaml",
-            members={"slms": MEMBERS},
-            verdict={"threshold": {"quantile": 0.3}},
-            escalation={**escalate},
-        )
+        engine_settings = {"kind": "server", "base_url": server.url, "retries": 0, "concurrency": 2, **dict(engine)}
+        escalation: dict[str, Any] = {"judge": {"name": "judge", "model": "m", "engine": engine_settings}, **more}
+        if "share" not in escalation and "threshold" not in escalation:
+            escalation["share"] = 0.4
+        settings = {"members": {"slms": MEMBERS}, "verdict": {"threshold": {"quantile": 0.3}}}
+        return server, write_job(tmp_path / "job.yaml", settings, escalation=escalation)
 
     return start
 

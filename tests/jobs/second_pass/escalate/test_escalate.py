@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import yaml
 
 from tests.chat_server import Reply, Server, completion
-from tests.jobs.conftest import here, manifest, read_rows
+from tests.jobs.conftest import here, manifest, read_rows, write_job
 from tests.jobs.evaluation.conftest import job, labelled_days, raw_row, write_output
 from tests.jobs.second_pass.escalate.conftest import Judge, asked, by_key, check, doubtful, judges, outcomes, questions
 from tests.jobs.second_pass.explain.test_explain import finalize
@@ -235,10 +236,8 @@ def test_odd_partitions(tmp_path: Path, judge: Judge, places: list[str]) -> None
 
 def test_a_judge_of_the_machine_is_any_slm(scored: Path, judge: Judge, tiny_model: str) -> None:
     _, config = judge()
-    text = config.read_text()
-    start = text.index("  to:")
-    local = f"  to: {{name: judge, model: '{tiny_model}', engine: transformers, max_model_len: 1024}}\n"
-    config.write_text(text[:start].replace("share: 0.4", "share: 0.05") + local + text[text.index("slms:") :])
+    local = {"name": "judge", "model": tiny_model, "engine": "transformers", "max_model_len": 1024}
+    write_job(config, yaml.safe_load(config.read_text()), escalation={"judge": local, "share": 0.05})
     before = by_key(scored)
     run = escalate(scored, config)
     assert run["decided"] == 9 and run["usage"]["tokens_computed"] > 1000

@@ -8,7 +8,6 @@ import pytest
 from ragassay.jobs.second_pass.escalate import run as escalate_run
 from tests.chat_server import Reply, Serve, Server, completion
 from tests.conftest import example_rows, write_logs
-from tests.job_settings import merged
 from tests.jobs.conftest import here, manifest, write_job
 from tests.jobs.second_pass.escalate.conftest import by_key, check, outcomes
 from tests.raises import fails
@@ -33,17 +32,12 @@ def nights(tmp_path: Path, serve: Serve) -> tuple[Path, Path, Path, Server]:
 
 
 def job_file(path: Path, server: Server | None, **more: Any) -> Path:
-    job: dict[str, Any] = merged(
-        {
-            "members": {"slms": [], "detectors": [{"name": "n", "kind": "novelty"}]},
-            "verdict": {"threshold": {"quantile": 0.3}},
-        },
-        more,
-    )
+    members = {"slms": [], "detectors": [{"name": "n", "kind": "novelty"}]}
+    job: dict[str, Any] = {"members": members, "verdict": {"threshold": {"quantile": 0.3}}}
     if server is not None:
         engine = {"kind": "server", "base_url": server.url, "retries": 0}
-        job["escalate"] = {"to": {"name": "judge", "model": "m", "engine": engine}, "share": 0.5}
-    return write_job(path, **job)
+        job["escalation"] = {"judge": {"name": "judge", "model": "m", "engine": engine}, "share": 0.5}
+    return write_job(path, job, **more)
 
 
 def asked(server: Server) -> int:

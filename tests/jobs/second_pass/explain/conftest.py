@@ -87,7 +87,8 @@ def model(serve: Serve, tmp_path: Path) -> Callable[..., tuple[Server, Path]]:
     def start(reply: Callable[[dict[str, Any]], Reply] = explains, **more: Any) -> tuple[Server, Path]:
         server = serve(reply)
         settings = {"kind": "server", "base_url": server.url, "retries": 2, **more.pop("engine", {})}
-        config = write_job(tmp_path / "job.yaml", escalation={"explainer": {"model": "m", "engine": settings, **more}})
+        explainer = {"model": "m", "engine": settings, **more}
+        config = write_job(tmp_path / "job.yaml", escalation={"explainer": explainer}, runtime={"wait_minutes": 0})
         return server, config
 
     return start

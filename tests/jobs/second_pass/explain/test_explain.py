@@ -293,10 +293,10 @@ def test_attack_a_run_gives_other_verdicts_while_sentences_are_explained(flagged
         return explains(body)
 
     server, config = model(reply, engine={"concurrency": 1})
-    done = here("explain", flagged, "--config", config, "--wait", "0")
+    done = here("explain", flagged, "--config", config)
     assert done.returncode == 0, done.stdout + done.stderr
     assert flags(flagged) > before
-    assert here("explain", flagged, "--config", config, "--wait", "0").returncode == 0
+    assert here("explain", flagged, "--config", config).returncode == 0
     assert set(outcomes(flagged, "categorized")) == flags(flagged) and max(questions(server).values()) == 1
     found = manifest(flagged)
     assert len(found["runs"]) == 2 and sum(run["asked"] for run in found["explained"]) == len(server.bodies)
@@ -326,6 +326,6 @@ def test_two_explain_at_once_exclude_each_other(flagged: Path, model: Model) -> 
 
     server, config = model()
     with locked(open_folder(str(flagged)), "explain", name=LOCK):
-        done = here("explain", flagged, "--config", config, "--wait", "0")
+        done = here("explain", flagged, "--config", config)
     fails(done, "output.locked", "`ragassay explain`")
     assert not server.bodies
