@@ -67,6 +67,7 @@ docs: setup
 	$(BIN)/python -m typer ragassay.jobs.cli.main utils docs --name ragassay --output docs/cli.md
 	$(BIN)/python -m tests.rooms
 	$(BIN)/python -m tests.error_codes
+	$(BIN)/python -m ragassay schema >docs/job.schema.json
 
 # docs/ as a site, to be opened as a file: site/index.html.
 site: setup

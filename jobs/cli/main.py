@@ -28,6 +28,7 @@ from ragassay.jobs.cli.options import (
 from ragassay.jobs.cli.plan import app as plan
 from ragassay.jobs.cli.publish import app as publish
 from ragassay.jobs.cli.review import app as review
+from ragassay.jobs.cli.schema import app as schema
 from ragassay.jobs.cli.table import app as table
 from ragassay.jobs.cli.tune import app as tune
 from ragassay.jobs.config.job import load_job
@@ -49,6 +50,7 @@ app.add_typer(init)
 app.add_typer(plan)
 app.add_typer(publish)
 app.add_typer(review)
+app.add_typer(schema)
 app.add_typer(table)
 app.add_typer(tune)
 
