@@ -64,7 +64,7 @@ def not_measured(language: str | None, measured: Collection[str]) -> str:
     """The error of a row in a language that is not measured."""
     return (
         f"the row's language is {language}, and the members are measured in {', '.join(sorted(measured))}: "
-        "with `splitting: {languages: any}` it is judged all the same"
+        "`splitting.languages: any` judges it all the same"
     )
 
 

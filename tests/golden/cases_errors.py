@@ -69,7 +69,7 @@ def _spoil(scene: Scene) -> None:
 
 USAGE = (
     "run", "nothing", "run a b --budget-rows 0", "run a b --sample 2", "export {out} {dir}/x --format csv",
-    "finalize {out} --wait -1",
+    "publish {out} --to otel --per-second 0",
 )  # fmt: skip
 
 CASES = (

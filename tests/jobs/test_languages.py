@@ -172,7 +172,7 @@ def test_rows_that_were_not_scored_are_not_promised_a_verdict(tmp_path: Path) ->
     for wider in ("any", ["en", "fr"]):
         with raises("fit.more-languages"):
             finalize_job(make_job(merged(ALONE, {"splitting": {"languages": wider}})), str(output), Console(quiet=True))
-        with raises("output.other-settings", settings=["languages"]):
+        with raises("output.other-settings", settings=["splitting.languages"]):
             ran(tmp_path, rows_in("fr"), merged(ALONE, {"splitting": {"languages": wider}}), "b")
     assert read_manifest(open_folder(str(output))).finalized == before.finalized
 

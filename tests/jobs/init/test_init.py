@@ -209,7 +209,7 @@ def test_conversations(tmp_path: Path, as_json: bool) -> None:
     assert "100% have passages in tool or system turns" in told and "in doubt" not in told
     few = [{"chat": [turn for turn in talk if turn["role"] != "tool"]} for talk in talks]
     told, job = started(tmp_path / "few", few)
-    assert job.input.columns == Columns(messages="chat", row_id=None) and "columns.passage_roles" in told
+    assert job.input.columns == Columns(messages="chat", row_id=None) and "input.columns.passage_roles" in told
     both = [{**row, "messages": talk} for row, talk in zip(ROWS, talks, strict=True)]
     told, job = started(tmp_path / "both", both)
     assert job.input.columns.messages is None and "`input: {columns: {messages: …}}` reads them" in told

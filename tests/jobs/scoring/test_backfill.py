@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from ragassay.jobs.cli.summary import print_summary
+from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.config.job import make_job
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output.partition_filter import none_matches, parse_conditions
@@ -215,7 +216,7 @@ def test_a_share_is_one_of_the_rows_and_reading_chooses_as_counting_does(tmp_pat
 def test_an_unreadable_file_outside_the_hive_folders_is_in_no_partition(without_ray: None, tmp_path: Path) -> None:
     write_logs(tmp_path / "logs" / "dt=2026-11-01" / "a.parquet", example_rows(2))
     (tmp_path / "logs" / "stray.parquet").write_bytes(b"cut off")
-    job = JOB.model_copy(update={"input": {"on_bad_file": "skip"}})
+    job = JOB.model_copy(update={"input": InputConfig(on_bad_file="skip")})
     days = Backfill(parse_conditions(["dt>=2026-11-01"]))
     run = run_job(job, str(tmp_path / "logs"), str(tmp_path / "out"), QUIET, RunOptions(days))
     assert (run.rows["scored"], run.files_skipped) == (2, {})

@@ -75,7 +75,7 @@ def test_each_part_is_replaced_alone_and_says_so(settings: dict[str, Any], expec
     assert ({name: (fit.mu, fit.sigma) for name, fit in found.settings.rule.fits.items()} == members) == (moments == ALL[0])
     assert (found.settings.threshold == BUNDLED.threshold) == (threshold == ALL[0])
     assert found.settings.probability == (BUNDLED.probability if probability else None)
-    assert found.settings.rule.mean == (settings.get("aggregate", {}).get("mean") or "harmonic")
+    assert found.settings.rule.mean == settings["verdict"].get("aggregate", {}).get("mean", "harmonic")
     assert (found.threshold is None) == threshold.startswith("this run")
 
 
@@ -84,9 +84,7 @@ def test_attack_a_threshold_of_another_scale_is_refused(aggregate: dict[str, Any
     with raises("config.threshold-of-other-scores", none="none"):
         decided(make_job({"verdict": {"aggregate": aggregate}}))
     decided(make_job({"verdict": {"aggregate": aggregate, "threshold": {"value": 0.5}}}))
-    decided(
-        make_job(merged(NOVELTY, {"verdict": {"aggregate": aggregate}}))
-    )  # no calibration for these members: no contradiction
+    decided(make_job({**NOVELTY, "verdict": {"aggregate": aggregate}}))  # no calibration for these members: no contradiction
 
 
 def test_the_contradiction_is_an_error_before_anything_is_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +132,7 @@ def test_a_file_is_overridden_by_parts_too(tmp_path: Path) -> None:
     ("settings", "says"),
     [
         ({"verdict": {"calibration": None}}, "config.null-calibration"),
-        ({"verdict": {"calibration": ""}}, "calibration"),
+        ({"verdict": {"calibration": ""}}, "verdict.calibration"),
         ({"verdict": {"threshold": {"of": "history"}}}, "config.of-without-quantile"),
         ({"verdict": {"threshold": {"measured_on": "x"}}}, "config.measured-without-value"),
     ],

@@ -88,12 +88,12 @@ def test_a_server_that_is_not_there_ends_the_run(serve: Serve) -> None:
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ({}, "slms.0.engine.base_url"),
+        ({}, "members.slms.0.engine.base_url"),
         ({"base_url": "http://h/v1", "model": "embedded"}, "config.served-model"),
         ({"base_url": "http://h/v1", "chat": False}, "config.served-prompt"),
         ({"base_url": "http://h/v1", "top_logprobs": 0}, "config.no-logprobs"),
-        ({"base_url": "http://h/v1", "dtype": "float32"}, "slms.0.engine.dtype"),
-        ({"engine": "vllm", "base_url": "http://h/v1"}, "slms.0.engine.base_url"),
+        ({"base_url": "http://h/v1", "dtype": "float32"}, "members.slms.0.engine.dtype"),
+        ({"engine": "vllm", "base_url": "http://h/v1"}, "members.slms.0.engine.base_url"),
     ],
 )
 def test_wrong_settings_are_refused(more: dict[str, Any], says: str) -> None:
