@@ -116,7 +116,7 @@ def test_a_job_has_the_languages_that_it_names_or_that_its_members_were_measured
 def test_languages_are_codes(wrong: Any) -> None:
     with raises("config.invalid") as error:
         make_job({"splitting": {"languages": wrong}})
-    assert {fault["place"].partition(".")[0] for fault in error.value.fields["faults"]} == {"languages"}
+    assert {fault["place"][: len("splitting.languages")] for fault in error.value.fields["faults"]} == {"splitting.languages"}
 
 
 def test_both_bundled_calibrations_state_english() -> None:

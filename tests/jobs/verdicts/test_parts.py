@@ -75,7 +75,7 @@ def test_each_part_is_replaced_alone_and_says_so(settings: dict[str, Any], expec
     assert ({name: (fit.mu, fit.sigma) for name, fit in found.settings.rule.fits.items()} == members) == (moments == ALL[0])
     assert (found.settings.threshold == BUNDLED.threshold) == (threshold == ALL[0])
     assert found.settings.probability == (BUNDLED.probability if probability else None)
-    assert found.settings.rule.mean == settings["verdict"].get("aggregate", {}).get("mean", "harmonic")
+    assert found.settings.rule.mean == settings.get("verdict", {}).get("aggregate", {}).get("mean", "harmonic")
     assert (found.threshold is None) == threshold.startswith("this run")
 
 
