@@ -32,13 +32,18 @@ def page() -> str:
         if message.code.partition(".")[0] != area:
             area = message.code.partition(".")[0]
             lines.append(f"\n## {area}\n\n| code | text |\n| --- | --- |\n")
-        text = re.sub(r"(!r|:[^{}]*)(?=\})", "", message.text).replace("\n", " ").replace("|", "\\|")
+        text = re.sub(r"\{\{|\}\}|\{([^{}!:]*)[^{}]*\}", _plain, message.text).replace("\n", " ").replace("|", "\\|")
         lines.append(f"| `{message.code}` | {_as_code(text)} |\n")
     return "".join(lines)
 
 
 def _as_code(text: str) -> str:
-    return re.sub(r"<", "&lt;", re.sub(r"\{\{|\}\}", lambda found: found[0][0], text)).replace("*", "\\*")
+    return re.sub(r"<", "&lt;", text).replace("*", "\\*")
+
+
+def _plain(part: re.Match[str]) -> str:
+    """A doubled brace as one, and a field without its format."""
+    return part[0][0] if part[1] is None else f"{{{part[1]}}}"
 
 
 if __name__ == "__main__":

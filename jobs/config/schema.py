@@ -67,6 +67,7 @@ def _describe(definition: Schema, model: type[BaseModel]) -> None:
     texts: dict[str, str] = {}
     for base in reversed(model.__mro__):
         texts |= {name: " ".join(text.split()) for name, text in _ENTRY.findall(f"{base.__doc__}\n")}
+    definition.pop("title", None)  # the name of a class
     definition["description"] = (model.__doc__ or "").partition("\n")[0]
     for name, setting in definition.get("properties", {}).items():
         setting.pop("title", None)
