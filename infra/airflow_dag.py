@@ -1,8 +1,8 @@
 """A DAG for Airflow 3: the audit every night, and its report. Copy it into your DAGs' folder.
 
 It calls the command, in an environment in which this package is installed and Airflow need not be: `ragassay` is what the
-worker's PATH finds, or RAGASSAY names. The job itself says where it runs (`runtime.ray_address`). On Kubernetes a KubernetesPodOperator
-with the same arguments and the image of infra/Dockerfile.cpu does the same.
+worker's PATH finds, or RAGASSAY names. The job itself says where it runs (`runtime.ray_address`). On Kubernetes a
+KubernetesPodOperator with the same arguments and the image of infra/Dockerfile.cpu does the same.
 """
 
 import os
@@ -26,7 +26,13 @@ with DAG(
         "retries": 2,  # a retry resumes: finished rows are not scored again
         "retry_delay": timedelta(minutes=15),
         "append_env": True,
-        "env": {"RAGASSAY": os.environ.get("RAGASSAY", "ragassay"), "INPUT": INPUT, "OUTPUT": OUTPUT, "JOB": JOB, "RAGASSAY_LOG_FORMAT": "json"},
+        "env": {
+            "RAGASSAY": os.environ.get("RAGASSAY", "ragassay"),
+            "INPUT": INPUT,
+            "OUTPUT": OUTPUT,
+            "JOB": JOB,
+            "RAGASSAY_LOG_FORMAT": "json",
+        },
     },
 ) as dag:
     run = BashOperator(task_id="run", bash_command='exec "$RAGASSAY" run "$INPUT" "$OUTPUT" --config "$JOB"')

@@ -12,7 +12,8 @@ import yaml
 from pydantic import BaseModel
 
 from ragassay.jobs.cli.main import app
-from ragassay.jobs.config.job import Job, load_job
+from ragassay.jobs.config.job import Job, load_job, make_job
+from ragassay.jobs.config.job_text import parse
 from ragassay.pipeline.engines.vllm_engine import VllmSettings
 from ragassay.pipeline.slm.config import Replicas, Slm
 from tests import cli_page, error_codes, rooms
@@ -65,6 +66,18 @@ def test_the_documented_job_file_is_complete_and_the_default() -> None:
     expected = names(Job())
     written = keys(yaml.safe_load(path.read_text()), expected)
     assert written == expected
+
+
+def job_blocks() -> list[tuple[str, str]]:
+    """Every part of a job file in the pages, with its page; a part with … leaves something out."""
+    sections = set(Job.model_fields)
+    blocks = [(page.name, block) for page in PAGES for block in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.S)]
+    return [(name, block) for name, block in blocks if "…" not in block and set(yaml.safe_load(block)) & sections]
+
+
+@pytest.mark.parametrize(("name", "block"), job_blocks())
+def test_job_files_in_the_pages_are_legal(name: str, block: str) -> None:
+    make_job(parse(block.replace("verifiers/mine", "facts")))  # an adapter of the reader
 
 
 def test_the_documented_slm_is_complete_and_the_default() -> None:

@@ -1,4 +1,4 @@
-"""The help panel "Steps and models": score, fit, finalize, prepare, tune, demo-logs."""
+"""The help panel "Steps and models": score, fit, finalize, prepare, tune, demo-logs, schema."""
 
 from pathlib import Path
 from typing import Annotated
@@ -151,3 +151,11 @@ def tune(
 def demo_logs() -> None:
     """Print the folder of the bundled demo logs."""
     typer.echo(Path(__file__).parents[1] / "data" / "handbook" / "demo")
+
+
+@steps.add("schema")
+def schema() -> None:
+    """Print the JSON Schema of job files, for editors."""
+    from ragassay.jobs.config.schema import schema_text
+
+    typer.echo(schema_text(), nl=False)

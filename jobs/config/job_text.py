@@ -95,7 +95,7 @@ def _section_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
     """Paths of all keys of a section and the sections in it; models, detectors and engines are left out."""
     for name, field in model.model_fields.items():
         yield f"{prefix}{name}"
-        for section in _models_in(field.annotation):
+        for section in models_in(field.annotation):
             if issubclass(section, Section):
                 yield from _section_keys(section, f"{prefix}{name}.")
 
@@ -118,11 +118,12 @@ def _walk(model: type[BaseModel], place: tuple[int | str, ...]) -> Iterator[tupl
         below = [m.model_fields[part].annotation for m in models if isinstance(part, str) and part in m.model_fields]
         of_kind = {m for m in models if "kind" in m.model_fields and m.model_fields["kind"].default == part}
         is_kind = not below and bool(of_kind) and len(models) > 1
-        models = set().union(*map(_models_in, below)) if below else of_kind or models
+        models = set().union(*map(models_in, below)) if below else of_kind or models
         yield part, models, is_kind
 
 
-def _models_in(annotation: Any) -> set[type[BaseModel]]:
+def models_in(annotation: Any) -> set[type[BaseModel]]:
+    """Return the models that an annotation names."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return {annotation}
-    return set().union(*map(_models_in, get_args(annotation)))
+    return set().union(*map(models_in, get_args(annotation)))

@@ -170,7 +170,7 @@ def _talk_in(column: Column) -> Choice | None:
         why.append(f"{share:.0%} have passages in tool or system turns")
     if talks and share < ANSWERED:
         roles = ", ".join(Columns.model_fields["passage_roles"].default)
-        doubts.append(f"few have passages in turns of {roles}: other roles can be named in columns.passage_roles")
+        doubts.append(f"few have passages in turns of {roles}: other roles can be named in input.columns.passage_roles")
     texts = {
         Role.QUESTION: [talk.question or "" for talk in talks],
         Role.CONTEXT: contexts,

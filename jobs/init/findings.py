@@ -172,7 +172,8 @@ def _find_doubts(columns: Sequence[Column]) -> Iterator[str]:
         roles = [role for role in Role if rate_name(column.name, role)]
         here = f"{show(column.name)} ({column.kind})"
         if column.holds_talk if column.passages else column.talk or names_talk(column.name):
-            yield f"{here} holds conversations: `input: {{columns: {{messages: …}}}}` reads them, in place of the columns that were taken"
+            setting = "`input: {columns: {messages: …}}`"
+            yield f"{here} holds conversations: {setting} reads them, in place of the columns that were taken"
         elif not column.everywhere and roles:
             yield f"{here} is not in all files"
         elif roles and not (column.passages if Role.CONTEXT in roles else column.text):

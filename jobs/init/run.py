@@ -24,6 +24,8 @@ from ragassay.jobs.storage.writable import check_writable
 from ragassay.pipeline.errors import InputError, OutputError
 
 GIB = 1 << 30
+SCHEMA = "job.schema.json"
+"""File beside a job file that editors check it by; `ragassay schema` prints it."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def render_job(found: Findings, machine: Machine) -> str:
     folder = FileSystemLoader(Path(__file__).parent)
     environment = Environment(loader=folder, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
     template = environment.get_template("job.yaml.j2")
-    return template.render(found=found, machine=machine, show=show, show_all=show_all, as_yaml=_as_yaml)
+    return template.render(found=found, machine=machine, show=show, show_all=show_all, as_yaml=_as_yaml, schema=SCHEMA)
 
 
 def _as_yaml(name: str | None) -> str:

@@ -29,6 +29,7 @@ def _prepare(scene: Scene) -> None:
     write(scene.logs / "dt=2026-11-02" / "a.parquet", rows[4:8])
     write(scene.logs / "dt=2026-11-03" / "a.parquet", [row for row in shop_rows(20) if WORD in row["response"]][:1])
     served_job(scene, "first")
+    scene.job("job-impatient.yaml", runtime={"wait_minutes": 0})
 
 
 def _fault(then: Callable[[], None]) -> Callable[[], Reply]:
@@ -47,7 +48,7 @@ def _kill(scene: Scene) -> str:
     try:
         wait_for(lambda: process.poll() is not None or committed_rows(scene.out) == COMMITTED, 300)
         assert process.poll() is None, (scene.folder / "_killed.log").read_text()[-2000:]
-        scene.run(Command("finalize {out} --config {job} --wait 0", 1))
+        scene.run(Command("finalize {out} --config {dir}/job-impatient.yaml", 1))
     finally:
         family = [*psutil.Process(process.pid).children(recursive=True)] if process.poll() is None else []
         process.kill()

@@ -8,13 +8,15 @@ from tests.golden.scene import Case, Command, Scene
 
 JOBS = {
     "unknown-key": "thresold: 1\n",
-    "faults": "verdict: {threshold: {value: 1, quantile: 0.5}}\nmembers: {slms: [], detectors: [{name: a, kind: nothing}]}\nruntime: {block_mib: 0}\n",
+    "faults": "verdict: {threshold: {value: 1, quantile: 0.5}}\n"
+    "members: {slms: [], detectors: [{name: a, kind: nothing}]}\nruntime: {block_mib: 0}\n",
     "no-yaml": "a: [1\n",
     "no-member": "members: {slms: [], detectors: []}\n",
     "weights": "members: {slms: [], detectors: [{name: novelty, kind: novelty}], weights: {other: 1}}\n",
     "language": "members: {slms: [], detectors: [{name: novelty, kind: novelty}]}\nsplitting: {pipeline: xx_no}\n",
     "model": "members: {slms: [{name: m, model: ./nowhere}]}\n",
-    "server": "members:\n  slms: [{name: m, model: m, engine: {kind: server, base_url: 'http://127.0.0.1:9/v1', retries: 0}}]\n",
+    "server": "members:\n"
+    "  slms: [{name: m, model: m, engine: {kind: server, base_url: 'http://127.0.0.1:9/v1', retries: 0}}]\n",
 }
 
 

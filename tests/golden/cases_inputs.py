@@ -168,6 +168,7 @@ def _bad_files(scene: Scene) -> None:
     write(scene.logs / "a.parquet", shop_rows(3))
     (scene.logs / "b.parquet").write_text("no parquet")
     novelty_job(scene)
+    novelty_job(scene, name="job-skip.yaml", input={"on_bad_file": "skip"})
 
 
 def _repair(scene: Scene) -> None:
@@ -193,6 +194,6 @@ CASES = (
     Case("arrow", _arrow, (RUN,)),
     Case("carried", _carried, (RUN,)),
     Case("renamed", _renamed, (RUN,)),
-    Case("bad_files", _bad_files, (Command(RUN, 1), f"{RUN} --on-bad-file skip", _repair, RUN)),
+    Case("bad_files", _bad_files, (Command(RUN, 1), "run {logs} {out} --config {dir}/job-skip.yaml", _repair, RUN)),
     Case("private", _private, (RUN, "run {logs} {dir}/redacted --config {dir}/job-redact.yaml")),
 )  # fmt: skip

@@ -116,7 +116,7 @@ def test_a_job_has_the_languages_that_it_names_or_that_its_members_were_measured
 def test_languages_are_codes(wrong: Any) -> None:
     with raises("config.invalid") as error:
         make_job({"splitting": {"languages": wrong}})
-    assert {fault["place"].partition(".")[0] for fault in error.value.fields["faults"]} == {"languages"}
+    assert {fault["place"][: len("splitting.languages")] for fault in error.value.fields["faults"]} == {"splitting.languages"}
 
 
 def test_both_bundled_calibrations_state_english() -> None:
@@ -172,7 +172,7 @@ def test_adding_languages_after_scoring_is_refused(tmp_path: Path) -> None:
     for wider in ("any", ["en", "fr"]):
         with raises("fit.more-languages"):
             finalize_job(make_job(merged(ALONE, {"splitting": {"languages": wider}})), str(output), Console(quiet=True))
-        with raises("output.other-settings", settings=["languages"]):
+        with raises("output.other-settings", settings=["splitting.languages"]):
             run_rows(tmp_path, rows_in("fr"), merged(ALONE, {"splitting": {"languages": wider}}), "b")
     assert read_manifest(open_folder(str(output))).finalized == before.finalized
 

@@ -164,7 +164,7 @@ def test_a_dynamic_share_is_said_to_be_a_guess(tmp_path: Path) -> None:
 def test_the_command_prints_it_where_the_job_has_it(tmp_path: Path) -> None:
     write_logs(tmp_path / "a.parquet", example_rows(40))
     common = merged(DETECTORS, {"verdict": {"threshold": {"quantile": 0.2}}})
-    section = {"to": {"name": "judge", **SERVED}, "share": 0.25, "price": PRICE}
+    section = {"judge": {"name": "judge", **SERVED}, "share": 0.25, "price": PRICE}
     for sections in ({"escalation": {"explainer": PRICED, **section}}, {}):
         config = write_job(tmp_path / "job.yaml", **common, **sections)
         done = here("plan", tmp_path / "a.parquet", "--config", config, "--seconds", "0")

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -210,7 +209,7 @@ def test_conversations(tmp_path: Path, as_json: bool) -> None:
     assert "100% have passages in tool or system turns" in told and "in doubt" not in told
     few = [{"chat": [turn for turn in talk if turn["role"] != "tool"]} for talk in talks]
     told, job = started(tmp_path / "few", few)
-    assert job.input.columns == Columns(messages="chat", row_id=None) and "columns.passage_roles" in told
+    assert job.input.columns == Columns(messages="chat", row_id=None) and "input.columns.passage_roles" in told
     both = [{**row, "messages": talk} for row, talk in zip(ROWS, talks, strict=True)]
     told, job = started(tmp_path / "both", both)
     assert job.input.columns.messages is None and "`input: {columns: {messages: …}}` reads them" in told
@@ -322,12 +321,21 @@ def test_every_machine_gets_a_job_that_fits_it(tmp_path: Path, machine: Machine)
 
 def test_the_settings_in_comments_are_settings(tmp_path: Path) -> None:
     lines = render_job(look_at_logs(str(write_logs(tmp_path / "dt=1" / "a.parquet", ROWS))), SMALL).splitlines()
-    settings = [line[2:] for line in lines if re.match(r"# (  - \{|[a-z_]+: ?[\[{a-z]|detectors: )", line)]
-    keys = [line.partition(":")[0] for line in settings if not line.startswith(" ")]
-    assert {"slms", "detectors", "threshold", "calibration", "splitter", "on_bad_file", "history"} == set(keys)
-    for one in ("threshold", "calibration", "splitter", "on_bad_file", "history", "slms"):
-        (text, *_) = (line for line in settings if line.startswith(one))
-        make_job(yaml.safe_load(text))
+    settings = [
+        line[2:] for line in lines if re.match(rf"# ({'|'.join(Job.model_fields)}):|#   +(- \{{|[a-z]+: ?[\[{{a-z ])", line)
+    ]
+    starts = [number for number, line in enumerate(settings) if not line.startswith(" ")]
+    parts = ["\n".join(settings[a:b]) for a, b in zip(starts, [*starts[1:], None], strict=True)]
+    jobs = [make_job(parse(part)) for part in parts]
+    given = [
+        (section, key) for job in jobs for section in job.model_fields_set for key in getattr(job, section).model_fields_set
+    ]
+    assert sorted(given) == [
+        ("members", "detectors"), ("members", "slms"), ("members", "slms"), ("splitting", "language"),
+        ("splitting", "pipeline"), ("verdict", "calibration"), ("verdict", "history"), ("verdict", "threshold"),
+    ]  # fmt: skip
+    text = "\n".join(line.replace("  # on_bad_file", "  on_bad_file") for line in lines)
+    assert make_job(parse(text)).input.skips_bad_files
 
 
 @pytest.mark.parametrize("name", ["fever_dev", "ragtruth_qa_dev"])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from ragassay.jobs.cli.run_summary import print_summary
+from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.config.job import make_job
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output.partition_filter import none_matches, parse_conditions
@@ -231,7 +232,7 @@ def test_a_sample_has_its_share_of_the_rows_and_readers_choose_the_same_rows(tmp
 def test_an_unreadable_file_outside_the_hive_folders_belongs_to_no_partition(without_ray: None, tmp_path: Path) -> None:
     write_logs(tmp_path / "logs" / "dt=2026-11-01" / "a.parquet", example_rows(2))
     (tmp_path / "logs" / "stray.parquet").write_bytes(b"cut off")
-    job = JOB.model_copy(update={"input": {"on_bad_file": "skip"}})
+    job = JOB.model_copy(update={"input": InputConfig(on_bad_file="skip")})
     days = Backfill(parse_conditions(["dt>=2026-11-01"]))
     run = run_job(job, str(tmp_path / "logs"), str(tmp_path / "out"), QUIET, RunOptions(days))
     assert (run.rows["scored"], run.files_skipped) == (2, {})

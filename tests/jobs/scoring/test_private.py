@@ -102,7 +102,7 @@ def test_an_output_without_text_contains_none(folder: Path) -> None:
             assert evidence == {**full_evidence, "passage_id": None, "missing": missing}
     assert any(at["passage_id"] for row in full.values() for at in row["evidence"] or [])
     assert any(at["missing"] for row in bare.values() for at in row["evidence"] or [])
-    with raises("output.other-settings", settings=["drop_text"]):  # an output without text never gets text
+    with raises("output.other-settings", settings=["output.drop_text"]):  # an output without text never gets text
         run_job(make_job(settings), str(folder / "logs"), str(folder / "bare"), QUIET)
 
 
@@ -236,13 +236,13 @@ def test_texts_are_redacted_before_any_stage_reads_them(folder: Path, function: 
         row = found[name]
         assert (row["status"], row["question"], row["context"], row["response"]) == ("error", None, None, None)
         assert row["passage_ids"] is None
-        assert row["error"].startswith("input.redact: ")
+        assert row["error"].startswith("redact: ")
     assert sum(row["status"] == "ok" for row in found.values()) == 5
     first_identity = identity(f"hide_it:{function}")
     assert fingerprint(job)["redact"] == first_identity and first_identity["name"] == f"hide_it:{function}"
     (folder / "hide_it.py").write_text(HIDE + "# changed\n")
     assert identity(f"hide_it:{function}") != first_identity
-    with raises("output.other-settings", settings=["redact.source"]):
+    with raises("output.other-settings", settings=["input.redact.source"]):
         run_job(job, str(folder / "secret"), str(folder / "out"), QUIET)
 
 
@@ -264,6 +264,6 @@ def test_a_redaction_that_cannot_be_used_is_refused_before_the_run(folder: Path)
     with raises("config.redact-no-function"):
         run_job(job, str(folder / "logs"), str(folder / "out"), QUIET)
     assert not (folder / "out" / "raw").exists()
-    with refuses("redact"):
+    with refuses("input.redact"):
         make_job({"input": {"redact": "no function"}})
     assert len(find_logs(str(folder / "logs")).files) == 1

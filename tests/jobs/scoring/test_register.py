@@ -12,6 +12,7 @@ from pyarrow import fs as pafs
 from rich.console import Console
 
 from ragassay.jobs.cli.run_summary import print_summary
+from ragassay.jobs.config.input import InputConfig
 from ragassay.jobs.config.job import Job
 from ragassay.jobs.input import find_logs
 from ragassay.jobs.output.manifest import write_manifest
@@ -163,7 +164,7 @@ def test_links_are_resolved_only_for_unknown_paths(tmp_path: Path, monkeypatch: 
 
 
 def test_an_unreadable_file_may_have_another_path_later(tmp_path: Path) -> None:
-    skip = JOB.model_copy(update={"input": {"on_bad_file": "skip"}})
+    skip = JOB.model_copy(update={"input": InputConfig(on_bad_file="skip")})
     for name in ("a", "b"):
         write_logs(tmp_path / "logs" / "x" / f"{name}.parquet", example_rows(1))
     (tmp_path / "logs" / "x" / "b.parquet").write_bytes(b"cut off")

@@ -77,7 +77,7 @@ def test_each_part_is_replaced_alone_and_its_origin_is_recorded(
     assert ({name: (fit.mu, fit.sigma) for name, fit in resolved.settings.rule.fits.items()} == members) == (moments == ALL[0])
     assert (resolved.settings.threshold == BUNDLED.threshold) == (threshold == ALL[0])
     assert resolved.settings.probability == (BUNDLED.probability if probability else None)
-    assert resolved.settings.rule.mean == (settings.get("aggregate", {}).get("mean") or "harmonic")
+    assert resolved.settings.rule.mean == settings.get("verdict", {}).get("aggregate", {}).get("mean", "harmonic")
     assert (resolved.threshold is None) == threshold.startswith("this run")
 
 
@@ -136,7 +136,7 @@ def test_parts_of_a_calibration_file_can_be_replaced(tmp_path: Path) -> None:
     ("settings", "code"),
     [
         ({"verdict": {"calibration": None}}, "config.null-calibration"),
-        ({"verdict": {"calibration": ""}}, "calibration"),
+        ({"verdict": {"calibration": ""}}, "verdict.calibration"),
         ({"verdict": {"threshold": {"of": "history"}}}, "config.of-without-quantile"),
         ({"verdict": {"threshold": {"measured_on": "x"}}}, "config.measured-without-value"),
     ],

@@ -53,7 +53,7 @@ def test_resuming_on_another_processor_names_the_dtype(monkeypatch: pytest.Monke
         set_processor(monkeypatch, tmp_path, cpu)
         prints[name] = fingerprint(with_dtypes(Job()))
     assert {slm["dtype"] for slm in prints["zen4"]["slms"].values()} == {"bfloat16"}
-    with raises("output.other-settings", settings=["slms.facts.dtype"]) as error:
+    with raises("output.other-settings", settings=["members.slms.facts.dtype"]) as error:
         check_fingerprint(prints["zen4"], prints["zen3"], "out")
     assert "dtype: bfloat16" in error.value.fields["lines"]
     method = {**prints["zen3"], "method": 0}

@@ -174,8 +174,8 @@ def test_members_are_read_together_where_only_the_score_differs() -> None:
         ({"text": "own", "in_ensemble": True}, "config.no-sentence-value"),
         ({"prompt": "No passages here"}, "prompt.no-context"),
         ({"prompt": "{% for p in context %}{{ p }}{% endfor %} {{ response }}"}, "prompt.judged-once"),
-        ({"engine": "vllm"}, "uncertainty.0.engine.kind"),
-        ({"window": 0}, "uncertainty.0.window"),
+        ({"engine": "vllm"}, "members.uncertainty.0.engine.kind"),
+        ({"window": 0}, "members.uncertainty.0.window"),
     ],
 )
 def test_faults_are_named(settings: dict[str, Any], says: str) -> None:

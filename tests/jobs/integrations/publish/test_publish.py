@@ -353,3 +353,13 @@ def test_events_differ_where_what_they_say_does() -> None:
 
     one, same, other = (langfuse.events(verdict(v), SENDING) for v in (SUPPORTED, SUPPORTED, HALLUCINATED))
     assert one == same and one[0]["id"] != other[0]["id"] and one[0]["body"]["id"] == other[0]["body"]["id"]
+
+
+def test_settings_of_a_job_file_count_where_no_option_is_given(tmp_path: Path, serve: Serve) -> None:
+    output, there = write_output(tmp_path, {"dt=2026-11-20": [row("a", SUPPORTED)]}), Langfuse()
+    tool = serve(there.tool())
+    job = write_job(tmp_path / "job.yaml", integrations={"publish": {"name": "faithful", "trace_column": "row_id"}})
+    assert publish(output, tool.url, "--config", str(job)).returncode == 0
+    assert {name for _, name, _ in there.scores} == {"faithful", "faithful_score"}
+    assert publish(output, tool.url, "--config", str(job), "--name", "other", "--again").returncode == 0
+    assert "other" in {name for _, name, _ in there.scores}

@@ -105,7 +105,7 @@ def test_a_curve_of_some_says_where_it_ends(escalated: Callable[..., Path]) -> N
     curve = curve_of(found)
     assert (curve.rows, curve.labelled) == (72, 180)
     text = printed(found)
-    assert "72 of 180 labelled responses" in text and "ends at a share of 40%" in text and "escalate.share: 1" in text
+    assert "72 of 180 labelled responses" in text and "ends at a share of 40%" in text and "escalation.share: 1" in text
 
 
 def printed(found: Evaluation, width: int = 100) -> str:

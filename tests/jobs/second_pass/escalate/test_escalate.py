@@ -250,7 +250,7 @@ def test_a_judge_of_the_machine_is_any_slm(scored: Path, judge: Judge, tiny_mode
     [
         ({"order": "no_such", "when": "a", "threshold": "dynamic"}, "output.no-column", "no_such"),
         ({"order": "spans", "when": "a", "threshold": "dynamic"}, "escalate.unsortable-column", "spans"),
-        ({"share": 1.5}, "config.invalid", "escalate.share"),
+        ({"share": 1.5}, "config.invalid", "escalation.share"),
     ],
 )
 def test_what_is_wrong_is_named(scored: Path, judge: Judge, section: dict[str, Any], code: str, named: str) -> None:

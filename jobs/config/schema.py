@@ -1,0 +1,94 @@
+"""The JSON Schema of a job file, for editors and other tools that check it: `ragassay schema` prints it."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from ragassay.jobs.config.job import Job
+from ragassay.jobs.config.job_text import models_in
+from ragassay.jobs.config.output import DropText, OutputConfig
+from ragassay.pipeline.detectors.config import KINDS as DETECTORS
+from ragassay.pipeline.engines.config import ENGINE_CLASSES as ENGINES
+from ragassay.pipeline.reasoning.config import Reasoner
+from ragassay.pipeline.slm.config import Slm
+from ragassay.pipeline.uncertainty.config import Rerank, Uncertainty
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+_ENTRY = re.compile(r"^ {8}(\w+): (.*(?:\n {9,}.*)*)", re.MULTILINE)
+"""An attribute in a docstring of this project."""
+
+Schema = dict[str, Any]
+
+
+def job_schema() -> Schema:
+    """Return the JSON Schema of a job file: everything that `load_job` reads, apart from what several keys decide together."""
+    schema = Job.model_json_schema()
+    for model in _models():
+        _describe(_definition(schema, model), model)
+    for model in (Slm, Reasoner, Rerank, Uncertainty):
+        _accept_names_of_engines(_definition(schema, model), schema)
+    _accept_settings(_definition(schema, Slm), [_definition(schema, kind) for kind in ENGINES])
+    detectors = [_definition(schema, kind) for kind in DETECTORS]
+    for detector in detectors:
+        _accept_settings(detector, detectors)
+    drop_text = _definition(schema, OutputConfig)["properties"]["drop_text"]
+    drop_text["anyOf"] = [{"type": "boolean"}, {"$ref": f"#/$defs/{DropText.__name__}"}, {"type": "null"}]
+    return {"$schema": DIALECT, **schema, "title": "RAGAssay job file"}
+
+
+def schema_text() -> str:
+    """Return the JSON Schema of a job file as the text of a file."""
+    return json.dumps(job_schema(), indent=1, ensure_ascii=False) + "\n"
+
+
+def _models() -> list[type[BaseModel]]:
+    """Return all models of a job file."""
+    found: list[type[BaseModel]] = []
+    remaining: list[type[BaseModel]] = [Job]
+    while remaining:
+        model = remaining.pop()
+        if model not in found:
+            found.append(model)
+            remaining += [below for field in model.model_fields.values() for below in models_in(field.annotation)]
+    return found
+
+
+def _definition(schema: Schema, model: type[BaseModel]) -> Schema:
+    definition: Schema = schema if model is Job else schema["$defs"][model.__name__]
+    return definition
+
+
+def _describe(definition: Schema, model: type[BaseModel]) -> None:
+    """Describe a model's keys by its docstring, and by those of the models that it extends."""
+    texts: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        texts |= {name: " ".join(text.split()) for name, text in _ENTRY.findall(f"{base.__doc__}\n")}
+    definition.pop("title", None)  # the name of a class
+    definition["description"] = (model.__doc__ or "").partition("\n")[0]
+    for name, setting in definition.get("properties", {}).items():
+        setting.pop("title", None)
+        if isinstance(setting.get("default"), dict | list):
+            setting.pop("default")  # what is in it has defaults too
+        if name in texts:
+            setting["description"] = texts[name]
+
+
+def _accept_names_of_engines(definition: Schema, schema: Schema) -> None:
+    """Accept `engine: KIND`, and an engine's settings without their kind."""
+    engine = definition["properties"]["engine"]
+    references = engine.pop("oneOf", None) or [{"$ref": engine.pop("$ref")}]
+    engine.pop("discriminator", None)
+    kinds = [schema["$defs"][one["$ref"].rpartition("/")[2]]["properties"]["kind"]["const"] for one in references]
+    engine["anyOf"] = [{"enum": kinds}, *references]
+
+
+def _accept_settings(definition: Schema, others: Sequence[Schema]) -> None:
+    """Accept settings of other definitions too, but for their kind."""
+    for other in others:
+        for name, setting in other["properties"].items():
+            if name != "kind":
+                definition["properties"].setdefault(name, setting)

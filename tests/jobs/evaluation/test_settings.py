@@ -1,0 +1,56 @@
+"""The section `evaluation` of the job file applies to evaluate, report and calibrate."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragassay.jobs.cli.options import label_source
+from ragassay.jobs.config.evaluation import EvaluationConfig
+from ragassay.jobs.evaluation.labels import LabelSource
+from ragassay.pipeline.errors import OutputError
+from tests.jobs.conftest import here, write_job
+from tests.raises import EXAMPLE, fails
+
+SETTINGS = {
+    "true_means": "hallucinated",
+    "ignore": ["unsure"],
+    "sentence_labels": "claims",
+    "group": "question_id",
+    "resamples": 7,
+}
+
+
+def test_a_column_of_labels_takes_the_settings() -> None:
+    config = EvaluationConfig.model_validate(SETTINGS)
+    assert label_source("label", None, ["split=dev"], config) == LabelSource(
+        "label", "hallucinated", frozenset({"unsure"}), "claims", {"split": "dev"}
+    )
+
+
+def test_a_file_that_states_what_its_labels_mean_needs_no_setting() -> None:
+    config = EvaluationConfig.model_validate(SETTINGS)
+    assert label_source(None, "a.jsonl", None, config) == LabelSource("label", file="a.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("command", "more"),
+    [("evaluate", []), ("report", []), ("calibrate", ["--target", "supported-f1"])],
+)
+def test_commands_take_the_settings_of_the_job_file(
+    command: str, more: list[str], scored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[LabelSource, dict[str, Any]]] = []
+
+    def stop(*arguments: Any, **options: Any) -> None:
+        seen.append((next(a for a in arguments if isinstance(a, LabelSource)), options))
+        raise OutputError(EXAMPLE, text="far enough")
+
+    module = "calibrate" if command == "calibrate" else "evaluate"
+    monkeypatch.setattr(f"ragassay.jobs.evaluation.{module}.{module}", stop)
+    config = write_job(tmp_path / "job.yaml", evaluation=SETTINGS)
+    fails(here(command, scored, "--label", "label", "--config", config, *more), EXAMPLE.code)
+    [(source, options)] = seen
+    assert (source.true_means, source.ignore, options["group"]) == ("hallucinated", frozenset({"unsure"}), "question_id")
+    if command != "calibrate":
+        assert options["resamples"] == 7
