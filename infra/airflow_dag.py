@@ -26,7 +26,13 @@ with DAG(
         "retries": 2,  # a retry resumes: finished rows are not scored again
         "retry_delay": timedelta(minutes=15),
         "append_env": True,
-        "env": {"RAGASSAY": os.environ.get("RAGASSAY", "ragassay"), "INPUT": INPUT, "OUTPUT": OUTPUT, "JOB": JOB, "RAGASSAY_LOG_FORMAT": "json"},
+        "env": {
+            "RAGASSAY": os.environ.get("RAGASSAY", "ragassay"),
+            "INPUT": INPUT,
+            "OUTPUT": OUTPUT,
+            "JOB": JOB,
+            "RAGASSAY_LOG_FORMAT": "json",
+        },
     },
 ) as dag:
     run = BashOperator(task_id="run", bash_command='exec "$RAGASSAY" run "$INPUT" "$OUTPUT" --config "$JOB"')

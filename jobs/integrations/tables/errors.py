@@ -15,4 +15,6 @@ NO_COMMON_TYPE = Message(
     "output {output}: a column has types in different partitions that no type of a table holds: {reason}. Rename it in the "
     "logs, or score them into another OUTPUT",
 )
-UNKNOWN_KIND = Message("table.unknown-kind", "--table {to!r} names no table: give delta:PATH, or iceberg:CATALOG/NAMESPACE.TABLE")
+UNKNOWN_KIND = Message(
+    "table.unknown-kind", "--table {to!r} names no table: give delta:PATH, or iceberg:CATALOG/NAMESPACE.TABLE"
+)
